@@ -1,0 +1,1 @@
+"""What exists and what is wanted: fleet files, the catalogue, prices and demand."""

@@ -1,0 +1,119 @@
+"""An accelerator as the catalogue knows it: every figure with its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """Which share of the data-sheet figures an accelerator reaches, where nothing was measured.
+
+    Attributes
+    ----------
+    gemm_ratio : float
+        Matrix throughput over the dense peak of the data type.
+    weight_read_ratio : float
+        Weight-streaming bandwidth over the HBM bandwidth.
+    kv_read_ratio : float
+        Decode-attention bandwidth over the HBM bandwidth.
+    prefill_attention_ratio : float
+        Prefill-attention throughput over the dense BF16 peak.
+    link_ratio : float
+        Collective bandwidth over the link bandwidth.
+    collective_latency_us : float
+        Fixed time of a collective within the scale-up domain.
+    inter_host_latency_us : float
+        Fixed time of a collective or a hop that leaves the scale-up domain.
+    layer_overhead_us : float
+        Launches and gaps of one decoder layer.
+    source : str
+        How the constants were obtained: fitted on what, or carried over from what.
+    """
+
+    gemm_ratio: float
+    weight_read_ratio: float
+    kv_read_ratio: float
+    prefill_attention_ratio: float
+    link_ratio: float
+    collective_latency_us: float
+    inter_host_latency_us: float
+    layer_overhead_us: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator kind. `None` means that no read source gives the figure.
+
+    Attributes
+    ----------
+    name : str
+        The name that fleet files use.
+    vendor : str
+        Who makes it.
+    bf16_tflops, fp8_tflops, fp4_tflops, int8_tops : float or None
+        Dense peak by data type; None where the part has no such units.
+    hbm_gib : float
+        Memory that can be used. [GiB]
+    hbm_gb_per_s : float
+        Memory bandwidth. [GB/s]
+    scale_up_gb_per_s : float
+        Link bandwidth a card and direction within the scale-up domain. [GB/s]
+    scale_up_accelerators : int
+        Cards in one scale-up domain (a host of 8, a pod of 72).
+    scale_out_gb_per_s : float or None
+        Network bandwidth a card and direction between scale-up domains. [GB/s]
+    tdp_w : float or None
+        Board power. [W]
+    all_in_w : float or None
+        Power a card with its share of host, network and fans, before PUE. [W]
+    accelerators_per_host : int
+        Cards that are bought, rented and placed together.
+    lifecycle : str
+        preview, stable, deprecated or end-of-life.
+    measured_system : str or None
+        Name of the system in the measured operator tables; None where nothing was measured.
+    efficiency : Efficiency
+        The roofline constants.
+    sources : tuple[str, ...]
+        Where the figures come from, with dates.
+    """
+
+    name: str
+    vendor: str
+    bf16_tflops: float
+    fp8_tflops: float | None
+    fp4_tflops: float | None
+    int8_tops: float | None
+    hbm_gib: float
+    hbm_gb_per_s: float
+    scale_up_gb_per_s: float
+    scale_up_accelerators: int
+    scale_out_gb_per_s: float | None
+    tdp_w: float | None
+    all_in_w: float | None
+    accelerators_per_host: int
+    lifecycle: str
+    measured_system: str | None
+    efficiency: Efficiency
+    sources: tuple[str, ...]
+
+    def peak_tflops(self, dtype: str) -> float | None:
+        """Dense matrix peak for weights of `dtype`, or None where the part has no units for it.
+
+        Weight-only formats (int4, and mxfp4 where the part has no FP4 units) compute in BF16.
+        """
+        match dtype:
+            case "bf16" | "int4":
+                return self.bf16_tflops
+            case "fp8" | "fp8_block":
+                return self.fp8_tflops
+            case "int8":
+                return self.int8_tops
+            case "fp4":
+                return self.fp4_tflops
+            case "mxfp4":
+                return self.fp4_tflops if self.fp4_tflops is not None else self.bf16_tflops
+            case _:
+                raise ValueError(f"unknown data type {dtype!r}")

@@ -1,0 +1,1 @@
+"""Latency, throughput, memory and power of a serving configuration, from measured operators."""

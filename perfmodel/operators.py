@@ -1,0 +1,233 @@
+"""The operators a decoder step is made of: their dimensions, and the work that each of them is.
+
+Every operator is a kind, a data type and one integer array per dimension. The same arrays go to the
+measured tables and to the roofline, so a number can be compared with its speed of light.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+ByteArray = NDArray[np.uint8]
+
+
+class Provenance(IntEnum):
+    """How a number was obtained, the most trustworthy first."""
+
+    MEASURED = 0
+    INTERPOLATED = 1
+    EXTRAPOLATED = 2
+    ROOFLINE = 3
+
+    @property
+    def label(self) -> str:
+        """The word that files and reports use."""
+        return self.name.lower()
+
+
+class OperatorKind(StrEnum):
+    """What an operator does; the kind decides its dimensions and its table."""
+
+    GEMM = "gemm"
+    PREFILL_ATTENTION = "prefill_attention"
+    DECODE_ATTENTION = "decode_attention"
+    MOE = "moe"
+    ALL_REDUCE = "all_reduce"
+    ALL_GATHER = "all_gather"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALL_TO_ALL = "all_to_all"
+    SEND_RECV = "send_recv"
+    ELEMENTWISE = "elementwise"
+
+
+COLLECTIVE_KINDS: Final = frozenset(
+    {
+        OperatorKind.ALL_REDUCE,
+        OperatorKind.ALL_GATHER,
+        OperatorKind.REDUCE_SCATTER,
+        OperatorKind.ALL_TO_ALL,
+    }
+)
+
+DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    # C[m, n] = A[m, k] B[k, n]; dtype is that of the weights B.
+    OperatorKind.GEMM: ("m", "n", "k"),
+    # Causal attention of `new_tokens` a sequence over `prefix_tokens` cached ones plus themselves;
+    # heads are those of one accelerator; window 0 means the whole context; dtype is that of the KV cache.
+    OperatorKind.PREFILL_ATTENTION: (
+        "batch",
+        "new_tokens",
+        "prefix_tokens",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "window",
+    ),
+    # One new token a sequence over `context_tokens` cached ones.
+    OperatorKind.DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_heads", "head_dim", "window"),
+    # Routed experts (gate-up, activation, down) on one accelerator. `tokens` are all the tokens that the
+    # expert group sees; moe_tp splits an expert, moe_ep splits the experts.
+    OperatorKind.MOE: ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep"),
+    # `message_bytes` is the full tensor that every rank ends up with (all-reduce, all-gather), starts
+    # from (reduce-scatter), or sends in total (all-to-all). `stride` is the distance between
+    # neighbouring ranks in accelerators: a group of 2 with stride 8 spans two hosts of 8.
+    OperatorKind.ALL_REDUCE: ("message_bytes", "ranks", "stride"),
+    OperatorKind.ALL_GATHER: ("message_bytes", "ranks", "stride"),
+    OperatorKind.REDUCE_SCATTER: ("message_bytes", "ranks", "stride"),
+    OperatorKind.ALL_TO_ALL: ("message_bytes", "ranks", "stride"),
+    # Point to point between accelerators `stride` apart.
+    OperatorKind.SEND_RECV: ("message_bytes", "stride"),
+    # Norms, activations, residuals, embedding look-ups: memory traffic alone.
+    OperatorKind.ELEMENTWISE: ("traffic_bytes",),
+}
+
+BYTES_PER_ELEMENT: Final[dict[str, float]] = {
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "int8": 1.0,
+    # 4-bit formats carry a scale: one FP8 a 16 elements (NVFP4), one E8M0 a 32 (MXFP4, OCP MX 1.0),
+    # one FP16 a 128 (INT4 group quantisation).
+    "fp4": 0.5 + 1 / 16,
+    "mxfp4": 0.5 + 1 / 32,
+    "int4": 0.5 + 2 / 128,
+}
+"""Bytes an element of a tensor takes, with the scales of its format."""
+
+ACTIVATION_BYTES: Final = 2.0
+"""Activations travel in BF16 between operators. [bytes an element]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a step, for an array of configurations.
+
+    Attributes
+    ----------
+    name : str
+        What it is in the model ("qkv_projection"); the breakdown is grouped by it.
+    kind : OperatorKind
+        Decides the dimensions and the table.
+    dtype : str
+        A key of `BYTES_PER_ELEMENT`: weights for gemm and moe, KV cache for attention.
+    dims : dict[str, IntArray]
+        One array of shape (n_configs,) per name in ``DIMENSIONS[kind]``.
+    count : FloatArray
+        How often it runs in one pass over all pipeline stages, shape (n_configs,).
+        0 where a configuration does not have it.
+    """
+
+    name: str
+    kind: OperatorKind
+    dtype: str
+    dims: dict[str, IntArray]
+    count: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operator has to move and compute on one accelerator, each of shape (n_configs,)."""
+
+    flops: FloatArray
+    weight_bytes: FloatArray
+    kv_bytes: FloatArray
+    activation_bytes: FloatArray
+    link_bytes: FloatArray
+
+
+def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArray) -> FloatArray:
+    """Query-key pairs of one head of causal attention over a prefix.
+
+    Parameters
+    ----------
+    new_tokens, prefix_tokens, window : IntArray
+        Tokens of one sequence; window 0 is unlimited. [tokens]
+
+    Returns
+    -------
+    FloatArray
+        Query i (1..new) sees min(prefix + i, window) keys; the sum over i.
+    """
+    new = new_tokens.astype(np.float64)
+    prefix = prefix_tokens.astype(np.float64)
+    full = new * prefix + new * (new + 1) / 2
+    limit = window.astype(np.float64)
+    # Queries before the window fills see a growing context, the rest see the window.
+    growing = np.clip(limit - prefix, 0, new)
+    windowed = growing * prefix + growing * (growing + 1) / 2 + (new - growing) * limit
+    return np.where(window > 0, windowed, full)
+
+
+def active_experts(tokens: IntArray, top_k: IntArray, experts: IntArray) -> FloatArray:
+    """Expected number of distinct experts that `tokens` uniformly random tokens reach.
+
+    E (1 - (1 - k/E)^T): each token picks k of E experts, each expert is missed with 1 - k/E.
+    Source: the paper, section 4.5 ("uniform random").
+    """
+    share = top_k / experts
+    reached: FloatArray = experts * (1.0 - np.power(1.0 - np.minimum(share, 1.0), tokens))
+    return reached
+
+
+def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
+    """Floating-point operations and bytes of an operator on one accelerator.
+
+    Parameters
+    ----------
+    kind, dtype, dims
+        As in `Operator`.
+
+    Returns
+    -------
+    Work
+        flops counts a multiply-add as two. Link bytes are those that the busiest rank sends.
+    """
+    size = BYTES_PER_ELEMENT[dtype]
+    shape = next(iter(dims.values())).shape
+    zero = np.zeros(shape)
+    d = {name: values.astype(np.float64) for name, values in dims.items()}
+    match kind:
+        case OperatorKind.GEMM:
+            flops = 2 * d["m"] * d["n"] * d["k"]
+            activations = ACTIVATION_BYTES * d["m"] * (d["n"] + d["k"])
+            return Work(flops, size * d["n"] * d["k"], zero, activations, zero)
+        case OperatorKind.PREFILL_ATTENTION:
+            pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], dims["window"])
+            flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * pairs
+            kept = d["new_tokens"] + np.where(
+                dims["window"] > 0, np.minimum(d["prefix_tokens"], d["window"]), d["prefix_tokens"]
+            )
+            kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * kept
+            activations = 2 * ACTIVATION_BYTES * d["batch"] * d["new_tokens"] * d["heads"] * d["head_dim"]
+            return Work(flops, zero, kv, activations, zero)
+        case OperatorKind.DECODE_ATTENTION:
+            seen = np.where(
+                dims["window"] > 0, np.minimum(d["context_tokens"], d["window"]), d["context_tokens"]
+            )
+            flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * seen
+            kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * seen
+            activations = 2 * ACTIVATION_BYTES * d["batch"] * d["heads"] * d["head_dim"]
+            return Work(flops, zero, kv, activations, zero)
+        case OperatorKind.MOE:
+            routed = d["tokens"] * d["top_k"] / d["moe_ep"]
+            width = d["intermediate"] / d["moe_tp"]
+            flops = 6 * routed * d["hidden"] * width
+            reached = active_experts(dims["tokens"], dims["top_k"], dims["experts"]) / d["moe_ep"]
+            weights = 3 * size * reached * d["hidden"] * width
+            activations = ACTIVATION_BYTES * routed * (2 * d["hidden"] + 3 * width)
+            return Work(flops, weights, zero, activations, zero)
+        case OperatorKind.ALL_REDUCE:
+            return Work(zero, zero, zero, zero, 2 * d["message_bytes"] * (1 - 1 / d["ranks"]))
+        case OperatorKind.ALL_GATHER | OperatorKind.REDUCE_SCATTER | OperatorKind.ALL_TO_ALL:
+            return Work(zero, zero, zero, zero, d["message_bytes"] * (1 - 1 / d["ranks"]))
+        case OperatorKind.SEND_RECV:
+            return Work(zero, zero, zero, zero, d["message_bytes"])
+        case OperatorKind.ELEMENTWISE:
+            return Work(zero, zero, zero, d["traffic_bytes"], zero)

@@ -1,0 +1,1 @@
+"""Decides, proves, explains and reports; holds the command line."""

@@ -1,0 +1,1 @@
+"""One constraint family a module, its formula in the docstring."""

@@ -1,0 +1,1 @@
+"""Ready fleets, and the expansion of scenarios and overrides into one fleet."""
