@@ -1,0 +1,366 @@
+"""The fleet and the demand as the planner reads them: every default applied, every value per period.
+
+These are the only types that leave this room for a fleet. They hold no pydantic and no optional forms:
+a price that the file gives once stands here once per period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetplan.fleet.hardware import Accelerator
+
+if TYPE_CHECKING:  # importing pandas takes longer than all of this room; `plan --help` must not pay for it
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A hardware kind that pools, offers and engine tables name.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file.
+    accelerators_per_host : int
+        Cards that are bought, rented and placed together.
+    accelerator : Accelerator or None
+        The figures; None for a kind that only engine tables use.
+    power_w_per_accelerator : float or None
+        Power of a card with its share of host, network and fans, before PUE. [W]
+        None where neither the catalogue nor the fleet file gives a figure to derive it from.
+    """
+
+    name: str
+    accelerators_per_host: int
+    accelerator: Accelerator | None
+    power_w_per_accelerator: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A place with its power and its energy price.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file.
+    power_kw : tuple[float, ...] or None
+        Facility power by period, PUE included; None is unlimited. [kW]
+    pue : float
+        Facility power over IT power.
+    energy_usd_per_kwh : tuple[float, ...] or None
+        Energy price by period; None where energy is not charged. [USD/kWh]
+    hosting_usd_per_kw_month : float
+        Space and cooling per kW of installed IT power. [USD/kW/month]
+    """
+
+    name: str
+    power_kw: tuple[float, ...] | None
+    pue: float
+    energy_usd_per_kwh: tuple[float, ...] | None
+    hosting_usd_per_kw_month: float
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What an owned host cost, and for how long that is written off.
+
+    Attributes
+    ----------
+    capex_usd_per_host : float
+        Purchase price. [USD]
+    in_service : str or None
+        First quarter in service; None charges the write-off in every period of the horizon.
+    life_quarters : int
+        Quarters of straight-line write-off.
+    maintenance_ratio_per_year : float
+        Yearly maintenance over the purchase price.
+    """
+
+    capex_usd_per_host: float
+    in_service: str | None
+    life_quarters: int
+    maintenance_ratio_per_year: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """What a rented accelerator costs.
+
+    Attributes
+    ----------
+    usd_per_accelerator_hour : tuple[float, ...]
+        Rent by period, for every hour. [USD/h]
+    energy_included : bool
+        Whether the rent pays for energy and hosting too.
+    price_source : str
+        Where the price is from.
+    """
+
+    usd_per_accelerator_hour: tuple[float, ...]
+    energy_included: bool
+    price_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Hosts of one kind in one region that exist today. Exactly one of `owned` and `rented` is set.
+
+    Attributes
+    ----------
+    name, region, hardware : str
+        Names in the fleet file.
+    hosts : int
+        How many hosts.
+    accelerators_per_host : int
+        Cards of a host; 1 for a pool that is counted in accelerators.
+    owned : Owned or None
+        Set where the hosts were bought.
+    rented : Rented or None
+        Set where the hosts are rented.
+    """
+
+    name: str
+    region: str
+    hardware: str
+    hosts: int
+    accelerators_per_host: int
+    owned: Owned | None
+    rented: Rented | None
+
+    @property
+    def accelerators(self) -> int:
+        """Cards of the whole pool."""
+        return self.hosts * self.accelerators_per_host
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Hardware that can be bought or rented. Exactly one of the two prices is set.
+
+    Attributes
+    ----------
+    name, hardware : str
+        Names in the fleet file.
+    regions : tuple[str, ...]
+        Where it can be had.
+    unit : str
+        `host` or `accelerator`: what is counted, and what `max_units` limits.
+    accelerators_per_unit : int
+        Cards of a unit.
+    capex_usd_per_host : float or None
+        Purchase price of a host. [USD]
+    rent_usd_per_accelerator_hour : tuple[float, ...] or None
+        Rent by period, for every hour. [USD/h]
+    energy_included : bool
+        Whether the rent pays for energy and hosting too; False for a purchase.
+    lead_time_quarters : int
+        Periods between the order and the first period in service.
+    max_units : tuple[int or None, ...]
+        Most units ordered (bought) or held (rented) in a period, over all regions; None is unlimited.
+    life_quarters : int
+        Quarters of straight-line write-off of a purchase.
+    maintenance_ratio_per_year : float
+        Yearly maintenance over the purchase price.
+    price_source : str
+        Where the price is from.
+    """
+
+    name: str
+    hardware: str
+    regions: tuple[str, ...]
+    unit: str
+    accelerators_per_unit: int
+    capex_usd_per_host: float | None
+    rent_usd_per_accelerator_hour: tuple[float, ...] | None
+    energy_included: bool
+    lead_time_quarters: int
+    max_units: tuple[int | None, ...]
+    life_quarters: int
+    maintenance_ratio_per_year: float
+    price_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Data types of a service's weights and KV cache.
+
+    Attributes
+    ----------
+    weights : str
+        bf16, fp8, fp8-ffn (feed-forward weights FP8, the rest BF16), int8, int4, fp4 or mxfp4.
+    kv : str
+        bf16 or fp8.
+    """
+
+    weights: str
+    kv: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClass:
+    """A kind of request of a service.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file; `all` where the service has one kind of request.
+    share : float
+        Its part of the service's requests over the whole horizon, 0 to 1.
+    input_tokens, output_tokens : int or None
+        Mean new prompt tokens and generated tokens of a request. None only for a service with an
+        engine table that states no workload.
+    context_tokens : int or None
+        Prompt tokens with those that a cache already holds; None where nothing is cached.
+    """
+
+    name: str
+    share: float
+    input_tokens: int | None
+    output_tokens: int | None
+    context_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service with its targets and its demand. Exactly one of `model` and `engines` is set.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file.
+    model : str or None
+        An id of the model catalogue, or the path of a `config.json` relative to the fleet file.
+    engines : pandas.DataFrame or None
+        The user's own engine table; columns of the table `engines` in `fleetplan.fleet.tables`.
+    precision : Precision
+        Data types of weights and KV cache.
+    classes : tuple[RequestClass, ...]
+        Kinds of request, at least one.
+    ttft_ms, tpot_ms : float or None
+        Limits on the mean time to first token and the mean time per output token; None is no limit. [ms]
+    demand_requests_per_s : Mapping[tuple[str, str, str], float]
+        Peak demand by (region, period, class); every combination is present. [1/s]
+    headroom : float
+        Planned capacity above demand, as a share of it.
+    priority : int
+        1 is served first.
+    runtimes : tuple[str, ...]
+        Allowed runtimes: disaggregated, aggregated.
+    framework : str
+        Whose measured operator tables are read: trtllm, sglang or vllm.
+    allowed_hardware : tuple[str, ...] or None
+        Hardware it may run on; None is any.
+    network_latency_ms : float
+        Time spent outside inference; counts against TTFT. [ms]
+    """
+
+    name: str
+    model: str | None
+    engines: pd.DataFrame | None = field(compare=False)
+    precision: Precision
+    classes: tuple[RequestClass, ...]
+    ttft_ms: float | None
+    tpot_ms: float | None
+    demand_requests_per_s: Mapping[tuple[str, str, str], float]
+    headroom: float
+    priority: int
+    runtimes: tuple[str, ...]
+    framework: str
+    allowed_hardware: tuple[str, ...] | None
+    network_latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules for every service and pool.
+
+    Attributes
+    ----------
+    reserve_hosts_per_pool : int
+        Hosts a pool keeps free for failures.
+    max_configs_per_service_region : int or None
+        Most engine configurations of a service in a region; None is unlimited.
+    kv_transfer : str
+        How far the KV cache travels from prefill to decode: same-region.
+    transition_usd_per_accelerator : float
+        Cost of moving an accelerator to another service between periods. [USD]
+    unmet : str
+        `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
+        minimised first, by priority.
+    """
+
+    reserve_hosts_per_pool: int
+    max_configs_per_service_region: int | None
+    kv_transfer: str
+    transition_usd_per_accelerator: float
+    unmet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Spending limits; None is no limit.
+
+    Attributes
+    ----------
+    capex_usd_by_period : tuple[float or None, ...]
+        Purchases ordered in a period. [USD]
+    capex_usd : float or None
+        Purchases over the horizon. [USD]
+    opex_usd : float or None
+        Rent, energy, hosting and maintenance over the horizon. [USD]
+    tco_usd : float or None
+        All cost over the horizon. [USD]
+    """
+
+    capex_usd_by_period: tuple[float | None, ...]
+    capex_usd: float | None
+    opex_usd: float | None
+    tco_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """One planning question in full.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file, or the file's name without its suffix.
+    path : Path
+        The fleet file; relative paths within it are relative to its folder.
+    periods : tuple[str, ...]
+        Quarters in order; `now` for a plan of one unnamed period.
+    regions, pools, offers, services : tuple
+        In the order of the file.
+    hardware : Mapping[str, Hardware]
+        Every kind that a pool, an offer or an engine table names.
+    policy : Policy
+        Rules for every service and pool.
+    budget : Budget
+        Spending limits.
+    objective : str
+        What is minimised: tco.
+    warnings : tuple[str, ...]
+        What was read but has no effect yet, and what was assumed.
+    input_hashes : Mapping[str, str]
+        SHA-256 of every file that was read, by its path relative to the fleet file.
+    """
+
+    name: str
+    path: Path
+    periods: tuple[str, ...]
+    regions: tuple[Region, ...]
+    hardware: Mapping[str, Hardware]
+    pools: tuple[Pool, ...]
+    offers: tuple[Offer, ...]
+    services: tuple[Service, ...]
+    policy: Policy
+    budget: Budget
+    objective: str
+    warnings: tuple[str, ...]
+    input_hashes: Mapping[str, str]

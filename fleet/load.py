@@ -1,0 +1,231 @@
+"""The way from a fleet file to the resolved fleet, with every mistake in one list."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.context import Context
+from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service
+from fleetplan.fleet.parse import Parsed, parse
+from fleetplan.fleet.parts import resolve_hardware
+from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.schema import BudgetSpec, FleetSpec, PolicySpec
+from fleetplan.fleet.services import resolve_services
+from fleetplan.fleet.source import read_document
+from fleetplan.fleet.supply import DEFAULT_REGION, Prices, resolve_offers, resolve_pools, resolve_regions
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_ItemT = TypeVar("_ItemT", bound=_Named)
+
+
+def load_fleet(path: Path | str) -> Fleet:
+    """Return the fleet that a file describes.
+
+    Raises
+    ------
+    InputError
+        With every mistake of the file.
+    """
+    return build_fleet(read_document(path))
+
+
+def build_fleet(document: Document) -> Fleet:
+    """Return the fleet that a document describes; scenarios in it have been laid on before.
+
+    Raises
+    ------
+    InputError
+        With every mistake of the document.
+    """
+    parsed = parse(document)
+    if parsed.spec is None:
+        raise InputError(_in_order(parsed.issues))
+    spec = parsed.spec
+    context = Context(
+        document=document,
+        periods=(DEFAULT_PERIOD,) if spec.horizon is None else tuple(dict.fromkeys(spec.horizon.periods)),
+        region_names=_names(document, "regions") or (DEFAULT_REGION,),
+        hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
+    )
+    context.issues.extend(parsed.issues)
+    fleet = _resolve(context, parsed, spec)
+    if context.issues:
+        raise InputError(_in_order(context.issues))
+    return fleet
+
+
+def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
+    document = context.document
+    _check_periods(context)
+    regions = resolve_regions(context, spec.regions)
+    hardware = resolve_hardware(context, spec.hardware)
+    prices = Prices(context, spec.hardware)
+    pools = resolve_pools(context, _numbered(context, parsed, "pools", spec.pools), hardware, prices)
+    offers = resolve_offers(context, _numbered(context, parsed, "offers", spec.offers), hardware, prices)
+    services = resolve_services(context, _numbered(context, parsed, "services", spec.services))
+    if not document.root.child("pools") and not document.root.child("offers"):
+        context.error((), "there are no pools and no offers", "a service needs hardware to run on")
+    used = _used_hardware(hardware, pools, offers, services)
+    _warn_of_lifecycles(context, used, offers)
+    _check_power(context, regions, used, pools, offers, services)
+    return Fleet(
+        name=spec.name if spec.name is not None else document.path.stem,
+        path=document.path,
+        periods=context.periods,
+        regions=regions,
+        hardware=used,
+        pools=pools,
+        offers=offers,
+        services=services,
+        policy=_policy(context, spec.policy),
+        budget=_budget(context, spec.budget),
+        objective=spec.objective,
+        warnings=tuple(dict.fromkeys(context.warnings)),
+        input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
+    )
+
+
+def _names(document: Document, block: str) -> tuple[str, ...]:
+    node = document.root.child(block)
+    return () if node is None else tuple(node.entries)
+
+
+def _numbered(
+    context: Context, parsed: Parsed, block: str, specs: Sequence[_ItemT]
+) -> list[tuple[int, _ItemT]]:
+    """Return the items with their positions in the file; a name given twice is noted."""
+    numbered = list(zip(parsed.positions.get(block, ()), specs, strict=True))
+    first: dict[str, int] = {}
+    for position, item in numbered:
+        if item.name in first:
+            line = context.document.place((block, first[item.name])).line
+            message = f"the name {item.name!r} is given twice in {block}"
+            context.error((block, position, "name"), message, f"first given in line {line}")
+        first.setdefault(item.name, position)
+    return numbered
+
+
+def _check_periods(context: Context) -> None:
+    here: KeyPath = ("horizon", "periods")
+    written = context.document.node(here)
+    given = [] if written is None else [item.value for item in written.items]
+    for i, period in enumerate(given):
+        if period in given[:i]:
+            context.error((*here, i), f"the period {period!r} is given twice")
+            return
+    periods = context.periods
+    gap = gap_in_quarters(periods)
+    if gap is not None:
+        position, expected = gap
+        message = f"{periods[position]} does not follow {periods[position - 1]}"
+        context.error((*here, position), message, f"the next quarter is {expected}")
+
+
+def _used_hardware(
+    hardware: Mapping[str, Hardware],
+    pools: Sequence[Pool],
+    offers: Sequence[Offer],
+    services: Sequence[Service],
+) -> dict[str, Hardware]:
+    names = [pool.hardware for pool in pools] + [offer.hardware for offer in offers]
+    for service in services:
+        if service.engines is not None:
+            names += [str(name) for name in service.engines["hardware"]]
+        names += service.allowed_hardware or ()
+    return {name: hardware[name] for name in dict.fromkeys(names) if name in hardware}
+
+
+def _warn_of_lifecycles(context: Context, hardware: Mapping[str, Hardware], offers: Sequence[Offer]) -> None:
+    for offer in offers:
+        part = hardware[offer.hardware].accelerator
+        if part is not None and part.lifecycle != "stable":
+            place = ("offers", _position(context, "offers", offer.name), "hardware")
+            context.warn(place, f"{offer.hardware} is {part.lifecycle}")
+
+
+def _check_power(
+    context: Context,
+    regions: Sequence[Region],
+    hardware: Mapping[str, Hardware],
+    pools: Sequence[Pool],
+    offers: Sequence[Offer],
+    services: Sequence[Service],
+) -> None:
+    """Refuse hardware without a power figure where power or energy counts."""
+    metered = {
+        region.name
+        for region in regions
+        if region.power_kw is not None
+        or region.energy_usd_per_kwh is not None
+        or region.hosting_usd_per_kw_month > 0
+    }
+    tables = [service.engines for service in services if service.engines is not None]
+    stated = {
+        str(row) for table in tables for row in table.loc[table["power_kw"].notna(), "hardware"].unique()
+    }
+    placed = [("pools", pool.name, pool.hardware, {pool.region}) for pool in pools]
+    placed += [("offers", offer.name, offer.hardware, set(offer.regions)) for offer in offers]
+    reported: set[str] = set()
+    for block, item, name, places in placed:
+        known = name in stated or name not in hardware or hardware[name].power_w_per_accelerator is not None
+        if known or name in reported or not places & metered:
+            continue
+        reported.add(name)
+        where = ", ".join(sorted(places & metered))
+        message = f"{name} has no power figure, and power or energy counts in {where}"
+        hint = f"give hardware.{name}.all_in_w"
+        context.error((block, _position(context, block, item), "hardware"), message, hint)
+
+
+def _position(context: Context, block: str, name: str) -> int:
+    written = context.document.root.child(block)
+    assert written is not None, "the item was read from this block"
+    return [item.name for item in written.items].index(name)
+
+
+def _policy(context: Context, spec: PolicySpec) -> Policy:
+    if spec.transition_usd_per_accelerator > 0 and len(context.periods) >= 1:
+        context.warn(("policy", "transition_usd_per_accelerator"), "has no effect yet")
+    return Policy(
+        reserve_hosts_per_pool=spec.reserve_hosts_per_pool,
+        max_configs_per_service_region=spec.max_configs_per_service_region,
+        kv_transfer=spec.kv_transfer,
+        transition_usd_per_accelerator=spec.transition_usd_per_accelerator,
+        unmet=spec.unmet,
+    )
+
+
+def _budget(context: Context, spec: BudgetSpec) -> Budget:
+    capex = spec.capex_usd
+    by_period: tuple[float | None, ...] = (None,) * len(context.periods)
+    if isinstance(capex, Mapping):
+        context.check_periods(("budget", "capex_usd"), capex)
+        by_period = tuple(capex.get(period) for period in context.periods)
+    return Budget(
+        capex_usd_by_period=by_period,
+        capex_usd=None if isinstance(capex, Mapping) else capex,
+        opex_usd=spec.opex_usd,
+        tco_usd=spec.tco_usd,
+    )
+
+
+def _relative(hashes: Mapping[str, str], folder: Path) -> dict[str, str]:
+    return {Path(os.path.relpath(name, folder)).as_posix(): value for name, value in hashes.items()}
+
+
+def _in_order(issues: Sequence[Issue]) -> list[Issue]:
+    files = list(dict.fromkeys(issue.path for issue in issues))
+    return sorted(
+        dict.fromkeys(issues), key=lambda issue: (files.index(issue.path), issue.line, issue.column)
+    )

@@ -1,0 +1,209 @@
+"""From a document to validated blocks, with every mistake of the file in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.schema import NOT_AVAILABLE, FleetSpec
+from fleetplan.fleet.schema_values import QUARTER_PATTERN, TAG_MARK
+
+_Json: TypeAlias = Mapping[str, object]
+
+# Blocks whose items stand for themselves: a broken one is set aside and the others are still checked.
+_BLOCKS: Final = ("regions", "hardware", "pools", "offers", "services")
+
+_WANTED: Final[Mapping[str, str]] = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The valid part of a fleet file.
+
+    Attributes
+    ----------
+    spec : FleetSpec or None
+        The file without its broken blocks and items; None where too little is left to go on.
+    positions : Mapping[str, Sequence[int]]
+        For each list, where the items of `spec` stand in the file.
+    issues : tuple[Issue, ...]
+        What is wrong with the rest.
+    """
+
+    spec: FleetSpec | None
+    positions: Mapping[str, Sequence[int]]
+    issues: tuple[Issue, ...]
+
+
+def parse(document: Document) -> Parsed:
+    """Return the blocks of a fleet file that are valid, and the issues of those that are not."""
+    plain = document.root.plain()
+    assert isinstance(plain, dict), "a document is a mapping"
+    try:
+        spec = FleetSpec.model_validate(plain)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        issues = tuple(_issue(document, detail) for detail in details)
+        return _without_broken(plain, [_location(detail) for detail in details], issues)
+    return Parsed(spec, _positions(plain, frozenset()), ())
+
+
+def _without_broken(
+    plain: dict[str, object], locations: Sequence[KeyPath], issues: tuple[Issue, ...]
+) -> Parsed:
+    broken = frozenset(
+        location[:2] if location[0] in _BLOCKS and len(location) > 1 else location[:1]
+        for location in locations
+        if location
+    )
+    kept: dict[str, object] = {}
+    for key, block in plain.items():
+        if (key,) in broken:
+            continue
+        if key in _BLOCKS and isinstance(block, list):
+            kept[key] = [item for i, item in enumerate(block) if (key, i) not in broken]
+        elif key in _BLOCKS and isinstance(block, dict):
+            kept[key] = {name: item for name, item in block.items() if (key, name) not in broken}
+        else:
+            kept[key] = block
+    try:
+        spec = FleetSpec.model_validate({**kept, "version": 1})
+    except ValidationError:
+        return Parsed(None, {}, issues)
+    # Without the horizon, period names could only be guessed.
+    return Parsed(None if ("horizon",) in broken else spec, _positions(plain, broken), issues)
+
+
+def _positions(plain: Mapping[str, object], broken: frozenset[KeyPath]) -> dict[str, list[int]]:
+    return {
+        key: [i for i in range(len(block)) if (key, i) not in broken]
+        for key, block in plain.items()
+        if isinstance(block, list)
+    }
+
+
+def _location(detail: ErrorDetails) -> KeyPath:
+    # "[key]" marks that the key of a mapping, not its value, is wrong.
+    return tuple(
+        part
+        for part in detail["loc"]
+        if not (isinstance(part, str) and (part.startswith(TAG_MARK) or part == "[key]"))
+    )
+
+
+def _issue(document: Document, detail: ErrorDetails) -> Issue:
+    location = _location(detail)
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        hint = names_hint(str(location[-1]), _allowed_keys(location[:-1]))
+        return document.issue(location, "unknown key", hint, at_key=True)
+    if kind == "missing":
+        return document.issue(location, "is missing")
+    message, hint = _message(detail)
+    return document.issue(location, message, hint, at_key="[key]" in detail["loc"])
+
+
+def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake
+    kind, context, value = detail["type"], detail.get("ctx", {}), _shown(detail["input"])
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind]}, not {value}", ""
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return f"must be {words} {_number(context[key])}, not {value}", ""
+    if kind == "literal_error":
+        given = detail["input"]
+        allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        return f"must not be {value}", names_hint(given if isinstance(given, str) else value, allowed)
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty", ""
+    if kind == "string_pattern_mismatch":
+        if context["pattern"] == QUARTER_PATTERN:
+            return f"must be a quarter such as 2025Q3, not {value}", ""
+        return f"is no name: {value}", "names hold no blanks, commas, brackets or bars"
+    return detail["msg"], ""
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return repr(value)
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _allowed_keys(location: KeyPath) -> list[str]:
+    """Return the keys that the file may have at a path, from the schema."""
+    schema = FleetSpec.model_json_schema()
+    found: list[_Json] = [schema]
+    for key in location:
+        found = [below for here in found for below in _below(schema, here, key)]
+    properties = [_mapping(_resolved(schema, here).get("properties")) for here in found]
+    return [
+        name
+        for each in properties
+        for name, about in each.items()
+        if _mapping(about).get("description") != NOT_AVAILABLE
+    ]
+
+
+def _below(schema: _Json, here: _Json, key: str | int) -> list[_Json]:
+    alternatives = [_resolved(schema, option) for option in _options(_resolved(schema, here))]
+    if isinstance(key, int):
+        return [_mapping(option["items"]) for option in alternatives if "items" in option]
+    found = []
+    for option in alternatives:
+        properties = _mapping(option.get("properties"))
+        if key in properties:
+            found.append(_mapping(properties[key]))
+        elif isinstance(option.get("additionalProperties"), dict):
+            found.append(_mapping(option["additionalProperties"]))
+    return [flat for below in found for flat in _options(_resolved(schema, below))]
+
+
+def _options(here: _Json) -> list[_Json]:
+    for key in ("anyOf", "oneOf"):
+        options = here.get(key)
+        if isinstance(options, list):
+            return options
+    return [here]
+
+
+def _resolved(schema: _Json, here: _Json) -> _Json:
+    reference = here.get("$ref")
+    if not isinstance(reference, str):
+        return here
+    return _mapping(_mapping(schema["$defs"])[reference.rpartition("/")[2]])
+
+
+def _mapping(value: object) -> _Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,38 @@
+"""Periods of the horizon: quarters such as 2027Q1, in order, or one unnamed period."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Final
+
+# The one period of a file without a horizon.
+DEFAULT_PERIOD: Final = "now"
+
+_QUARTER: Final = re.compile(r"(\d{4})Q([1-4])")
+
+
+def quarter_index(period: str) -> int | None:
+    """Return the quarters since the year 0 of a name such as 2027Q1, or None for any other name."""
+    match = _QUARTER.fullmatch(period)
+    return None if match is None else int(match[1]) * 4 + int(match[2]) - 1
+
+
+def quarter_name(index: int) -> str:
+    """Return the name of the quarter that many quarters since the year 0."""
+    return f"{index // 4}Q{index % 4 + 1}"
+
+
+def gap_in_quarters(periods: Sequence[str]) -> tuple[int, str] | None:
+    """Return the position of the first period that does not follow the one before, and the one expected.
+
+    None where every period is the quarter after the one before, or where not all names are quarters.
+    """
+    indices = [quarter_index(period) for period in periods]
+    for position, (before, here) in enumerate(itertools.pairwise(indices), start=1):
+        if before is None or here is None:
+            return None
+        if here != before + 1:
+            return position, quarter_name(before + 1)
+    return None

@@ -1,0 +1,75 @@
+"""Power of an accelerator with its share of the host, and what a power cap does to its clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.hardware import Accelerator
+
+# All-in power (card, host, network, fans; before PUE) over board power, where only the latter is known: the
+# median of A100 2.03, H100 1.96, H200 1.96, B200 1.71, GB200 1.56, MI300X 1.85 in the AI cloud TCO table of
+# InferenceX-app@7fe6d62 (2026-08).
+ALL_IN_TO_TDP_RATIO: Final = 1.9
+
+# Dynamic power is capacitance * voltage^2 * frequency, and the voltage follows the frequency, so the clock
+# follows the cube root of the power. Patel et al., "Characterizing Power Management Opportunities for LLMs
+# in the Cloud" (ASPLOS 2024), find under 7 % lost for 20 % less peak power; the rule says 7.2 %.
+POWER_CAP_EXPONENT: Final = 1 / 3
+# Below half the board power the voltage is at its floor and the rule no longer holds.
+LOWEST_POWER_CAP_RATIO: Final = 0.5
+
+
+def all_in_power_w(accelerator: Accelerator) -> float | None:
+    """Return the power in W of a card with its share of host, network and fans, before PUE.
+
+    The catalogue's figure where there is one, else `ALL_IN_TO_TDP_RATIO` times the board power, else None.
+    """
+    if accelerator.all_in_w is not None:
+        return accelerator.all_in_w
+    return None if accelerator.tdp_w is None else accelerator.tdp_w * ALL_IN_TO_TDP_RATIO
+
+
+def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
+    """Return the accelerator under a power cap: slower matrix units, the same memory and links.
+
+    Measured operator tables hold for the full clock, so a capped part is computed by the roofline.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Must have a board power.
+    power_cap_w : float
+        From `LOWEST_POWER_CAP_RATIO` of the board power up to the board power. [W]
+
+    Raises
+    ------
+    ValueError
+        Where the cap is outside that range, or the board power is unknown.
+    """
+    tdp_w = accelerator.tdp_w
+    if tdp_w is None:
+        raise ValueError(f"the board power of {accelerator.name} is unknown")
+    if not LOWEST_POWER_CAP_RATIO * tdp_w <= power_cap_w <= tdp_w:
+        raise ValueError(f"a cap of {power_cap_w} W is outside the range for {tdp_w} W")
+    clock_ratio = (power_cap_w / tdp_w) ** POWER_CAP_EXPONENT
+    all_in_w = all_in_power_w(accelerator)
+    assert all_in_w is not None, "a part with a board power has an all-in power"
+    return replace(
+        accelerator,
+        bf16_tflops=accelerator.bf16_tflops * clock_ratio,
+        fp8_tflops=_scaled(accelerator.fp8_tflops, clock_ratio),
+        fp4_tflops=_scaled(accelerator.fp4_tflops, clock_ratio),
+        int8_tops=_scaled(accelerator.int8_tops, clock_ratio),
+        tdp_w=power_cap_w,
+        all_in_w=all_in_w - (tdp_w - power_cap_w),
+        measured_system=accelerator.measured_system if power_cap_w == tdp_w else None,
+        sources=(
+            *accelerator.sources,
+            f"capped at {power_cap_w:g} W of {tdp_w:g} W: clock times {clock_ratio:.3f} (cube-root rule)",
+        ),
+    )
+
+
+def _scaled(figure: float | None, ratio: float) -> float | None:
+    return None if figure is None else figure * ratio

@@ -1,0 +1,270 @@
+"""Regions, pools and offers: names resolved, prices found, values spread over the periods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fleetplan.fleet.catalog import price_book
+from fleetplan.fleet.context import Context
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.errors import names_hint
+from fleetplan.fleet.inventory import Hardware, Offer, Owned, Pool, Region, Rented
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.schema_supply import HardwareSpec, OfferSpec, OwnedSpec, PoolSpec, RegionSpec, RentedSpec
+
+# The one region of a file that defines none.
+DEFAULT_REGION: Final = "default"
+# Where neither power nor energy counts, facility power over IT power has nothing to act on.
+PUE_WITHOUT_EFFECT: Final = 1.0
+
+
+def resolve_regions(context: Context, block: Mapping[str, RegionSpec] | None) -> tuple[Region, ...]:
+    """Return the regions in the order of the file."""
+    if block is None:
+        return (Region(DEFAULT_REGION, None, PUE_WITHOUT_EFFECT, None, 0.0),)
+    return tuple(_region(context, ("regions", name), name, spec) for name, spec in block.items())
+
+
+def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) -> Region:
+    if spec.pue is None and (spec.power_kw is not None or spec.energy_usd_per_kwh is not None):
+        context.error(
+            (*key_path, "pue"),
+            "is missing, and power or energy counts here",
+            "facility power over IT power, such as 1.15; 1.0 where both are metered at the hosts",
+        )
+    return Region(
+        name=name,
+        power_kw=context.numbers((*key_path, "power_kw"), spec.power_kw),
+        pue=PUE_WITHOUT_EFFECT if spec.pue is None else spec.pue,
+        energy_usd_per_kwh=context.numbers((*key_path, "energy_usd_per_kwh"), spec.energy_usd_per_kwh),
+        hosting_usd_per_kw_month=spec.hosting_usd_per_kw_month,
+    )
+
+
+class Prices:
+    """The price book with the prices of the fleet file's own hardware added."""
+
+    def __init__(self, context: Context, block: Mapping[str, HardwareSpec]) -> None:
+        self._context = context
+        self._own = {name: spec.price_usd_per_accelerator_hour for name, spec in block.items()}
+        self._like = {name: spec.like for name, spec in block.items() if spec.like is not None}
+
+    def known(self, hardware: str) -> dict[str, tuple[float, str]]:
+        """Return the price [USD/h] and its source of a part, by column of the price book."""
+        entries = price_book().get(hardware, price_book().get(self._like.get(hardware, ""), {}))
+        found = {
+            column: (price.usd_per_accelerator_hour, f"price book {column}: {price.source}, {price.as_of}")
+            for column, price in entries.items()
+        }
+        own = {
+            column: (value, f"fleet file, hardware.{hardware}.price_usd_per_accelerator_hour.{column}")
+            for column, value in self._own.get(hardware, {}).items()
+        }
+        return {**found, **own}
+
+    def hint(self, hardware: str) -> str:
+        """Return what the price book knows of a part, for a message about a missing price."""
+        known = self.known(hardware)
+        if not known:
+            return f"the price book knows no price of {hardware}"
+        figures = ", ".join(f"{column} {value:g}" for column, (value, _) in known.items())
+        return f"the price book knows for {hardware} in USD per accelerator-hour: {figures}"
+
+    def rent(
+        self, key_path: KeyPath, hardware: str, usd: float | Mapping[str, float] | None, column: str | None
+    ) -> tuple[tuple[float, ...] | None, str]:
+        """Return the rent by period [USD/h] and its source; exactly one of `usd` and `column` is set."""
+        context = self._context
+        if column is None:
+            return context.numbers(key_path, usd), context.source(key_path)
+        known = self.known(hardware)
+        if column not in known:
+            here = (*key_path[:-1], "price_book")
+            message = f"the price book has no {column!r} for {hardware}"
+            context.error(here, message, names_hint(column, tuple(known)))
+            return None, ""
+        value, source = known[column]
+        return (value,) * len(context.periods), source
+
+
+def resolve_pools(
+    context: Context,
+    specs: Sequence[tuple[int, PoolSpec]],
+    hardware: Mapping[str, Hardware],
+    prices: Prices,
+) -> tuple[Pool, ...]:
+    """Return the pools that are valid; what is wrong with the others goes to the context."""
+    pools = (_pool(context, ("pools", i), spec, hardware, prices) for i, spec in specs)
+    return tuple(pool for pool in pools if pool is not None)
+
+
+def _pool(
+    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: Prices
+) -> Pool | None:
+    region = context.region(key_path, spec.region)
+    known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
+    if (spec.hosts is None) == (spec.accelerators is None):
+        context.error(key_path, "needs exactly one of hosts, accelerators")
+    if spec.owned is not None and spec.accelerators is not None:
+        context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
+    if (spec.owned is None) == (spec.rented is None):
+        message = "has no price" if spec.owned is None else "has two prices"
+        hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
+        context.error(key_path, f"{message}: needs {hint}", prices.hint(spec.hardware) if known else "")
+    rented = (
+        None
+        if spec.rented is None
+        else _rented(context, (*key_path, "rented"), spec.hardware, spec.rented, prices)
+    )
+    owned = None if spec.owned is None else _owned(context, (*key_path, "owned"), spec.owned)
+    if region is None or spec.hardware not in hardware:
+        return None
+    by_host = spec.hosts is not None
+    return Pool(
+        name=spec.name,
+        region=region,
+        hardware=spec.hardware,
+        hosts=spec.hosts if spec.hosts is not None else spec.accelerators or 0,
+        accelerators_per_host=hardware[spec.hardware].accelerators_per_host if by_host else 1,
+        owned=owned,
+        rented=rented,
+    )
+
+
+def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
+    if spec.in_service is not None:
+        first = quarter_index(context.periods[0])
+        start = quarter_index(spec.in_service)
+        if first is None:
+            message = f"the period {context.periods[0]!r} is no quarter, so every period is charged"
+            context.warn((*key_path, "in_service"), message)
+        elif start is not None and start > first:
+            context.error(
+                (*key_path, "in_service"),
+                f"{spec.in_service} is after the first period {context.periods[0]}",
+                "what arrives later is an offer with a lead time",
+            )
+    return Owned(
+        spec.capex_usd_per_host, spec.in_service, spec.life_quarters, spec.maintenance_ratio_per_year
+    )
+
+
+def _rented(
+    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: Prices
+) -> Rented | None:
+    if (spec.usd_per_accelerator_hour is None) == (spec.price_book is None):
+        message = "needs exactly one of usd_per_accelerator_hour, price_book"
+        context.error(key_path, message, prices.hint(hardware))
+        return None
+    rent, source = prices.rent(
+        (*key_path, "usd_per_accelerator_hour"), hardware, spec.usd_per_accelerator_hour, spec.price_book
+    )
+    included = _energy_included(spec.energy_included, spec.price_book)
+    return None if rent is None else Rented(rent, included, source)
+
+
+def _energy_included(stated: bool | None, column: str | None) -> bool:
+    # Every column of the price book is a price for running hardware; a file's own rent says so itself.
+    return stated if stated is not None else column is not None
+
+
+def resolve_offers(
+    context: Context,
+    specs: Sequence[tuple[int, OfferSpec]],
+    hardware: Mapping[str, Hardware],
+    prices: Prices,
+) -> tuple[Offer, ...]:
+    """Return the offers that are valid; what is wrong with the others goes to the context."""
+    offers = (_offer(context, ("offers", i), spec, hardware, prices) for i, spec in specs)
+    return tuple(offer for offer in offers if offer is not None)
+
+
+def _offer(
+    context: Context, key_path: KeyPath, spec: OfferSpec, hardware: Mapping[str, Hardware], prices: Prices
+) -> Offer | None:
+    known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
+    regions = _offer_regions(context, key_path, spec)
+    if spec.term_quarters is not None:
+        context.warn((*key_path, "term_quarters"), "has no effect yet")
+    rent, source = _offer_price(context, key_path, spec, prices, known=known)
+    if spec.capex_usd_per_host is not None and spec.energy_included:
+        context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
+    max_units = _max_units(context, key_path, spec)
+    if spec.hardware not in hardware:
+        return None
+    part = hardware[spec.hardware]
+    return Offer(
+        name=spec.name,
+        hardware=spec.hardware,
+        regions=regions,
+        unit=spec.per,
+        accelerators_per_unit=part.accelerators_per_host if spec.per == "host" else 1,
+        capex_usd_per_host=spec.capex_usd_per_host,
+        rent_usd_per_accelerator_hour=rent,
+        energy_included=rent is not None and _energy_included(spec.energy_included, spec.price_book),
+        lead_time_quarters=spec.lead_time_quarters,
+        max_units=max_units,
+        life_quarters=spec.life_quarters,
+        maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
+        price_source=source,
+    )
+
+
+def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[str, ...]:
+    if spec.regions is None:
+        region = context.region(key_path, None)
+        return () if region is None else (region,)
+    for i, name in enumerate(spec.regions):
+        here = (*key_path, "regions", i)
+        if context.check_name(here, "region", name, context.region_names) and name in spec.regions[:i]:
+            context.error(here, f"the region {name!r} is given twice")
+    return tuple(spec.regions)
+
+
+def _offer_price(
+    context: Context, key_path: KeyPath, spec: OfferSpec, prices: Prices, *, known: bool
+) -> tuple[tuple[float, ...] | None, str]:
+    given = {
+        "capex_usd_per_host": spec.capex_usd_per_host,
+        "rent_usd_per_accelerator_hour": spec.rent_usd_per_accelerator_hour,
+        "price_book": spec.price_book,
+    }
+    named = [key for key, value in given.items() if value is not None]
+    if len(named) != 1:
+        message = "has no price" if not named else f"has {len(named)} prices ({', '.join(named)})"
+        hint = prices.hint(spec.hardware) if known else ""
+        context.error(key_path, f"{message}: needs exactly one of {', '.join(given)}", hint)
+        return None, ""
+    if spec.capex_usd_per_host is not None:
+        if spec.per == "accelerator":
+            context.error(
+                (*key_path, "capex_usd_per_host"), "a purchase is counted in hosts", "leave out `per`"
+            )
+        return None, context.source((*key_path, "capex_usd_per_host"))
+    if not known:
+        return None, ""
+    return prices.rent(
+        (*key_path, "rent_usd_per_accelerator_hour"),
+        spec.hardware,
+        spec.rent_usd_per_accelerator_hour,
+        spec.price_book,
+    )
+
+
+def _max_units(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[int | None, ...]:
+    by_host = spec.per == "host"
+    key, value = ("max_hosts", spec.max_hosts) if by_host else ("max_accelerators", spec.max_accelerators)
+    wrong_key, wrong = (
+        ("max_accelerators", spec.max_accelerators) if by_host else ("max_hosts", spec.max_hosts)
+    )
+    if wrong is not None:
+        message = f"does not go with `per: {spec.per}`"
+        context.error((*key_path, wrong_key), message, f"use {key}", at_key=True)
+    if value is None or isinstance(value, int):
+        return (value,) * len(context.periods)
+    context.check_periods((*key_path, key), value)
+    without = [period for period in context.periods if period not in value]
+    if without:
+        context.warn((*key_path, key), f"names no {', '.join(without)}: no supply there")
+    return tuple(value.get(period, 0) for period in context.periods)

@@ -1,0 +1,174 @@
+"""The tables that cross module boundaries: every column with its type, unit and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What a column may hold, and the numpy kinds that hold it.
+_KINDS: Final[Mapping[str, str]] = {"text": "OUTS", "count": "iu", "number": "f", "flag": "b"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+        As it stands in the header.
+    kind : str
+        text, count (whole numbers), number (floats) or flag.
+    unit : str
+        Unit; empty for a name, a count or a ratio.
+    meaning : str
+        One line for the documentation.
+    required : bool
+        Whether the table must have it.
+    may_be_missing : bool
+        Whether single values may be missing.
+    allowed : tuple[str, ...]
+        The only values there are; empty where any will do.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+    required: bool = True
+    may_be_missing: bool = False
+    allowed: tuple[str, ...] = ()
+
+
+PHASES: Final = ("aggregated", "prefill", "decode")
+MODES: Final = ("prefill", "decode", "static", "closed_loop", "open_loop")
+SOURCES: Final = ("measured", "interpolated", "extrapolated", "roofline")
+
+_ENGINES: Final = (
+    Column("phase", "text", "", "what the replica does", allowed=PHASES),
+    Column("hardware", "text", "", "a part of the catalogue or of the block `hardware`"),
+    Column("accelerators_per_replica", "count", "", "accelerators of one replica"),
+    Column("config", "text", "", "label of the configuration"),
+    Column("class", "text", "", "request class; `all` where the file has no such column", required=False),
+    Column(
+        "requests_per_s", "number", "1/s", "what one replica sustains within the SLO serving this class alone"
+    ),
+    Column("ttft_ms", "number", "ms", "mean time to first token", required=False, may_be_missing=True),
+    Column("tpot_ms", "number", "ms", "mean time per output token", required=False, may_be_missing=True),
+    Column(
+        "power_kw",
+        "number",
+        "kW",
+        "IT power of one replica at full load",
+        required=False,
+        may_be_missing=True,
+    ),
+)
+
+_CANDIDATES: Final = (
+    Column("service", "text", "", "the service it serves"),
+    Column("phase", "text", "", "what the replica does", allowed=PHASES),
+    Column("hardware", "text", "", "where it runs"),
+    Column("config", "text", "", "label of the configuration"),
+    Column("accelerators_per_replica", "count", "", "accelerators of one replica"),
+    Column("class", "text", "", "request class"),
+    Column("requests_per_s", "number", "1/s", "what one replica sustains serving this class alone"),
+    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
+    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
+    Column("power_kw", "number", "kW", "IT power of one replica at full load", may_be_missing=True),
+)
+
+_PREDICT_INPUT: Final = (
+    Column("case_id", "text", "", "identifies the row"),
+    Column("model", "text", "", "an id of the model catalogue"),
+    Column("hardware", "text", "", "a part of the catalogue"),
+    Column("backend", "text", "", "framework whose tables are read", required=False, may_be_missing=True),
+    Column("weights", "text", "", "data type of the weights"),
+    Column("kv", "text", "", "data type of the KV cache", required=False, may_be_missing=True),
+    Column("mode", "text", "", "what is predicted", allowed=MODES),
+    Column("tp", "count", "", "tensor parallelism"),
+    Column("pp", "count", "", "pipeline parallelism"),
+    Column("ep", "count", "", "expert parallelism"),
+    Column("dp", "count", "", "attention data parallelism"),
+    Column("input_tokens", "count", "", "new prompt tokens; the context of a decode step"),
+    Column("output_tokens", "count", "", "generated tokens"),
+    Column("prefix_tokens", "count", "", "cached prompt tokens", required=False),
+    Column("batch", "count", "", "sequences in a step", required=False),
+    Column("concurrency", "count", "", "requests in flight", required=False),
+    Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
+    Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
+    Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
+)
+
+_PREDICT_OUTPUT: Final = (
+    Column("case_id", "text", "", "identifies the row"),
+    Column("status", "text", "", "whether there is a prediction", allowed=("ok", "rejected")),
+    Column("reason", "text", "", "why there is none", may_be_missing=True),
+    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
+    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
+    Column("latency_ms", "number", "ms", "time of the step or the request", may_be_missing=True),
+    Column("requests_per_s", "number", "1/s", "served requests", may_be_missing=True),
+    Column("output_tokens_per_s_per_accelerator", "number", "1/s", "generated tokens", may_be_missing=True),
+    Column("memory_gib_per_accelerator", "number", "GiB", "weights, KV cache, buffers", may_be_missing=True),
+    Column("fits", "flag", "", "whether memory suffices"),
+    Column("source", "text", "", "how the number was obtained", may_be_missing=True),
+    Column("bottleneck", "text", "", "the operator that takes longest", may_be_missing=True),
+)
+
+_PLACEMENTS: Final = (
+    Column("period", "text", "", "period of the horizon"),
+    Column("region", "text", "", "where"),
+    Column("pool", "text", "", "pool that holds the replicas"),
+    Column("service", "text", "", "the service served"),
+    Column("phase", "text", "", "what the replicas do", allowed=PHASES),
+    Column("config", "text", "", "label of the configuration"),
+    Column("replicas", "count", "", "how many"),
+    Column("accelerators", "count", "", "accelerators of all replicas"),
+    Column("requests_per_s", "number", "1/s", "load served"),
+    Column("utilisation", "number", "", "load over capacity, 0 to 1"),
+    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
+    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
+    Column("usd", "number", "USD", "cost of the period"),
+)
+
+TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
+    "engines": _ENGINES,
+    "candidates": _CANDIDATES,
+    "predict_input": _PREDICT_INPUT,
+    "predict_output": _PREDICT_OUTPUT,
+    "placements": _PLACEMENTS,
+}
+
+
+def check(frame: pd.DataFrame, table_name: str) -> None:
+    """Check that a frame is the table it is passed as; columns beyond those of the table are allowed.
+
+    Raises
+    ------
+    ValueError
+        With everything that differs: a mistake of the program, not of its user.
+    """
+    faults = [fault for column in TABLES[table_name] for fault in _faults(frame, column)]
+    if faults:
+        raise ValueError(f"not a table of {table_name}: {'; '.join(faults)}")
+
+
+def _faults(frame: pd.DataFrame, column: Column) -> list[str]:
+    if column.name not in frame.columns:
+        return [f"the column {column.name} is missing"] if column.required else []
+    values = frame[column.name]
+    faults = []
+    # pandas' own text type has the kind "O" as well; an empty frame has no kind to speak of.
+    if len(values) and values.dtype.kind not in _KINDS[column.kind]:
+        faults.append(f"{column.name} holds {values.dtype}, not {column.kind}")
+    if not column.may_be_missing and bool(values.isna().any()):
+        faults.append(f"{column.name} has missing values")
+    if column.allowed:
+        other = sorted(set(values.dropna().astype(str)) - set(column.allowed))
+        if other:
+            faults.append(f"{column.name} holds {', '.join(other)}; allowed: {', '.join(column.allowed)}")
+    return faults

@@ -1,0 +1,161 @@
+"""Which collectives a step needs under each parallelism, and how many bytes they carry.
+
+Ranks are numbered tensor-parallel first: the accelerators 0 .. tp-1 of a stage are one attention-DP rank,
+the next rank starts at tp. Groups of the feed-forward part are `ffn_tp` neighbours each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.parallelism import Layouts
+
+
+def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
+    """Sum the embedding, whose vocabulary is split over the attention ranks."""
+    yield from _collective(
+        "embedding_all_reduce",
+        OperatorKind.ALL_REDUCE,
+        rank_tokens * _row_bytes(hidden_size),
+        layouts.tp,
+        np.ones_like(layouts.tp),
+        1,
+    )
+
+
+def attention_reduction(
+    hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+) -> Iterator[Operator]:
+    """Sum the output projection over the accelerators that share the heads."""
+    yield from _collective(
+        "attention_all_reduce",
+        OperatorKind.ALL_REDUCE,
+        rank_tokens * _row_bytes(hidden_size),
+        layouts.tp,
+        np.ones_like(layouts.tp),
+        layers,
+    )
+
+
+def dense_ffn_communication(
+    hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+) -> Iterator[Operator]:
+    """Bring the tokens to a dense block and its partial sums back.
+
+    Where experts are split over several groups, each group holds the dense block and computes its own
+    tokens; else the tokens of all attention-DP ranks meet in one block.
+    """
+    whole = layouts.ep == 1
+    yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
+    if whole.all():
+        return
+    tokens = -(-rank_tokens * layouts.dp // layouts.ep)
+    ones = np.ones_like(tokens)
+    message = tokens * _row_bytes(hidden_size)
+    kind = OperatorKind.ALL_REDUCE
+    yield from _collective("ffn_all_reduce", kind, message, layouts.ffn_tp, ones, layers, ~whole)
+    # A rank whose heads span more accelerators than the block gathers the shares of its tokens.
+    message = rank_tokens * _row_bytes(hidden_size)
+    parts = np.maximum(1, layouts.tp // layouts.ffn_tp)
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("ffn_all_gather", kind, message, parts, layouts.ffn_tp, layers, ~whole)
+
+
+def expert_communication(
+    hidden_size: int, top_k: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+) -> Iterator[Operator]:
+    """Bring the tokens to the experts and their weighted sums back.
+
+    Three cases. One expert group: as for a dense block. Several groups within one attention rank: every
+    accelerator holds all tokens already, so only the sums travel, by an all-reduce over the rank. Several
+    groups over several ranks: dispatch sends each accelerator's share of its rank's tokens to the groups
+    of their experts (all-to-all) and completes them there (all-gather); combine is the mirror image.
+    """
+    whole = layouts.ep == 1
+    yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
+    if whole.all():
+        return
+    row = _row_bytes(hidden_size)
+    ones = np.ones_like(rank_tokens)
+    local = ~whole & (layouts.dp == 1)
+    kind = OperatorKind.ALL_REDUCE
+    yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, local)
+    spread = ~whole & (layouts.dp > 1)
+    # A token goes once to each group that holds one of its experts: ep (1 - (1 - 1/ep)^k) groups.
+    groups_reached = layouts.ep * (1.0 - np.power(1.0 - 1.0 / layouts.ep, top_k))
+    sent = np.ceil(rank_tokens * groups_reached / layouts.tp).astype(np.int64) * row
+    arrived = np.ceil(rank_tokens * layouts.dp * groups_reached / layouts.ep).astype(np.int64) * row
+    stride = layouts.ffn_tp
+    kind = OperatorKind.ALL_TO_ALL
+    yield from _collective("expert_dispatch", kind, sent, layouts.ep, stride, layers, spread)
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("expert_all_gather", kind, arrived, layouts.ffn_tp, ones, layers, spread)
+    kind = OperatorKind.REDUCE_SCATTER
+    yield from _collective("expert_reduce_scatter", kind, arrived, layouts.ffn_tp, ones, layers, spread)
+    kind = OperatorKind.ALL_TO_ALL
+    yield from _collective("expert_combine", kind, sent, layouts.ep, stride, layers, spread)
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("ffn_all_gather", kind, rank_tokens * row, layouts.tp, ones, layers, spread)
+
+
+def pipeline_communication(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
+    """Hand activations from stage to stage: each accelerator sends its share, the peers complete it.
+
+    Every hop is priced as the first one: over the scale-up links where neighbouring stages share a
+    domain. The few hops of a longer pipeline that cross domains are then too cheap by one network
+    latency each, below 0.1 ms in a pass.
+    """
+    if not (layouts.pp > 1).any():
+        return
+    message = rank_tokens * _row_bytes(hidden_size)
+    hops = np.maximum(0.0, layouts.pp - 1.0)
+    dims = {"message_bytes": -(-message // layouts.tp), "stride": layouts.accelerators_per_stage}
+    yield Operator("pipeline_send", OperatorKind.SEND_RECV, "bf16", dims, hops)
+    gather = {"message_bytes": message, "ranks": layouts.tp, "stride": np.ones_like(layouts.tp)}
+    count = np.where(layouts.tp > 1, hops, 0.0)
+    yield Operator("pipeline_all_gather", OperatorKind.ALL_GATHER, "bf16", gather, count)
+
+
+def _shared_block(
+    hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int, needed: NDArray[np.bool_]
+) -> Iterator[Operator]:
+    # One block over all accelerators of a stage: gather the tokens of the other ranks, and afterwards
+    # return to each rank the sums of its own tokens, first over the ranks, then within the rank.
+    row = _row_bytes(hidden_size)
+    all_tokens = rank_tokens * layouts.dp * row
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("ffn_token_gather", kind, all_tokens, layouts.dp, layouts.tp, layers, needed)
+    kind = OperatorKind.REDUCE_SCATTER
+    yield from _collective("ffn_reduce_scatter", kind, all_tokens, layouts.dp, layouts.tp, layers, needed)
+    kind = OperatorKind.ALL_REDUCE
+    ones = np.ones_like(rank_tokens)
+    yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, needed)
+
+
+def _row_bytes(hidden_size: int) -> int:
+    return int(hidden_size * ACTIVATION_BYTES)
+
+
+def _collective(
+    name: str,
+    kind: OperatorKind,
+    message_bytes: IntArray,
+    ranks: IntArray,
+    stride: IntArray,
+    layers: int,
+    needed: NDArray[np.bool_] | None = None,
+) -> Iterator[Operator]:
+    runs = ranks > 1 if needed is None else needed & (ranks > 1)
+    if not runs.any():
+        return
+    # Rows that do not run it keep a valid shape, and few distinct ones.
+    dims = {
+        "message_bytes": np.where(runs, message_bytes, 1),
+        "ranks": np.where(runs, ranks, 1),
+        "stride": np.where(runs, stride, 1),
+    }
+    yield Operator(name, kind, "bf16", dims, np.where(runs, float(layers), 0.0))

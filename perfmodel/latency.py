@@ -1,0 +1,165 @@
+"""The time of a step: the sum of its operators, and how much of it rests on which kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.operators import (
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Operator,
+    OperatorKind,
+    Provenance,
+)
+from fleetplan.perfmodel.optables.times import OperatorTimes
+
+LABEL_SHARE: Final = 0.10
+"""A number is called by its weakest kind of evidence that holds at least this share of its time."""
+
+_TABLED_KINDS: Final = frozenset(
+    {
+        OperatorKind.GEMM,
+        OperatorKind.MOE,
+        OperatorKind.PREFILL_ATTENTION,
+        OperatorKind.DECODE_ATTENTION,
+    }
+)
+_US_PER_MS: Final = 1e3
+
+OVERHEAD_NAME: Final = "layer_overhead"
+"""The name in a breakdown of launches and gaps that no operator contains."""
+
+
+class OperatorTimesSource(Protocol):
+    """What the evaluator needs of a source of operator times."""
+
+    def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Time and provenance of an operator for an array of configurations."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The time of one step for an array of configurations.
+
+    Attributes
+    ----------
+    latency_ms : FloatArray
+        One pass over all pipeline stages, shape (n_configs,); infinite where it cannot run. [ms]
+    by_provenance_ms : FloatArray
+        The same time by `Provenance`, shape (4, n_configs). [ms]
+    names : tuple[str, ...]
+        What takes time: operators, and the overhead of the layers.
+    breakdown_ms : FloatArray
+        The same time by name, shape (n_names, n_configs). [ms]
+    """
+
+    latency_ms: FloatArray
+    by_provenance_ms: FloatArray
+    names: tuple[str, ...]
+    breakdown_ms: FloatArray
+
+    @property
+    def bottleneck(self) -> IntArray:
+        """Where in `names` the one that takes most of the time stands, shape (n_configs,)."""
+        largest: IntArray = np.argmax(self.breakdown_ms, axis=0).astype(np.int64)
+        return largest
+
+
+def step_times(
+    operators: Iterable[Operator], layers: int, source: OperatorTimesSource, accelerator: Accelerator
+) -> StepTimes:
+    """Add up the operators of a step.
+
+    Launches and gaps between kernels (`Efficiency.layer_overhead_us` a layer) were fitted together with
+    the roofline, so they count for the part of the kernels that the roofline prices; measured kernels
+    follow one another in a captured graph and need no such term.
+
+    Parameters
+    ----------
+    operators : Iterable[Operator]
+        At least one, all for the same n configurations.
+    layers : int
+        Decoder layers, over all pipeline stages.
+    source : OperatorTimesSource
+        Operator times of `accelerator`.
+    accelerator : Accelerator
+        For its layer overhead.
+
+    Raises
+    ------
+    UnsupportedDtype
+        The accelerator has no matrix units for a data type of the step.
+    """
+    names: list[str] = []
+    rows: list[FloatArray] = []
+    totals: _Totals | None = None
+    for operator in operators:
+        found = source.times(operator.kind, operator.dtype, operator.dims)
+        # A kernel that runs no times takes none, also where it could not run at all.
+        time = np.where(operator.count > 0, operator.count * found.latency_ms, 0.0)
+        totals = totals or _Totals.zero(time.size)
+        totals.add(operator, time, found.provenance)
+        if operator.name in names:
+            rows[names.index(operator.name)] += time
+        else:
+            names.append(operator.name)
+            rows.append(time)
+    if totals is None:
+        raise ValueError("a step needs at least one operator")
+    overhead = layers * accelerator.efficiency.layer_overhead_us / _US_PER_MS * totals.roofline_share
+    if overhead.any():
+        names.append(OVERHEAD_NAME)
+        rows.append(overhead)
+        totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
+    by_provenance = totals.by_provenance_ms
+    return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(names), np.stack(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    by_provenance_ms: FloatArray
+    kernels: FloatArray
+    roofline_kernels: FloatArray
+    index: IntArray
+
+    @classmethod
+    def zero(cls, n_configs: int) -> _Totals:
+        shape = (len(Provenance), n_configs)
+        return cls(np.zeros(shape), np.zeros(n_configs), np.zeros(n_configs), np.arange(n_configs))
+
+    def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
+        self.by_provenance_ms[provenance, self.index] += time_ms
+        if operator.kind in _TABLED_KINDS:
+            self.kernels[:] += operator.count
+            self.roofline_kernels[:] += np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
+
+    @property
+    def roofline_share(self) -> FloatArray:
+        share: FloatArray = self.roofline_kernels / np.maximum(self.kernels, 1.0)
+        return share
+
+
+def provenance_shares(by_provenance_ms: FloatArray) -> FloatArray:
+    """Share of the time by `Provenance`, shape (4, n_configs); each column adds up to one.
+
+    Zero in all rows where the time is not finite.
+    """
+    total = by_provenance_ms.sum(axis=0)
+    usable = np.isfinite(total) & (total > 0)
+    shares: FloatArray = np.where(usable, by_provenance_ms, 0.0) / np.where(usable, total, 1.0)
+    return shares
+
+
+def weakest_provenance(shares: FloatArray) -> ByteArray:
+    """Find the weakest `Provenance` that holds at least `LABEL_SHARE` of the time, shape (n_configs,)."""
+    holds = shares >= LABEL_SHARE
+    weakest_first = holds[::-1]
+    found = len(Provenance) - 1 - np.argmax(weakest_first, axis=0)
+    return np.where(holds.any(axis=0), found, int(Provenance.ROOFLINE)).astype(np.uint8)

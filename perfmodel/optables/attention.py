@@ -1,0 +1,50 @@
+"""Attention with a prefix or a window that no table has, as attention that a table has.
+
+Tables of prefill attention have no prefix. A chunk over a prefix is looked up at the length of a whole
+prompt with as many query-key pairs: the time then grows with the chunk and with the prefix, as it must.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance, attended_pairs
+from fleetplan.perfmodel.optables.lookup import LookupTable
+from fleetplan.perfmodel.optables.rows import site_dimensions
+from fleetplan.perfmodel.optables.times import OperatorTimes
+
+
+def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
+    """Time and provenance of prefill or decode attention, shape (n,) each."""
+    names = site_dimensions(table.kind)
+    sites = np.stack([dims[name] for name in names], axis=1)
+    column = names.index("window")
+    windowed = (sites[:, column] > 0) & ~table.is_measured(sites)
+    # Without a sweep of this window, that of the same heads without any answers for the keys that are seen.
+    sites[windowed, column] = 0
+    if table.kind is OperatorKind.DECODE_ATTENTION:
+        context = dims["context_tokens"]
+        seen = np.where(windowed, np.minimum(context, dims["window"]), context)
+        replaced = seen != context
+        length = seen.astype(np.float64)
+    else:
+        pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], dims["window"])
+        whole = (dims["prefix_tokens"] == 0) & (~windowed | (dims["new_tokens"] <= dims["window"]))
+        length = np.where(whole, dims["new_tokens"], length_of_pairs(pairs, sites[:, column]))
+        replaced = ~whole
+    found = table.times_at(sites, dims["batch"].astype(np.float64), length)
+    label = np.where(
+        replaced, np.maximum(found.provenance, np.uint8(Provenance.INTERPOLATED)), found.provenance
+    )
+    return OperatorTimes(found.latency_ms, label)
+
+
+def length_of_pairs(pairs: FloatArray, window: IntArray) -> FloatArray:
+    """Length of the prompt whose causal attention has that many query-key pairs, shape (n,), in tokens.
+
+    The inverse of `attended_pairs` without a prefix; `window` 0 is unlimited.
+    """
+    growing = (np.sqrt(1.0 + 8.0 * pairs) - 1.0) / 2.0
+    limit = np.maximum(window, 1).astype(np.float64)
+    sliding = pairs / limit + (limit - 1.0) / 2.0
+    return np.where((window > 0) & (growing > limit), sliding, growing)

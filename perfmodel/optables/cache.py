@@ -1,0 +1,116 @@
+"""Our own columnar copy of an imported file, so that a plan reads Parquet only once.
+
+One file per source file, named by the hash of its contents and the version of the importer. It is written
+beside its name and then renamed: a reader sees a whole file or none, and of two writers the later one wins
+with the same contents. A file that cannot be read is imported anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+from fleetplan.perfmodel.operators import OperatorKind
+from fleetplan.perfmodel.optables.measured import IMPORTER_VERSION, TableFile, read_table
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+
+_AnyArray = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
+
+_LATENCY: Final = "latency_ms"
+# What a damaged file makes zipfile and numpy raise.
+_UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+def cache_folder() -> Path:
+    """Folder of the imported tables of this user."""
+    return Path(platformdirs.user_cache_dir("fleetplan")) / "optables"
+
+
+def file_sha256(path: Path) -> str:
+    """Hash of a file's contents, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[MeasuredRows]:
+    """Read a source file from the cache; import it, and keep the import, where the cache has none.
+
+    Parameters
+    ----------
+    file : TableFile
+        What to read.
+    sha256 : str
+        Hash of its contents.
+    folder : Path, optional
+        Cache folder; that of the user by default.
+
+    Returns
+    -------
+    list[MeasuredRows]
+        One table a kind and data type.
+    """
+    target = (cache_folder() if folder is None else folder) / f"{sha256}-v{IMPORTER_VERSION}.npz"
+    if target.exists():
+        try:
+            return _load(target)
+        except _UNREADABLE:
+            # Damaged: imported anew, and replaced, below.
+            pass
+    tables = read_table(file)
+    # A read-only or full cache costs time in every process, but no plan.
+    with contextlib.suppress(OSError):
+        _store(target, tables)
+    return tables
+
+
+def _load(path: Path) -> list[MeasuredRows]:
+    columns: dict[tuple[OperatorKind, str], dict[str, _AnyArray]] = {}
+    with np.load(path, allow_pickle=False) as archive:
+        for entry in archive.files:
+            kind, dtype, column = entry.split(".")
+            columns.setdefault((OperatorKind(kind), dtype), {})[column] = archive[entry]
+    return [_table(kind, dtype, found) for (kind, dtype), found in columns.items()]
+
+
+def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> MeasuredRows:
+    latency_ms = found[_LATENCY].astype(np.float64)
+    dims = {name: found[name].astype(np.int64) for name in (*site_dimensions(kind), *AXES[kind])}
+    if any(column.shape != latency_ms.shape for column in dims.values()):
+        raise ValueError(f"columns of unequal length for {kind} {dtype}")
+    return measured_rows(kind, dtype, dims, latency_ms)
+
+
+def _store(target: Path, tables: list[MeasuredRows]) -> None:
+    arrays: dict[str, _AnyArray] = {}
+    for table in tables:
+        prefix = f"{table.kind}.{table.dtype}."
+        for name, column in table.dims.items():
+            fits = column.size == 0 or int(column.max()) <= np.iinfo(np.int32).max
+            arrays[prefix + name] = column.astype(np.int32) if fits else column
+        arrays[prefix + _LATENCY] = table.latency_ms
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            _write(stream, arrays)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write(stream: BinaryIO, arrays: dict[str, _AnyArray]) -> None:
+    """Write the archive that `numpy.load` reads, without pickled objects."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)

@@ -1,0 +1,246 @@
+"""Importer of the measured operator tables that the package aiconfigurator-core brings along.
+
+The package is never imported: that would load its engine. Its folder of Parquet files is found and read by
+column name, because the column order differs between versions. `latency` is in milliseconds in the families
+read here (it is microseconds in others of that package), and `message_size` counts elements, not bytes:
+the 16-bit rows of one size take as long as the 8-bit rows of twice that size.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, OperatorKind
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGE: Final = "aiconfigurator-core"
+IMPORTER_VERSION: Final = 1
+"""Raised whenever the rows that come out of the same file change: older cached imports are not read."""
+
+FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
+_NCCL: Final = "nccl"
+
+_DTYPES: Final = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "int8_wo": "int8",
+    "int4_wo": "int4",
+    "nvfp4": "fp4",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4",
+}
+"""Our data type of each of theirs. Other formats of theirs (SmoothQuant, INT4 with FP8 activations) have no
+counterpart here and are left out."""
+
+_DISTRIBUTIONS: Final = ("power_law_1.01", "power_law_1.2", "balanced")
+"""Routing of MoE tokens, the preferred one first. Balanced routing sends every token of a small batch to
+other experts than the ones before, which reads more weights than real batches do, and leaves no busiest
+expert in a large one; the flattest power law has neither flaw and was measured for every system."""
+
+_NCCL_KINDS: Final = {
+    "all_reduce": OperatorKind.ALL_REDUCE,
+    "all_gather": OperatorKind.ALL_GATHER,
+    "reduce_scatter": OperatorKind.REDUCE_SCATTER,
+    "alltoall": OperatorKind.ALL_TO_ALL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One file of measurements.
+
+    Attributes
+    ----------
+    path : Path
+        The Parquet file.
+    family : str
+        gemm, context_attention, generation_attention, moe, custom_allreduce or nccl.
+    framework : str
+        trtllm, sglang, vllm or nccl.
+    version : str
+        Version of the framework that was measured.
+    package_version : str
+        Version of the package that the file came with.
+    """
+
+    path: Path
+    family: str
+    framework: str
+    version: str
+    package_version: str
+
+
+_FAMILY_FOLDERS: Final = {
+    "gemm": "gemm",
+    "context_attention": "attention",
+    "generation_attention": "attention",
+    "moe": "moe",
+    "custom_allreduce": "comm",
+    "nccl": "comm",
+}
+
+FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    OperatorKind.GEMM: ("gemm",),
+    OperatorKind.PREFILL_ATTENTION: ("context_attention",),
+    OperatorKind.DECODE_ATTENTION: ("generation_attention",),
+    OperatorKind.MOE: ("moe",),
+    OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl"),
+    OperatorKind.ALL_GATHER: ("nccl",),
+    OperatorKind.REDUCE_SCATTER: ("nccl",),
+    OperatorKind.ALL_TO_ALL: ("nccl",),
+}
+"""The families that hold a kind, the preferred one first."""
+
+
+def data_folder() -> Path | None:
+    """Find the folder of the measured systems; None where the package is not installed."""
+    spec = importlib.util.find_spec("aiconfigurator_core")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "systems" / "data"
+    return folder if folder.is_dir() else None
+
+
+def table_files(
+    system: str, family: str, framework: str, folder: Path | None = None
+) -> tuple[TableFile, ...]:
+    """List the files of a family, the newest framework version first.
+
+    Parameters
+    ----------
+    system : str
+        h200_sxm and the like: `Accelerator.measured_system`.
+    family : str
+        A key of the families named in `TableFile`.
+    framework : str
+        trtllm, sglang or vllm; NCCL tables are the same for all.
+    folder : Path, optional
+        Folder of the systems; that of the installed package by default.
+
+    Returns
+    -------
+    tuple[TableFile, ...]
+        Empty where nothing was measured or the package is absent.
+    """
+    root = data_folder() if folder is None else folder
+    if root is None:
+        return ()
+    owner = _NCCL if family == _NCCL else framework
+    paths = (root / system / _FAMILY_FOLDERS[family] / owner).glob(f"*/{family}_perf.parquet")
+    package_version = _package_version() if folder is None else "local folder"
+    files = [TableFile(path, family, owner, path.parent.name, package_version) for path in paths]
+    return tuple(sorted(files, key=lambda file: _version_order(file.version), reverse=True))
+
+
+def _package_version() -> str:
+    try:
+        return importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return "not recorded"
+
+
+def _version_order(version: str) -> tuple[tuple[int, ...], str]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)), version
+
+
+def read_table(file: TableFile) -> list[MeasuredRows]:
+    """Read one Parquet file into our long format, one table a kind and data type."""
+    import pyarrow.parquet  # noqa: PLC0415  (half a second that a cached import does not need)
+
+    frame = pyarrow.parquet.read_table(file.path).to_pandas()
+    match file.family:
+        case "gemm":
+            return _split(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"})
+        case "context_attention":
+            return _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"})
+        case "generation_attention":
+            return _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"})
+        case "moe":
+            return _moe(frame)
+        case "custom_allreduce":
+            return _collective(_without_eager(frame), OperatorKind.ALL_REDUCE)
+        case "nccl":
+            half = frame[frame["nccl_dtype"] == "half"]
+            return [
+                table
+                for name, kind in _NCCL_KINDS.items()
+                for table in _collective(half[half["op_name"] == name], kind)
+            ]
+        case _:
+            raise ValueError(f"unknown table family {file.family!r}")
+
+
+def _split(
+    frame: pd.DataFrame, kind: OperatorKind, dtype_column: str, columns: dict[str, str]
+) -> list[MeasuredRows]:
+    """One table a data type of ours, with our column names."""
+    ours = frame[dtype_column].map(_DTYPES)
+    tables = []
+    for dtype in sorted(ours.dropna().unique()):
+        part = frame[ours == dtype]
+        dims = {name: _integers(part, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
+        tables.append(measured_rows(kind, dtype, dims, part["latency"].to_numpy(dtype=np.float64)))
+    return tables
+
+
+def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
+    if "window_size" not in frame.columns:
+        frame = frame.assign(window_size=0)
+    if kind is OperatorKind.PREFILL_ATTENTION:
+        frame = frame[frame["step"] == 0]
+    columns = {
+        "batch": "batch_size",
+        "heads": "num_heads",
+        "kv_heads": "num_key_value_heads",
+        "head_dim": "head_dim",
+        "window": "window_size",
+    }
+    return _split(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
+
+
+def _moe(frame: pd.DataFrame) -> list[MeasuredRows]:
+    # Experts without a gate are another operator: two products instead of three.
+    frame = frame[~frame["kernel_source"].str.contains("nongated")]
+    for distribution in _DISTRIBUTIONS:
+        chosen = frame[frame["distribution"] == distribution]
+        if not chosen.empty:
+            break
+    columns = {
+        "tokens": "num_tokens",
+        "hidden": "hidden_size",
+        "intermediate": "inter_size",
+        "top_k": "topk",
+        "experts": "num_experts",
+        "moe_tp": "moe_tp_size",
+        "moe_ep": "moe_ep_size",
+    }
+    return _split(chosen, OperatorKind.MOE, "moe_dtype", columns)
+
+
+def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
+    # Serving captures graphs; eager rows measure the launch from Python.
+    graph = frame[~frame["kernel_source"].str.contains("eager")]
+    return frame if graph.empty else graph
+
+
+def _collective(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
+    if frame.empty:
+        return []
+    size = _integers(frame, "message_size") * int(ACTIVATION_BYTES)
+    dims = {"ranks": _integers(frame, "num_gpus"), "message_bytes": size}
+    return [measured_rows(kind, "bf16", dims, frame["latency"].to_numpy(dtype=np.float64))]
+
+
+def _integers(frame: pd.DataFrame, column: str) -> IntArray:
+    return frame[column].to_numpy(dtype=np.int64)

@@ -1,0 +1,168 @@
+"""The one answer that the evaluator needs: how long an operator takes, and how that is known."""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import Lock
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.collectives import groups, inside_message, network_ms
+from fleetplan.perfmodel.operators import (
+    COLLECTIVE_KINDS,
+    DIMENSIONS,
+    IntArray,
+    OperatorKind,
+    Provenance,
+)
+from fleetplan.perfmodel.optables.attention import attention_times
+from fleetplan.perfmodel.optables.choice import TableLibrary, TableSource
+from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
+from fleetplan.perfmodel.optables.measured import FRAMEWORKS
+from fleetplan.perfmodel.optables.roofline import matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.rows import AXES
+from fleetplan.perfmodel.optables.times import OperatorTimes
+from fleetplan.perfmodel.optables.unique import unique_rows
+
+_ATTENTION: Final = frozenset({OperatorKind.PREFILL_ATTENTION, OperatorKind.DECODE_ATTENTION})
+_MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride"})
+_WITH_WEIGHTS: Final = frozenset({OperatorKind.GEMM, OperatorKind.MOE})
+
+
+class OperatorSource:
+    """Operator times of one accelerator under one serving framework.
+
+    Attributes
+    ----------
+    accelerator : Accelerator
+        The part.
+    framework : str
+        trtllm, sglang or vllm.
+    """
+
+    def __init__(self, accelerator: Accelerator, framework: str, library: TableLibrary | None) -> None:
+        self.accelerator = accelerator
+        self.framework = framework
+        self._library = library
+        self._tables: dict[tuple[OperatorKind, str], LookupTable | None] = {}
+        self._sources: dict[TableSource, None] = {}
+        self._lock = Lock()
+
+    def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Time and provenance of an operator for an array of configurations.
+
+        Parameters
+        ----------
+        kind, dtype, dims
+            As in `fleetplan.perfmodel.operators.Operator`.
+
+        Returns
+        -------
+        OperatorTimes
+            Shape (n_configs,) each.
+
+        Raises
+        ------
+        UnsupportedDtype
+            The accelerator has no matrix units for the weights of a gemm or moe.
+        """
+        if dims.keys() != set(DIMENSIONS[kind]):
+            raise ValueError(f"{kind} has dimensions {DIMENSIONS[kind]}, not {tuple(dims)}")
+        if kind in _WITH_WEIGHTS:
+            matrix_flops_per_ms(self.accelerator, dtype)
+        distinct = unique_rows(dims)
+        found = self._working_times(kind, dtype, distinct.dims)
+        return OperatorTimes(found.latency_ms[distinct.codes], found.provenance[distinct.codes])
+
+    def table_sources(self) -> tuple[TableSource, ...]:
+        """Files behind the answers given so far, in the order of their first use."""
+        return tuple(self._sources)
+
+    def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
+        """Measured sites of an operator; None where nothing was measured."""
+        if self._library is None or kind not in AXES:
+            return None
+        # Collectives move BF16 activations whatever the data type of the weights is.
+        key = (kind, "bf16" if kind in COLLECTIVE_KINDS else dtype)
+        with self._lock:
+            if key not in self._tables:
+                chosen = self._library.rows(*key, self.framework)
+                self._tables[key] = None if chosen is None else lookup_table(self.accelerator, chosen.rows)
+                if chosen is not None:
+                    self._sources |= dict.fromkeys(chosen.sources)
+            return self._tables[key]
+
+    def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
+        idle = np.zeros(next(iter(dims.values())).shape, dtype=np.bool_)
+        for name, values in dims.items():
+            if (values < 0).any():
+                raise ValueError(f"{kind} has a negative {name}")
+            if name not in _MAY_BE_ZERO:
+                idle |= values == 0
+        if not idle.any():
+            return self._distinct_times(kind, dtype, dims)
+        # A one instead of the zero keeps logarithms and shares finite; the answer is not used.
+        busy = {
+            name: values if name in _MAY_BE_ZERO else np.maximum(values, 1) for name, values in dims.items()
+        }
+        found = self._distinct_times(kind, dtype, busy)
+        return OperatorTimes(
+            np.where(idle, 0.0, found.latency_ms),
+            np.where(idle, np.uint8(Provenance.MEASURED), found.provenance),
+        )
+
+    def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        table = self.table(kind, dtype)
+        if table is None or not next(iter(dims.values())).size:
+            return OperatorTimes.labelled(
+                roofline_ms(self.accelerator, kind, dtype, dims), Provenance.ROOFLINE
+            )
+        if kind in _ATTENTION:
+            return attention_times(table, dims)
+        if kind in COLLECTIVE_KINDS:
+            return self._collective_times(table, dims)
+        return table.times(dims)
+
+    def _collective_times(self, table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Measured time within a scale-up domain, and the network's by latency and bandwidth."""
+        kind = table.kind
+        placed = groups(self.accelerator, dims["ranks"], dims["stride"])
+        message = dims["message_bytes"].astype(np.float64)
+        inside_bytes = np.ceil(inside_message(kind, message, placed)).astype(np.int64)
+        found = table.times(dims | {"message_bytes": inside_bytes, "ranks": np.maximum(placed.inner, 2)})
+        latency_ms = np.where(placed.inner > 1, found.latency_ms, 0.0)
+        latency_ms += network_ms(self.accelerator, kind, message, placed)
+        # No table has this number of ranks, or these links.
+        unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])
+        label = np.where(unmeasured, np.uint8(Provenance.EXTRAPOLATED), found.provenance)
+        # A group that has no more than one rank a domain uses no measured link at all.
+        label = np.where(placed.leaves & (placed.inner == 1), np.uint8(Provenance.ROOFLINE), label)
+        nothing = dims["ranks"] == 1
+        return OperatorTimes(
+            np.where(nothing, 0.0, latency_ms), np.where(nothing, np.uint8(Provenance.MEASURED), label)
+        )
+
+
+@cache
+def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
+    """Operator times of `accelerator` under `framework`, kept for this process.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Its `measured_system` names the tables; without one, all times are roofline.
+    framework : str
+        trtllm, sglang or vllm.
+
+    Raises
+    ------
+    ValueError
+        The framework is none of these.
+    """
+    if framework not in FRAMEWORKS:
+        raise ValueError(f"unknown framework {framework!r}; known are {', '.join(FRAMEWORKS)}")
+    system = accelerator.measured_system
+    return OperatorSource(accelerator, framework, None if system is None else TableLibrary(system))

@@ -1,0 +1,46 @@
+"""What every source of operator times returns, and the errors it may raise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import ByteArray, FloatArray, Provenance
+
+
+class UnsupportedDtype(Exception):  # noqa: N818  (a finding about a part, which the caller turns into a rejection)
+    """An accelerator has no matrix units for a data type.
+
+    Attributes
+    ----------
+    accelerator, dtype : str
+        The part, and the data type that it lacks.
+    """
+
+    def __init__(self, accelerator: str, dtype: str) -> None:
+        super().__init__(f"{accelerator} has no matrix units for {dtype}")
+        self.accelerator = accelerator
+        self.dtype = dtype
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTimes:
+    """Times of one operator for an array of configurations.
+
+    Attributes
+    ----------
+    latency_ms : FloatArray
+        Time of one execution on one accelerator, shape (n_configs,); infinite where it cannot run at
+        all (a group that leaves the scale-up domain of a part without a network). [ms]
+    provenance : ByteArray
+        A `Provenance` value each, shape (n_configs,).
+    """
+
+    latency_ms: FloatArray
+    provenance: ByteArray
+
+    @classmethod
+    def labelled(cls, latency_ms: FloatArray, provenance: Provenance) -> OperatorTimes:
+        """Times that all have one provenance."""
+        return cls(latency_ms, np.full(latency_ms.shape, provenance, dtype=np.uint8))

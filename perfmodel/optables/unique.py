@@ -1,0 +1,78 @@
+"""Distinct rows of several integer columns, found by hashing one packed key a row.
+
+A search evaluates many configurations that share few operator shapes: the tables are asked once per
+distinct shape, and the answers are gathered back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from fleetplan.perfmodel.operators import IntArray
+
+_KEY_LIMIT: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueRows:
+    """The distinct rows, and where each row went.
+
+    Attributes
+    ----------
+    dims : dict[str, IntArray]
+        One array of shape (n_unique,) a column, in the order of first appearance.
+    codes : IntArray
+        The distinct row that each input row is, shape (n,).
+    """
+
+    dims: dict[str, IntArray]
+    codes: IntArray
+
+
+def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
+    """Find the distinct rows of `dims`.
+
+    Parameters
+    ----------
+    dims : dict[str, IntArray]
+        Columns of one length, shape (n,) each.
+
+    Returns
+    -------
+    UniqueRows
+        ``dims[name][codes]`` gives each column back.
+    """
+    columns = list(dims.values())
+    n_rows = columns[0].size
+    if n_rows == 0:
+        return UniqueRows(dict(dims), np.zeros(0, dtype=np.int64))
+    key = np.zeros(n_rows, dtype=np.int64)
+    key_range = 1
+    for column in columns:
+        low, high = int(column.min()), int(column.max())
+        span = high - low + 1
+        if span == 1:
+            continue
+        if key_range * span >= _KEY_LIMIT:
+            # The packed key would overflow: number what was seen so far, which needs few bits.
+            key, seen = _factorize(key)
+            key_range = seen.size
+        if key_range * span >= _KEY_LIMIT:
+            column, levels = _factorize(column)  # noqa: PLW2901
+            low, span = 0, levels.size
+        key = key * span + (column - low)
+        key_range *= span
+    codes, uniques = _factorize(key)
+    first = np.empty(uniques.size, dtype=np.int64)
+    # Assigned backwards, so that the first row of each kind is the one that stays.
+    first[codes[::-1]] = np.arange(n_rows - 1, -1, -1)
+    return UniqueRows({name: column[first] for name, column in dims.items()}, codes)
+
+
+def _factorize(values: IntArray) -> tuple[IntArray, IntArray]:
+    codes, uniques = pd.factorize(values)
+    return codes.astype(np.int64, copy=False), np.asarray(uniques, dtype=np.int64)

@@ -1,0 +1,172 @@
+"""How a replica is split over accelerators, and the notation of it: `PP2-DP2TP4-TP8`, `TP8DP2-TP8EP2`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import IntArray
+
+_PART: Final = re.compile(r"(PP|TP|DP|CP|EP)([1-9][0-9]*)")
+_ATTENTION_PARTS: Final = frozenset({"TP", "DP", "CP"})
+_FFN_PARTS: Final = frozenset({"TP", "EP"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Parallelism:
+    """One way to split a replica: pipeline stages first, then attention and FFN within a stage.
+
+    Attributes
+    ----------
+    pp : int
+        Pipeline stages.
+    tp : int
+        Accelerators that share the heads of attention.
+    dp : int
+        Ranks of attention that hold sequences of their own.
+    ffn_tp : int
+        Accelerators that share a feed-forward block or an expert.
+    ep : int
+        Groups that share the experts out among themselves.
+    cp : int
+        Accelerators that share the tokens of a prompt; only 1 is evaluated so far.
+
+    Raises
+    ------
+    ValueError
+        A degree below 1, or tp * dp * cp and ffn_tp * ep differ: both are the accelerators of a stage.
+    """
+
+    pp: int = 1
+    tp: int = 1
+    dp: int = 1
+    ffn_tp: int = 1
+    ep: int = 1
+    cp: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.pp, self.tp, self.dp, self.ffn_tp, self.ep, self.cp) < 1:
+            raise ValueError(f"every degree of parallelism is at least 1: {self}")
+        if self.tp * self.dp * self.cp != self.ffn_tp * self.ep:
+            raise ValueError(
+                f"attention takes {self.tp * self.dp * self.cp} accelerators a stage (TP*DP*CP) "
+                f"but the feed-forward part {self.ffn_tp * self.ep} (TP*EP): they share the same ones"
+            )
+
+    @property
+    def accelerators_per_stage(self) -> int:
+        """Accelerators of one pipeline stage."""
+        return self.tp * self.dp * self.cp
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators of the whole replica."""
+        return self.pp * self.accelerators_per_stage
+
+    @property
+    def label(self) -> str:
+        """The canonical notation; degrees of 1 are left out, and the FFN where it follows from TP alone."""
+        groups = [f"PP{self.pp}"] if self.pp > 1 else []
+        attention = _degrees(TP=self.tp, DP=self.dp, CP=self.cp)
+        ffn = _degrees(TP=self.ffn_tp, EP=self.ep)
+        follows = self.dp == self.cp == self.ep == 1
+        if not follows:
+            groups += [attention or "TP1", ffn]
+        elif attention or not groups:
+            groups.append(attention or "TP1")
+        return "-".join(groups)
+
+
+def parse_parallelism(label: str) -> Parallelism:
+    """Read the notation of the paper: stages, then attention, then feed-forward.
+
+    Parameters
+    ----------
+    label : str
+        Such as `TP8`, `PP4-TP2`, `PP2-DP2TP4-TP8` or `TP8DP2-TP8EP2`; the parts of a group may stand in
+        any order. Without a feed-forward group, that part is split over all accelerators of a stage.
+
+    Raises
+    ------
+    ValueError
+        The label is not of this form, or its two groups take different numbers of accelerators.
+    """
+    groups = [_parse_group(group, label) for group in label.strip().upper().split("-")]
+    pp = 1
+    if set(groups[0]) == {"PP"}:
+        pp = groups.pop(0)["PP"]
+    attention = groups.pop(0) if groups else {"TP": 1}
+    ffn = groups.pop(0) if groups else None
+    _refuse_other_parts(attention, _ATTENTION_PARTS, "attention", label)
+    tp, dp, cp = attention.get("TP", 1), attention.get("DP", 1), attention.get("CP", 1)
+    if ffn is None:
+        ffn = {"TP": tp * dp * cp}
+    _refuse_other_parts(ffn, _FFN_PARTS, "feed-forward", label)
+    if groups:
+        raise ValueError(f"{label!r} has more groups than stages, attention and feed-forward")
+    return Parallelism(pp=pp, tp=tp, dp=dp, cp=cp, ffn_tp=ffn.get("TP", 1), ep=ffn.get("EP", 1))
+
+
+def _degrees(**degrees: int) -> str:
+    return "".join(f"{name}{degree}" for name, degree in degrees.items() if degree > 1)
+
+
+def _parse_group(group: str, label: str) -> dict[str, int]:
+    parts = _PART.findall(group)
+    if not parts or "".join(name + degree for name, degree in parts) != group:
+        raise ValueError(f"{label!r} is not a parallelism such as TP8, PP4-TP2 or TP8DP2-TP8EP2: {group!r}")
+    degrees = {name: int(degree) for name, degree in parts}
+    if len(degrees) < len(parts):
+        raise ValueError(f"{label!r} names a part twice: {group!r}")
+    return degrees
+
+
+def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: str, label: str) -> None:
+    others = sorted(set(group) - allowed)
+    if others:
+        raise ValueError(
+            f"{label!r}: {', '.join(others)} has no place in the {what} group, which takes "
+            f"{', '.join(sorted(allowed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """`Parallelism` for an array of configurations, each field of shape (n_configs,)."""
+
+    pp: IntArray
+    tp: IntArray
+    dp: IntArray
+    ffn_tp: IntArray
+    ep: IntArray
+
+    @classmethod
+    def of(cls, parallelisms: list[Parallelism]) -> Layouts:
+        """One array element a parallelism, in the same order.
+
+        Raises
+        ------
+        ValueError
+            Context parallelism, which is not evaluated yet.
+        """
+        if any(each.cp > 1 for each in parallelisms):
+            raise ValueError("context parallelism (CP) is not evaluated yet; only CP1")
+        columns = np.array([(p.pp, p.tp, p.dp, p.ffn_tp, p.ep) for p in parallelisms], dtype=np.int64)
+        return cls(*columns.reshape(-1, 5).T.copy())
+
+    @property
+    def accelerators_per_stage(self) -> IntArray:
+        """Accelerators of one pipeline stage, shape (n_configs,)."""
+        return self.tp * self.dp
+
+    @property
+    def accelerators(self) -> IntArray:
+        """Accelerators of a replica, shape (n_configs,)."""
+        return self.pp * self.tp * self.dp
+
+    def take(self, rows: IntArray) -> Layouts:
+        """Return the layouts at `rows`, in that order."""
+        return Layouts(self.pp[rows], self.tp[rows], self.dp[rows], self.ffn_tp[rows], self.ep[rows])

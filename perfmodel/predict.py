@@ -1,0 +1,322 @@
+"""Latency, throughput and memory of explicit configurations: one answer for every row that is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError, names_hint
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
+from fleetplan.perfmodel.cases import Cases, Degrees, read_cases
+from fleetplan.perfmodel.configurations import layout_problem
+from fleetplan.perfmodel.latency import provenance_shares, weakest_provenance
+from fleetplan.perfmodel.memory import MemoryUse
+from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.optables.times import UnsupportedDtype
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.phases import ConfigurationBatch, Evaluator, build_evaluator, prefill_shape
+from fleetplan.perfmodel.serving import Load, SteadyState, closed_loop, open_loop
+
+NUMBER_COLUMNS: Final = (
+    "ttft_ms",
+    "tpot_ms",
+    "latency_ms",
+    "requests_per_s",
+    "output_tokens_per_s_per_accelerator",
+    "memory_gib_per_accelerator",
+)
+OUTPUT_COLUMNS: Final = ("case_id", "status", "reason", *NUMBER_COLUMNS, "fits", "source", "bottleneck")
+
+_MS_PER_S: Final = 1e3
+
+
+def predict(frame: pd.DataFrame, folder: Path, path: str = "cases") -> pd.DataFrame:
+    """Predict every row of a table of cases.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        See `fleetplan.perfmodel.cases.read_cases`. `batch` counts the sequences of one attention-DP rank
+        and pipeline micro-batch; `concurrency` and `requests_per_s` are those of all `n_accelerators`.
+    folder : Path
+        Where relative paths of model configs start.
+    path : str
+        What to call the table in errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `OUTPUT_COLUMNS`, one row an input row and in the same order. `status` is ok or rejected, then
+        with a `reason`; numbers that a mode does not have, and all numbers of a rejected row, are NaN.
+        A row that needs more memory than there is has `status` ok and `fits` False: its times hold for
+        an accelerator with more memory. `latency_ms` is one step in prefill and decode mode, the whole
+        batch in static mode and a request from end to end in the loops. Rates are those of
+        `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
+        of the time.
+
+    Raises
+    ------
+    InputError
+        Required columns are missing.
+    """
+    cases = read_cases(frame, path)
+    answers = _Answers(cases.reason)
+    keys = pd.DataFrame(
+        {
+            "model": cases.model,
+            "hardware": cases.hardware,
+            "backend": cases.backend,
+            "weights": cases.weights,
+            "kv": cases.kv,
+        },
+        dtype=object,
+    )
+    codes = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
+    for code in range(int(codes.max()) + 1 if codes.size else 0):
+        rows = np.flatnonzero((codes == code) & (cases.reason == ""))
+        if rows.size:
+            _predict_group(cases, rows, folder, answers)
+    return answers.frame(cases.case_id)
+
+
+class _Answers:
+    """The columns of the answer, filled group by group."""
+
+    def __init__(self, reason: NDArray[np.object_]) -> None:
+        n_rows = reason.size
+        self.reason = reason.copy()
+        self.numbers = {name: np.full(n_rows, np.nan) for name in NUMBER_COLUMNS}
+        self.fits = np.zeros(n_rows, dtype=np.bool_)
+        self.source: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
+        self.bottleneck: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
+
+    def reject(self, rows: IntArray, reason: str) -> None:
+        self.reason[rows] = reason
+
+    def fill(self, rows: IntArray, result: _ModeResult) -> None:
+        for name in NUMBER_COLUMNS:
+            self.numbers[name][rows] = getattr(result, name)
+        self.fits[rows] = result.fits
+        labels = np.array([each.label for each in Provenance], dtype=object)
+        self.source[rows] = labels[weakest_provenance(provenance_shares(result.by_provenance_ms))]
+        self.bottleneck[rows] = np.array(result.names, dtype=object)[result.bottleneck]
+
+    def frame(self, case_id: pd.Series) -> pd.DataFrame:
+        rejected = self.reason != ""
+        numbers = {name: np.where(rejected, np.nan, values) for name, values in self.numbers.items()}
+        columns: dict[str, object] = {
+            "case_id": case_id.to_numpy(),
+            "status": np.where(rejected, "rejected", "ok"),
+            "reason": self.reason,
+            **numbers,
+            "fits": self.fits & ~rejected,
+            "source": np.where(rejected, "", self.source),
+            "bottleneck": np.where(rejected, "", self.bottleneck),
+        }
+        return pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class _ModeResult:
+    """Columns of the answer for the rows of one mode; rates are those of one replica."""
+
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    latency_ms: FloatArray
+    requests_per_s: FloatArray
+    output_tokens_per_s_per_accelerator: FloatArray
+    memory_gib_per_accelerator: FloatArray
+    fits: NDArray[np.bool_]
+    by_provenance_ms: FloatArray
+    bottleneck: IntArray
+    names: tuple[str, ...]
+
+
+def _predict_group(cases: Cases, rows: IntArray, folder: Path, answers: _Answers) -> None:
+    first = int(rows[0])
+    hardware = _hardware_name(str(cases.hardware[first]))
+    catalogue = accelerators()
+    if hardware not in catalogue:
+        given = str(cases.hardware[first])
+        what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
+        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        return
+    precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
+    try:
+        evaluator = build_evaluator(
+            str(cases.model[first]), catalogue[hardware], str(cases.backend[first]), precision, folder
+        )
+    except InputError as error:
+        answers.reject(rows, "; ".join(f"model: {issue}" for issue in error.issues))
+        return
+    except UnsupportedArchitecture as error:
+        answers.reject(rows, f"model: {error}")
+        return
+    rows, found = _runnable(cases, rows, evaluator, answers)
+    layouts = Layouts.of(found)
+    for mode in sorted(set(cases.mode[rows].tolist())):
+        selected = np.flatnonzero(cases.mode[rows] == mode)
+        _predict_mode(cases, rows[selected], layouts.take(selected), str(mode), evaluator, answers)
+
+
+def _hardware_name(given: str) -> str:
+    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+
+
+def _runnable(
+    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: _Answers
+) -> tuple[IntArray, list[Parallelism]]:
+    """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
+    kept: list[int] = []
+    layouts: list[Parallelism] = []
+    known: dict[Degrees, Parallelism | str] = {}
+    for row in rows.tolist():
+        degrees = cases.degrees[row]
+        if degrees not in known:
+            known[degrees] = _layout(degrees, evaluator)
+        layout = known[degrees]
+        if isinstance(layout, str):
+            answers.reason[row] = layout
+        elif cases.n_accelerators[row] % layout.accelerators:
+            answers.reason[row] = (
+                f"n_accelerators: {cases.n_accelerators[row]} is no multiple of the "
+                f"{layout.accelerators} of one replica ({layout.label})"
+            )
+        else:
+            kept.append(row)
+            layouts.append(layout)
+    return np.array(kept, dtype=np.int64), layouts
+
+
+def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
+    """Return the layout, or why it cannot run."""
+    architecture = evaluator.architecture
+    has_experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
+    try:
+        layout = degrees.parallelism(has_experts)
+    except ValueError as error:
+        return str(error)
+    return layout_problem(architecture, layout, evaluator.accelerator) or layout
+
+
+def _predict_mode(
+    cases: Cases, rows: IntArray, layouts: Layouts, mode: str, evaluator: Evaluator, answers: _Answers
+) -> None:
+    replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
+    try:
+        if mode in {"closed_loop", "open_loop"}:
+            framework = str(cases.backend[rows[0]])
+            load = Load(
+                layouts, cases.input_tokens[rows], cases.prefix_tokens[rows], cases.output_tokens[rows]
+            )
+            solve = closed_loop if mode == "closed_loop" else open_loop
+            state = solve(evaluator, framework, load, cases.load[rows] / replicas)
+            result = _loop_result(state, load)
+            _reject_overload(answers, rows, state, replicas)
+        else:
+            result = _step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
+    except UnsupportedDtype as error:
+        answers.reject(rows, f"weights: {error}")
+    except UnsupportedArchitecture as error:
+        answers.reject(rows, f"model: {error}")
+    else:
+        answers.fill(rows, result)
+        answers.numbers["requests_per_s"][rows] *= replicas
+
+
+def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> ConfigurationBatch:
+    input_tokens, prefix_tokens = cases.input_tokens[rows], cases.prefix_tokens[rows]
+    output_tokens = cases.output_tokens[rows]
+    context = input_tokens + prefix_tokens
+    if mode == "static":
+        # Over the whole batch decode attends, in the mean, to the prompt and half the output.
+        context = context + output_tokens // 2
+    batch = cases.load[rows].astype(np.int64)
+    return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
+
+
+def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResult:
+    if mode == "static":
+        return _static_result(evaluator, batch)
+    if mode == "prefill":
+        phase = evaluator.prefill(batch)
+        tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
+    else:
+        phase = evaluator.decode(batch)
+        tokens_per_s = batch.layouts.pp * batch.sequences / phase.latency_ms * _MS_PER_S
+    return _ModeResult(
+        ttft_ms=phase.ttft_ms,
+        tpot_ms=phase.tpot_ms,
+        latency_ms=phase.latency_ms,
+        requests_per_s=phase.requests_per_s,
+        output_tokens_per_s_per_accelerator=tokens_per_s / batch.layouts.accelerators,
+        memory_gib_per_accelerator=phase.memory.total_gib,
+        fits=phase.memory.fits,
+        by_provenance_ms=phase.by_provenance_ms,
+        bottleneck=phase.bottleneck,
+        names=phase.names,
+    )
+
+
+def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResult:
+    """One batch from start to end: prefill, then a decode step for each further token."""
+    prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
+    steps = batch.output_tokens - 1
+    latency = prefill.latency_ms + steps * decode.latency_ms
+    rate = batch.sequences / latency * _MS_PER_S
+    names = decode.names + prefill.names
+    mostly_decode = steps * decode.latency_ms >= prefill.latency_ms
+    memory = _static_memory(evaluator, batch)
+    return _ModeResult(
+        ttft_ms=prefill.latency_ms,
+        tpot_ms=decode.latency_ms,
+        latency_ms=latency,
+        requests_per_s=rate,
+        output_tokens_per_s_per_accelerator=rate * batch.output_tokens / batch.layouts.accelerators,
+        memory_gib_per_accelerator=memory.total_gib,
+        fits=memory.fits,
+        by_provenance_ms=prefill.by_provenance_ms + steps * decode.by_provenance_ms,
+        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck + len(decode.names)),
+        names=names,
+    )
+
+
+def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
+    # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
+    alone = replace(evaluator, kv_residency="microbatch")
+    kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
+    return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)
+
+
+def _loop_result(state: SteadyState, load: Load) -> _ModeResult:
+    tokens_per_s = state.requests_per_s * load.output_tokens
+    return _ModeResult(
+        ttft_ms=state.ttft_ms,
+        tpot_ms=state.tpot_ms,
+        latency_ms=state.ttft_ms + (load.output_tokens - 1) * state.tpot_ms,
+        requests_per_s=state.requests_per_s,
+        output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
+        memory_gib_per_accelerator=state.memory.total_gib,
+        fits=state.memory.fits & state.fits,
+        by_provenance_ms=state.by_provenance_ms,
+        bottleneck=state.bottleneck,
+        names=state.names,
+    )
+
+
+def _reject_overload(
+    answers: _Answers, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
+) -> None:
+    for position in np.flatnonzero(~state.sustained).tolist():
+        most = state.requests_per_s[position] * replicas[position]
+        answers.reason[rows[position]] = (
+            f"requests_per_s: the configuration sustains {most:.4g} at most (batch {state.batch[position]})"
+        )

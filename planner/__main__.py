@@ -1,0 +1,5 @@
+"""`python -m fleetplan.planner` is `plan`."""
+
+from fleetplan.planner.cli import main
+
+main()

@@ -1,0 +1,201 @@
+"""The way of the data: fleet -> candidates -> problem -> search -> plan -> verified plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner import assemble
+from fleetplan.planner.binding import binding_limits
+from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.plan import Infeasible, Placement, Plan, Provenance, Solve
+from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
+from fleetplan.planner.shortage import find_shortages
+from fleetplan.planner.verify import require_valid
+
+
+class NoPlanFoundError(Exception):
+    """A limit was reached before the first plan, and infeasibility is not proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A verified plan, or the proof that there is none, with the problem behind it."""
+
+    problem: Problem
+    candidates: CandidateSet
+    outcome: Plan | Infeasible
+
+
+def plan_fleet(
+    fleet: Fleet,
+    limits: SearchLimits,
+    watch: Watcher | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Planned:
+    """Find and verify the cheapest plan of a fleet.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    limits : SearchLimits
+        When to stop.
+    watch : callable, optional
+        Told of every better plan and bound.
+    announce : callable, optional
+        Told what is being done.
+
+    Raises
+    ------
+    NoPlanFoundError
+        If the limit came before the first plan.
+    PlanError
+        If the plan breaks a rule: a bug.
+    """
+    say = announce or (lambda _: None)
+    candidates = build_candidates(fleet, say)
+    say(f"{len(candidates.candidates)} candidates; solving")
+    problem = build_problem(fleet, candidates.candidates)
+    if not problem.cells:
+        raise ValueError("no service has any demand")
+    result = search(problem, limits, watch)
+    if result.status is SolveStatus.NO_PLAN:
+        raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
+    provenance = _provenance(fleet, candidates, limits)
+    solve = Solve(
+        wall_s=result.wall_s,
+        deterministic_time=result.deterministic_time,
+        status=result.status.value,
+        bound_source=result.bound_source,
+    )
+    if result.status is SolveStatus.INFEASIBLE:
+        say("proven infeasible; looking for what is short")
+        return Planned(
+            problem,
+            candidates,
+            Infeasible(
+                fleet=fleet.name,
+                shortages=find_shortages(problem, candidates.rejections, limits.seed, limits.workers),
+                rejections=candidates.rejections,
+                provenance=provenance,
+                solve=solve,
+            ),
+        )
+    plan = build_plan(problem, candidates, result, provenance, solve)
+    require_valid(problem, plan)
+    return Planned(problem, candidates, plan)
+
+
+def build_plan(
+    problem: Problem,
+    candidates: CandidateSet,
+    result: SearchResult,
+    provenance: Provenance,
+    solve: Solve,
+) -> Plan:
+    """A plan document from what a search found, costs recomputed without rounding."""
+    if result.solution is None or result.bound_usd is None:
+        raise ValueError("the search found no plan")
+    traffic = assemble.spread_traffic(problem, result.solution)
+    rows = assemble.placements(problem, traffic, result.solution)
+    bought = assemble.purchases(problem, result.solution)
+    pools = assemble.pool_uses(problem, traffic, result.solution)
+    costs = _cost_breakdown(problem, result, rows)
+    objective = sum(costs.values())
+    bound = min(result.bound_usd, objective)
+    return Plan(
+        fleet=problem.fleet.name,
+        periods=problem.periods,
+        status=result.status.value,
+        objective_usd=objective,
+        bound_usd=bound,
+        gap=(objective - bound) / objective if objective > 0 else 0.0,
+        unmet=assemble.unmet_rows(problem, traffic),
+        placements=rows,
+        purchases=bought,
+        pools=pools,
+        phase_ratios=assemble.phase_ratios(problem, rows),
+        cost_breakdown=costs,
+        usd_per_million_tokens=_usd_per_million_tokens(problem, rows, objective),
+        binding=binding_limits(problem, rows, bought, pools, costs),
+        rejections=candidates.rejections,
+        provenance=provenance.model_copy(update={"spend_share": _spend_share(rows)}),
+        solve=solve,
+    )
+
+
+def _cost_breakdown(
+    problem: Problem, result: SearchResult, rows: tuple[Placement, ...]
+) -> dict[str, float]:
+    """TCO over the horizon by kind. [USD]"""
+    if result.solution is None:
+        return {}
+    kinds: dict[str, float] = defaultdict(float)
+    for p in range(len(problem.pools)):
+        for q in range(len(problem.periods)):
+            for kind, usd in assemble.pool_cost_kinds(problem, result.solution.acquired, p, q).items():
+                kinds[kind] += usd
+    kinds["energy"] = sum(row.energy_usd for row in rows)
+    return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
+
+
+HOURS_PER_QUARTER_S = 2190 * 3600.0
+"""Seconds of a quarter."""
+
+
+def _usd_per_million_tokens(
+    problem: Problem, rows: tuple[Placement, ...], objective_usd: float
+) -> float | None:
+    """TCO over the input and output tokens of the traffic at its peak rate. [USD per 1e6 tokens]"""
+    tokens = 0.0
+    for row in rows:
+        if row.phase == "decode":
+            continue
+        for request_class in problem.services[row.service].classes:
+            rate = row.requests_per_s_by_class.get(request_class.name, 0.0)
+            if rate and (request_class.input_tokens is None or request_class.output_tokens is None):
+                return None
+            if rate:
+                lengths = (request_class.input_tokens or 0) + (request_class.output_tokens or 0)
+                tokens += rate * HOURS_PER_QUARTER_S * lengths
+    return objective_usd / (tokens / 1e6) if tokens else None
+
+
+def _spend_share(rows: tuple[Placement, ...]) -> dict[str, float]:
+    """Share of the placements' spend by how their rates were obtained."""
+    spend: dict[str, float] = defaultdict(float)
+    total = sum(row.usd for row in rows)
+    for row in rows:
+        for kind, share in row.provenance.items():
+            spend[kind] += share * row.usd
+    return {kind: usd / total for kind, usd in spend.items()} if total > 0 else {}
+
+
+def _provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> Provenance:
+    versions = {}
+    for package in ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    prices = {offer.price_source for offer in fleet.offers}
+    prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
+    return Provenance(
+        fleetplan_version=versions["fleetplan"],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        inputs_sha256=dict(fleet.input_hashes),
+        table_sources=candidates.table_sources,
+        price_sources=tuple(sorted(prices)),
+        versions=versions,
+        seed=limits.seed,
+        time_limit_s=limits.time_limit_s,
+        gap_limit=limits.gap_ratio,
+        spend_share={},
+        warnings=(*fleet.warnings, *candidates.warnings),
+    )

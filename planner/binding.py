@@ -1,0 +1,144 @@
+"""Which limits a plan uses up: the places where more would change it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fleetplan.planner.plan import Binding, Placement, PoolUse, Purchase
+from fleetplan.planner.problem import Problem
+
+
+def binding_limits(
+    problem: Problem,
+    placements: Sequence[Placement],
+    purchases: Sequence[Purchase],
+    pools: Sequence[PoolUse],
+    costs: dict[str, float],
+) -> tuple[Binding, ...]:
+    """Limits that leave no room for one more replica, unit or dollar.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    placements, purchases, pools, costs
+        Parts of the plan; costs by kind. [USD]
+
+    Returns
+    -------
+    tuple[Binding, ...]
+        By constraint family: capacity, purchases, power, configurations, budgets.
+    """
+    found = _capacity(problem, placements, pools)
+    found += _purchases(problem, purchases)
+    found += _power(problem, placements)
+    found += _configurations(problem, placements)
+    found += _budgets(problem, purchases, costs)
+    return tuple(found)
+
+
+def _capacity(
+    problem: Problem, placements: Sequence[Placement], pools: Sequence[PoolUse]
+) -> list[Binding]:
+    """Pools in which the smallest replica that runs there does not fit once more."""
+    smallest: dict[tuple[str, str], int] = {}
+    for row in placements:
+        key = (row.pool, row.period)
+        size = row.accelerators // row.replicas
+        smallest[key] = min(smallest.get(key, size), size)
+    found = []
+    for use in pools:
+        usable = use.accelerators - use.reserve_accelerators
+        room = usable - use.used_accelerators
+        if room < smallest.get((use.pool, use.period), 0):
+            name = f"{use.pool} {use.period}"
+            found.append(Binding(
+                family="capacity", name=name, used=use.used_accelerators, limit=usable, unit="accelerators"
+            ))
+    return found
+
+
+def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]:
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    for purchase in purchases:
+        taken[purchase.offer, purchase.period] += purchase.units
+    offers = {offer.name: offer for offer in problem.fleet.offers}
+    found = []
+    for (name, period), units in taken.items():
+        limit = offers[name].max_units[problem.periods.index(period)]
+        if limit is not None and units >= limit:
+            found.append(Binding(
+                family="purchases",
+                name=f"{name} {period}",
+                used=units,
+                limit=limit,
+                unit=f"{offers[name].unit}s",
+            ))
+    return found
+
+
+def _power(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
+    power = {
+        (candidate.service, candidate.phase.value, candidate.hardware, candidate.config): candidate.power_kw
+        for candidate in problem.candidates
+    }
+    found = []
+    for region in problem.regions.values():
+        if region.power_kw is None:
+            continue
+        for q, period in enumerate(problem.periods):
+            drawn, smallest = 0.0, 0.0
+            for row in placements:
+                replica_kw = power[row.service, row.phase, row.hardware, row.config]
+                if (row.region, row.period) == (region.name, period) and replica_kw:
+                    drawn += replica_kw * row.replicas * region.pue
+                    smallest = min(smallest or replica_kw * region.pue, replica_kw * region.pue)
+            limit = region.power_kw[q]
+            if smallest and drawn + smallest > limit:
+                name = f"{region.name} {period}"
+                found.append(Binding(family="power", name=name, used=drawn, limit=limit, unit="kW"))
+    return found
+
+
+def _configurations(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
+    limit = problem.fleet.policy.max_configs_per_service_region
+    if limit is None:
+        return []
+    running: dict[tuple[str, str, str], set[tuple[str, str, str]]] = defaultdict(set)
+    for row in placements:
+        running[row.service, row.region, row.period].add((row.phase, row.hardware, row.config))
+    return [
+        Binding(
+            family="configurations", name=" ".join(key), used=len(used), limit=limit, unit="configurations"
+        )
+        for key, used in running.items()
+        if len(used) >= limit
+    ]
+
+
+def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, float]) -> list[Binding]:
+    """Budgets of which less is left than the cheapest unit that could still be bought costs."""
+    budget = problem.fleet.budget
+    units = [
+        acquisition.capex_usd_per_unit or min(acquisition.unit_usd)
+        for pool in problem.pools
+        for acquisition in pool.acquisitions
+    ]
+    cheapest = min(units, default=0.0)
+    capex = sum(purchase.capex_usd for purchase in purchases)
+    total = sum(costs.values())
+    spent = [
+        ("capex", capex, budget.capex_usd),
+        ("opex", total - costs.get("depreciation", 0.0), budget.opex_usd),
+        ("tco", total, budget.tco_usd),
+    ]
+    for q, limit in enumerate(budget.capex_usd_by_period):
+        period = problem.periods[q]
+        used = sum(purchase.capex_usd for purchase in purchases if purchase.period == period)
+        spent.append((f"capex {period}", used, limit))
+    return [
+        Binding(family="budgets", name=name, used=used, limit=limit, unit="USD")
+        for name, used, limit in spent
+        if limit is not None and used + cheapest > limit
+    ]

@@ -1,0 +1,232 @@
+"""The command line: thin, lazy, and strict about who made the mistake.
+
+Exit codes: 0 a plan was found, 1 a bug of ours, 2 bad usage or input, 3 proven infeasible, 4 a limit was
+reached before the gap. stdout carries the result alone; progress and warnings go to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fleetplan.fleet.inventory import Fleet
+
+
+class ExitCode(IntEnum):
+    """What the exit status says."""
+
+    FOUND = 0
+    BUG = 1
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    LIMIT = 4
+
+
+class PlanGroup(TyperGroup):
+    """Commands, with `plan FLEET.yaml` as a short form of `plan solve FLEET.yaml`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        """Put `solve` in front of anything that is a file and not a command."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            looks_like_file = Path(args[0]).suffix.lower() in {".yaml", ".yml"} or Path(args[0]).exists()
+            if looks_like_file:
+                args = ["solve", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=PlanGroup,
+    name="plan",
+    help="The cheapest accelerator fleet that serves every LLM within its latency targets. "
+    "'plan FLEET.yaml' is short for 'plan solve FLEET.yaml'.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
+Scenarios = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--scenario", help="a scenario of the fleet file; may be repeated", metavar="NAME"),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="one value of the fleet file, e.g. services.chat.slo.ttft_ms=300", metavar="KEY=VALUE"
+    ),
+]
+
+
+def _ratio(text: str) -> float:
+    """A ratio written as `0.5%` or `0.005`."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise typer.BadParameter(f"{text!r} is no ratio; write 0.5% or 0.005")
+    return value
+
+
+@app.command()
+def solve(
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for plan.json and its tables", metavar="DIR")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="seconds for all solves together", metavar="S", min=0.1)
+    ] = 120.0,
+    gap: Annotated[
+        str, typer.Option(help="stop when the plan is proven this close to the optimum", metavar="RATIO")
+    ] = "0.1%",
+    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
+) -> None:
+    """Find the cheapest fleet, with a proven gap.
+
+    Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
+    """
+    from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+    from fleetplan.planner.export.files import write_plan
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.report.console import print_infeasible, print_plan
+    from fleetplan.planner.report.progress import ProgressLine
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    gap_ratio = _ratio(gap)
+    errors = _console(stderr=True)
+    fleet = _load(fleet_file, scenario, assignment, errors)
+    limits = SearchLimits(time_limit, gap_ratio, seed, default_workers())
+    try:
+        planned = plan_fleet(
+            fleet, limits, ProgressLine(errors), lambda text: errors.print(text, style="dim")
+        )
+    except NoPlanFoundError as error:
+        errors.print(str(error), style="red")
+        raise typer.Exit(ExitCode.LIMIT) from error
+    except KeyboardInterrupt as interrupt:
+        errors.print("stopped before there was a plan", style="red")
+        raise typer.Exit(ExitCode.LIMIT) from interrupt
+    for warning in planned.candidates.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    outcome = planned.outcome
+    if out is not None:
+        write_plan(outcome, out)
+        errors.print(f"written to {out}/plan.json", style="dim", markup=False)
+    if as_json:
+        typer.echo(outcome.model_dump_json(indent=2))
+    elif isinstance(outcome, Infeasible):
+        print_infeasible(outcome, _console())
+    else:
+        print_plan(outcome, _console())
+    if isinstance(outcome, Infeasible):
+        raise typer.Exit(ExitCode.INFEASIBLE)
+    if outcome.gap > gap_ratio:
+        raise typer.Exit(ExitCode.LIMIT)
+
+
+@app.command()
+def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
+    """Validate a fleet and say which numbers are measured, interpolated, extrapolated or roofline."""
+    from fleetplan.planner.candidates import build_candidates
+    from fleetplan.planner.report.coverage import print_coverage
+
+    errors = _console(stderr=True)
+    fleet = _load(fleet_file, scenario, assignment, errors)
+    candidates = build_candidates(fleet, lambda text: errors.print(text, style="dim"))
+    print_coverage(fleet, candidates, _console())
+
+
+@app.command()
+def predict(
+    cases: Annotated[Path, typer.Argument(help="CSV of configurations", metavar="CASES.csv")],
+    out: Annotated[Path, typer.Option(help="CSV to write", metavar="PRED.csv")],
+) -> None:
+    """Latency and throughput of explicit configurations, one output row for each input row."""
+    from fleetplan.perfmodel.predict import predict as predict_frame
+    from fleetplan.perfmodel.predict import read_cases
+    from fleetplan.planner.export.files import write_text
+
+    frame = predict_frame(read_cases(cases))
+    write_text(out, frame.to_csv(index=False))
+    counts = frame["status"].value_counts()
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items())
+    _console(stderr=True).print(f"{len(frame)} rows: {summary}", markup=False)
+
+
+@app.command()
+def verify(
+    plan_file: Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json")],
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+) -> None:
+    """Check a plan against its fleet without the solver, in unrounded numbers."""
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.candidates import build_candidates
+    from fleetplan.planner.problem import build_problem
+    from fleetplan.planner.verify import verify as violations_of
+
+    errors = _console(stderr=True)
+    plan = read_plan(plan_file)
+    fleet = _load(fleet_file, scenario, assignment, errors)
+    problem = build_problem(fleet, build_candidates(fleet, lambda _: None).candidates)
+    violations = violations_of(problem, plan)
+    for violation in violations:
+        _console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)
+    if violations:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    _console().print("the plan holds: every constraint and cost term was recomputed", markup=False)
+
+
+def _load(
+    path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console
+) -> Fleet:
+    """The resolved fleet of a file, its warnings shown."""
+    from fleetplan.planner.loading import load_expanded_fleet
+
+    fleet = load_expanded_fleet(path, scenario or (), assignment or ())
+    for warning in fleet.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    return fleet
+
+
+def _console(stderr: bool = False) -> Console:
+    """A console that fits a screen also where nobody watches."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=stderr, highlight=False, width=160)
+    return console
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code.
+
+    A user's mistake prints its message and exits with 2; anything unforeseen keeps its traceback and
+    exits with 1.
+    """
+    from fleetplan.fleet.errors import InputError
+
+    try:
+        app(args=arguments)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(ExitCode.BAD_INPUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod, less the reserve.
+
+For each pool p with H accelerators a unit and each period q, with footprint a'[c] (the replica's
+accelerators, or whole units where it is larger than one)::
+
+    sum_c a'[c] n[c,p,q] <= H (E[p] + arrived[p,q] - reserve[p] b[p,q])   capacity[...]
+    n[c,p,q] <= U b[p,q]                                                  in_use[...]
+
+b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. Where the sizes
+do not divide each other, z[p,q,t] units are divided by pattern t, which takes m[t,a] replicas of size a::
+
+    sum_{c of size a} n[c,p,q] <= sum_t m[t,a] z[p,q,t]                   slots[...]
+    sum_t z[p,q,t] <= units - whole units of larger replicas              patterns[...]
+"""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.packing import packing
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.variables import ReplicaKey, Variables, most_units
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the capacity rows of every pool and period."""
+    hosted: dict[tuple[int, int], list[ReplicaKey]] = {}
+    for key in variables.replicas:
+        hosted.setdefault((key[1], key[2]), []).append(key)
+    for (p, q), keys in hosted.items():
+        pool = problem.pools[p]
+        unit = pool.accelerators_per_unit
+        label = f"{pool.name},{problem.periods[q]}"
+        units = available_units(problem, variables, p, q)
+        used = sum(
+            pool.footprint_accelerators(problem.candidates[key[0]].accelerators) * variables.replicas[key]
+            for key in keys
+        )
+        model.add(used <= unit * units).with_name(f"capacity[{label}]")
+        if (p, q) in variables.in_use:
+            for key in keys:
+                bound = variables.replicas[key].proto.domain[1]
+                model.add(variables.replicas[key] <= bound * variables.in_use[p, q]).with_name(
+                    f"in_use[{problem.candidates[key[0]].label},{label}]"
+                )
+        _add_patterns(model, problem, variables, keys, units)
+
+
+def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExprT:
+    """Units of a pool that offers have brought by a period: bought ones stay, rented ones do not."""
+    return sum(
+        variable
+        for (pool, a, ordered), variable in variables.acquired.items()
+        if pool == p and problem.pools[p].acquisitions[a].serves(ordered, q)
+    )
+
+
+def available_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExprT:
+    """Units of a pool that may run replicas in a period."""
+    pool = problem.pools[p]
+    if (p, q) in variables.in_use:
+        reserve: cp_model.LinearExprT = pool.reserve_units * variables.in_use[p, q]
+    else:
+        reserve = min(pool.reserve_units, pool.existing_units)
+    return pool.existing_units + arrived_units(problem, variables, p, q) - reserve
+
+
+def _add_patterns(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    keys: list[ReplicaKey],
+    units: cp_model.LinearExprT,
+) -> None:
+    """Slots of the sizes that do not divide each other."""
+    _, p, q = keys[0]
+    pool = problem.pools[p]
+    unit = pool.accelerators_per_unit
+    sizes = {key: problem.candidates[key[0]].accelerators for key in keys}
+    plan = packing(unit, sizes.values())
+    if not plan.patterns:
+        return
+    label = f"{pool.name},{problem.periods[q]}"
+    most = most_units(problem, p, q)
+    for pattern in plan.patterns:
+        variables.packed[p, q, pattern] = model.new_int_var(0, most, f"packed[{label},{pattern}]")
+    for index, size in enumerate(plan.pattern_sizes):
+        slots = sum(pattern[index] * variables.packed[p, q, pattern] for pattern in plan.patterns)
+        running = sum(variables.replicas[key] for key in keys if sizes[key] == size)
+        model.add(running <= slots).with_name(f"slots[{label},{size}]")
+    whole = sum(
+        -(-sizes[key] // unit) * variables.replicas[key] for key in keys if sizes[key] >= unit
+    )
+    packed = sum(variables.packed[p, q, pattern] for pattern in plan.patterns)
+    model.add(packed + whole <= units).with_name(f"patterns[{label}]")

@@ -1,0 +1,34 @@
+r"""Family 5, power: what runs in a region stays within its facility power.
+
+For each region r and period q with a limit, in whole watts a[c]·kw a replica, PUE and limit L::
+
+    sum_{c,p in r} a[c] watts[c] n[c,p,q] <= L / PUE                      power[...]
+
+Replicas count at full load, because the site must carry their peak; hosts that run nothing are off.
+"""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.scaling import watts_floor, watts_per_accelerator
+from fleetplan.planner.variables import Variables
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add one row for every region and period with a power limit."""
+    for region in problem.regions.values():
+        if region.power_kw is None:
+            continue
+        for q, period in enumerate(problem.periods):
+            terms = []
+            for (c, p, when), replicas in variables.replicas.items():
+                if when != q or problem.pools[p].region != region.name:
+                    continue
+                candidate = problem.candidates[c]
+                if candidate.power_kw is not None:
+                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
+                    terms.append(candidate.accelerators * watts * replicas)
+            limit = watts_floor(region.power_kw[q] / region.pue)
+            model.add(sum(terms) <= limit).with_name(f"power[{region.name},{period}]")

@@ -1,0 +1,57 @@
+"""From files on disk to what the planner works on: a resolved fleet, a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.load import build_fleet
+from fleetplan.fleet.source import read_document
+from fleetplan.planner.plan import Plan
+from fleetplan.scenarios.expand import expand
+
+
+def load_expanded_fleet(path: Path, scenarios: Sequence[str], assignments: Sequence[str]) -> Fleet:
+    """Read a fleet file and apply scenarios, then assignments.
+
+    Parameters
+    ----------
+    path : Path
+        The fleet file.
+    scenarios : Sequence[str]
+        Names of scenarios of the file, applied in order.
+    assignments : Sequence[str]
+        `key.path=value` texts, applied last.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong.
+    """
+    return build_fleet(expand(read_document(path), scenarios, assignments))
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is not a plan of a known format.
+    """
+    try:
+        return Plan.read(path)
+    except OSError as error:
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}")]) from error
+    except (ValidationError, UnicodeDecodeError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            message = first["msg"]
+        else:
+            key, message = "", "is not UTF-8 text"
+        raise InputError([Issue(str(path), 1, 1, key, f"is not a plan: {message}")]) from error

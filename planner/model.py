@@ -1,0 +1,58 @@
+"""Assembly of the CP-SAT model: variables, then one module per constraint family, then the objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.constraints import (
+    budgets,
+    capacity,
+    configurations,
+    coverage,
+    power,
+    purchases,
+    replica_load,
+)
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.variables import Variables, create_variables
+
+FAMILIES: Final[tuple[ModuleType, ...]] = (
+    coverage,
+    replica_load,
+    capacity,
+    power,
+    budgets,
+    purchases,
+    configurations,
+)
+"""The constraint families, in the order of planner/FORMULATION.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningModel:
+    """A CP-SAT model with the variables that its solution is read from."""
+
+    problem: Problem
+    model: cp_model.CpModel
+    variables: Variables
+
+
+def build_model(problem: Problem, allow_unmet: bool) -> PlanningModel:
+    """All constraints of a problem, without an objective.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    allow_unmet : bool
+        Whether demand may stay unserved.
+    """
+    model = cp_model.CpModel()
+    variables = create_variables(model, problem, allow_unmet)
+    for family in FAMILIES:
+        family.add(model, problem, variables)
+    return PlanningModel(problem, model, variables)

@@ -1,0 +1,217 @@
+"""plan.json: the versioned document that a plan is, and that every other command reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORMAT_VERSION: Final = "1.0"
+"""Minor versions add fields; a reader ignores what it does not know."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+
+
+class Placement(_Record):
+    """Replicas of one configuration of a service in one pool and period."""
+
+    period: str
+    region: str
+    pool: str
+    service: str
+    phase: str
+    """prefill, decode or aggregated"""
+    hardware: str
+    config: str
+    replicas: int
+    accelerators: int
+    """Accelerators of all replicas."""
+    requests_per_s: float
+    """Traffic served, all classes; headroom not included. [requests/s]"""
+    requests_per_s_by_class: dict[str, float]
+    utilisation: float
+    """Served load over what the replicas sustain within the SLO, 0 to 1."""
+    ttft_ms: float | None
+    """Worst class; prefill and aggregated replicas alone."""
+    tpot_ms: float | None
+    """Worst class; decode and aggregated replicas alone."""
+    usd: float
+    """Share of the pool's cost by accelerators, and the energy, over the period. [USD]"""
+    energy_usd: float
+    provenance: dict[str, float]
+    """Share of the latency by how its numbers were obtained."""
+
+
+class Purchase(_Record):
+    """Units that an offer brings into a pool."""
+
+    period: str
+    """Order of a purchase, use of rented units."""
+    offer: str
+    region: str
+    pool: str
+    hardware: str
+    kind: str
+    """buy or rent"""
+    units: int
+    unit: str
+    """host or accelerator"""
+    accelerators: int
+    capex_usd: float
+    usd: float
+    """Cost over the horizon. [USD]"""
+    price_source: str
+
+
+class PoolUse(_Record):
+    """What a pool holds and runs in a period."""
+
+    period: str
+    pool: str
+    region: str
+    hardware: str
+    accelerators: int
+    reserve_accelerators: int
+    used_accelerators: int
+    utilisation: float
+    """Used accelerators over those that may be used, 0 to 1."""
+    usd: float
+    """Depreciation, rent, hosting and maintenance of the whole pool. [USD]"""
+    idle_usd: float
+    """The part that no placement carries. [USD]"""
+
+
+class Unmet(_Record):
+    """Demand that the plan leaves unserved."""
+
+    period: str
+    region: str
+    service: str
+    request_class: str
+    requests_per_s: float
+
+
+class Binding(_Record):
+    """A limit that the plan uses up."""
+
+    family: str
+    name: str
+    used: float
+    limit: float
+    unit: str
+
+
+class PhaseRatio(_Record):
+    """Accelerators of prefill and decode of a disaggregated service."""
+
+    period: str
+    region: str
+    service: str
+    prefill_accelerators: int
+    decode_accelerators: int
+    ratio: float
+    """Prefill accelerators for each decode accelerator."""
+
+
+class Rejections(_Record):
+    """Why configurations of a service are not candidates."""
+
+    service: str
+    counts: dict[str, int]
+    """By reason, over all hardware."""
+    by_hardware: dict[str, dict[str, int]]
+
+
+class Provenance(_Record):
+    """Where the plan's numbers come from."""
+
+    fleetplan_version: str
+    created: str
+    inputs_sha256: dict[str, str]
+    table_sources: tuple[str, ...]
+    price_sources: tuple[str, ...]
+    versions: dict[str, str]
+    seed: int
+    time_limit_s: float
+    gap_limit: float
+    spend_share: dict[str, float]
+    """Share of the placements' spend by how their rates were obtained."""
+    warnings: tuple[str, ...] = ()
+
+
+class Solve(_Record):
+    """How the plan was found."""
+
+    wall_s: float
+    deterministic_time: float
+    status: str
+    bound_source: str
+
+
+class Plan(_Record):
+    """A plan with its cost, its bound and its explanation."""
+
+    format_version: str = FORMAT_VERSION
+    fleet: str
+    periods: tuple[str, ...]
+    status: str
+    """optimal, within_gap, limit or infeasible"""
+    objective_usd: float
+    """TCO over the horizon, recomputed without rounding. [USD]"""
+    bound_usd: float
+    """No plan costs less. [USD]"""
+    gap: float
+    """(objective - bound) / objective"""
+    unmet: tuple[Unmet, ...]
+    placements: tuple[Placement, ...]
+    purchases: tuple[Purchase, ...]
+    pools: tuple[PoolUse, ...]
+    phase_ratios: tuple[PhaseRatio, ...]
+    cost_breakdown: dict[str, float]
+    """USD over the horizon by kind: depreciation, rent, hosting, maintenance, energy."""
+    usd_per_million_tokens: float | None
+    """TCO over all input and output tokens at the peak rate; None where lengths are unknown."""
+    binding: tuple[Binding, ...]
+    rejections: tuple[Rejections, ...]
+    provenance: Provenance
+    solve: Solve
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """Read a plan file.
+
+        Raises
+        ------
+        pydantic.ValidationError
+            If it is not a plan.
+        """
+        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+
+
+class Shortage(_Record):
+    """What an infeasible fleet lacks."""
+
+    period: str
+    region: str
+    service: str
+    request_class: str
+    unmet_requests_per_s: float
+    demand_requests_per_s: float
+    accelerators_short: dict[str, int] = Field(default_factory=dict)
+    """Accelerators that would serve it, by hardware; empty where no configuration meets the SLO."""
+    reason: str
+
+
+class Infeasible(_Record):
+    """plan.json of a fleet that cannot be served."""
+
+    format_version: str = FORMAT_VERSION
+    fleet: str
+    status: str = "infeasible"
+    shortages: tuple[Shortage, ...]
+    rejections: tuple[Rejections, ...]
+    provenance: Provenance
+    solve: Solve

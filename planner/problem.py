@@ -1,0 +1,330 @@
+"""The planning problem: candidates, supply pools and demand, as the model and the verifier share them.
+
+Nothing here knows a solver. `build_problem` turns a resolved fleet and its candidates into sets and data;
+floats stay floats (planner/scaling.py alone makes integers of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
+from fleetplan.planner import costs
+
+
+class Phase(StrEnum):
+    """Which part of a request a replica serves."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    AGGREGATED = "aggregated"
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceShares:
+    """Which share of a candidate's latency rests on which kind of number; the shares add to one."""
+
+    measured: float = 0.0
+    interpolated: float = 0.0
+    extrapolated: float = 0.0
+    roofline: float = 0.0
+    given: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One serving configuration of a service on one hardware that meets the SLO and fits memory.
+
+    Attributes
+    ----------
+    service, hardware, config : str
+        What runs where; `config` is the label of the configuration.
+    phase : Phase
+        Part of a request that a replica serves.
+    accelerators : int
+        Accelerators of one replica.
+    requests_per_s : tuple[float, ...]
+        What one replica sustains within the SLO when it serves one class alone, in the order of the
+        service's classes; 0 where it cannot serve the class. [requests/s]
+    ttft_ms, tpot_ms : tuple[float | None, ...]
+        Latency by class; None where the phase has none or nothing is known.
+    power_kw : float or None
+        IT power of one replica at full load; None where nothing is known. [kW]
+    provenance : ProvenanceShares
+        How the rates were obtained.
+    """
+
+    service: str
+    phase: Phase
+    hardware: str
+    config: str
+    accelerators: int
+    requests_per_s: tuple[float, ...]
+    ttft_ms: tuple[float | None, ...]
+    tpot_ms: tuple[float | None, ...]
+    power_kw: float | None
+    provenance: ProvenanceShares
+
+    @property
+    def label(self) -> str:
+        """Name of the candidate in the solver and in messages."""
+        return f"{self.service},{self.phase},{self.hardware},{self.config}"
+
+
+@dataclass(frozen=True, slots=True)
+class Acquisition:
+    """An offer, as far as it feeds one supply pool.
+
+    Attributes
+    ----------
+    offer : Offer
+        The offer of the fleet file.
+    unit_cost_kinds : Mapping[str, tuple[float, ...]]
+        Cost over the horizon of one unit, by kind of cost (depreciation, rent, hosting, maintenance) and
+        by the period of its order (purchase) or use (rent). [USD]
+    unit_usd : tuple[float, ...]
+        The sum of the kinds. [USD]
+    capex_usd_per_unit : float
+        Cash at the order; 0 for rent. [USD]
+    """
+
+    offer: Offer
+    unit_cost_kinds: Mapping[str, tuple[float, ...]]
+    unit_usd: tuple[float, ...]
+    capex_usd_per_unit: float
+
+    def useful_in(self, period: int, n_periods: int) -> bool:
+        """Whether ordering (renting) in a period brings anything within the horizon."""
+        lead = self.offer.lead_time_quarters
+        if self.offer.capex_usd_per_host is not None:
+            return period + lead < n_periods
+        return period >= lead
+
+    def serves(self, ordered: int, period: int) -> bool:
+        """Whether a unit ordered (rented) in one period stands in the pool in another."""
+        if self.offer.capex_usd_per_host is None:
+            return ordered == period
+        # A written-off host still serves.
+        return period >= ordered + self.offer.lead_time_quarters
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyPool:
+    """Accelerators of one kind in one region that are packed together.
+
+    Attributes
+    ----------
+    name, region, hardware : str
+        Name in placements, and where and what it is.
+    accelerators_per_unit : int
+        Accelerators of one packing unit: a host, a pod, or 1 where single accelerators are rented.
+    existing_units : int
+        Units that are there from the first period on.
+    reserve_units : int
+        Units kept free for repair while the pool is in use.
+    acquisitions : tuple[Acquisition, ...]
+        Offers that add units to this pool.
+    fixed_usd : tuple[float, ...]
+        Cost of the existing units by period, whether used or not. [USD]
+    fixed_cost_kinds : Mapping[str, tuple[float, ...]]
+        The same by kind of cost (depreciation, rent, hosting, maintenance).
+    energy_usd_per_kw : tuple[float, ...]
+        Cost of one kW of IT load over one period; 0 where energy is part of the rent. [USD/kW]
+    """
+
+    name: str
+    region: str
+    hardware: str
+    accelerators_per_unit: int
+    existing_units: int
+    reserve_units: int
+    acquisitions: tuple[Acquisition, ...]
+    fixed_usd: tuple[float, ...]
+    fixed_cost_kinds: Mapping[str, tuple[float, ...]]
+    energy_usd_per_kw: tuple[float, ...]
+
+    def footprint_accelerators(self, accelerators: int) -> int:
+        """Accelerators that a replica blocks: whole units where it is larger than one."""
+        unit = self.accelerators_per_unit
+        if accelerators <= unit:
+            return accelerators
+        return -(-accelerators // unit) * unit
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Demand of one service in one region and period.
+
+    Attributes
+    ----------
+    service, region : str
+        Whose demand and where.
+    period : int
+        Index into the periods.
+    requests_per_s : tuple[float, ...]
+        Peak demand by class, without headroom. [requests/s]
+    """
+
+    service: str
+    region: str
+    period: int
+    requests_per_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Everything that a plan is decided on and checked against."""
+
+    fleet: Fleet
+    services: Mapping[str, Service]
+    regions: Mapping[str, Region]
+    hardware: Mapping[str, Hardware]
+    periods: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    pools: tuple[SupplyPool, ...]
+    cells: tuple[Cell, ...]
+
+    def pools_for(self, candidate: Candidate, region: str) -> list[int]:
+        """Indices of the pools of a region that can host a candidate."""
+        return [
+            index
+            for index, pool in enumerate(self.pools)
+            if pool.region == region and pool.hardware == candidate.hardware
+        ]
+
+    def candidates_of(self, service: str) -> list[int]:
+        """Indices of the candidates of a service."""
+        return [index for index, candidate in enumerate(self.candidates) if candidate.service == service]
+
+
+def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
+    """Sets and data of the planning problem.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    candidates : Sequence[Candidate]
+        Feasible configurations of all services.
+
+    Returns
+    -------
+    Problem
+        Candidates without a pool that could host them are kept; they simply get no variable.
+    """
+    services = {service.name: service for service in fleet.services}
+    cells = []
+    for service in fleet.services:
+        for region in fleet.regions:
+            for index, period in enumerate(fleet.periods):
+                rates = tuple(
+                    service.demand_requests_per_s.get((region.name, period, request_class.name), 0.0)
+                    for request_class in service.classes
+                )
+                if any(rate > 0 for rate in rates):
+                    cells.append(Cell(service.name, region.name, index, rates))
+    return Problem(
+        fleet=fleet,
+        services=services,
+        regions={region.name: region for region in fleet.regions},
+        hardware=fleet.hardware,
+        periods=fleet.periods,
+        candidates=tuple(candidates),
+        pools=tuple(_supply_pools(fleet)),
+        cells=tuple(cells),
+    )
+
+
+def _supply_pools(fleet: Fleet) -> list[SupplyPool]:
+    """Existing pools with the offers that join them, then new pools for the offers that join none."""
+    pools: list[SupplyPool] = []
+    placed: set[tuple[str, str]] = set()
+    for pool in fleet.pools:
+        offers = []
+        for offer in fleet.offers:
+            key = (offer.name, pool.region)
+            if pool.region in offer.regions and key not in placed and _joins(offer, pool):
+                offers.append(offer)
+                placed.add(key)
+        pools.append(_existing_pool(fleet, pool, offers))
+    for offer in fleet.offers:
+        for region in offer.regions:
+            if (offer.name, region) in placed:
+                continue
+            peers = [
+                peer
+                for peer in fleet.offers
+                if (peer.name, region) not in placed
+                and region in peer.regions
+                and (peer.hardware, peer.unit, peer.energy_included)
+                == (offer.hardware, offer.unit, offer.energy_included)
+            ]
+            placed.update((peer.name, region) for peer in peers)
+            pools.append(_new_pool(fleet, region, peers))
+    return pools
+
+
+def _joins(offer: Offer, pool: Pool) -> bool:
+    """Whether what an offer brings is packed and billed like the pool."""
+    included = pool.rented is not None and pool.rented.energy_included
+    unit = "host" if pool.accelerators_per_host > 1 else offer.unit
+    return offer.hardware == pool.hardware and offer.unit == unit and offer.energy_included == included
+
+
+def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
+    region = next(region for region in fleet.regions if region.name == pool.region)
+    hardware = fleet.hardware[pool.hardware]
+    kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods)
+    included = pool.rented is not None and pool.rented.energy_included
+    return SupplyPool(
+        name=pool.name,
+        region=pool.region,
+        hardware=pool.hardware,
+        accelerators_per_unit=pool.accelerators_per_host,
+        existing_units=pool.hosts,
+        reserve_units=fleet.policy.reserve_hosts_per_pool,
+        acquisitions=_acquisitions(fleet, region, hardware, offers),
+        fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
+        fixed_cost_kinds=kinds,
+        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included),
+    )
+
+
+def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> SupplyPool:
+    region = next(region for region in fleet.regions if region.name == region_name)
+    first = offers[0]
+    hardware = fleet.hardware[first.hardware]
+    by_host = first.unit == "host"
+    zero = tuple(0.0 for _ in fleet.periods)
+    return SupplyPool(
+        name=f"{region_name}/{'+'.join(offer.name for offer in offers)}",
+        region=region_name,
+        hardware=first.hardware,
+        accelerators_per_unit=hardware.accelerators_per_host if by_host else 1,
+        existing_units=0,
+        # Single accelerators are replaced by the provider, so no host is kept free for them.
+        reserve_units=fleet.policy.reserve_hosts_per_pool if by_host else 0,
+        acquisitions=_acquisitions(fleet, region, hardware, offers),
+        fixed_usd=zero,
+        fixed_cost_kinds={"depreciation": zero},
+        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), first.energy_included),
+    )
+
+
+def _acquisitions(
+    fleet: Fleet, region: Region, hardware: Hardware, offers: Sequence[Offer]
+) -> tuple[Acquisition, ...]:
+    acquisitions = []
+    for offer in offers:
+        kinds = costs.acquisition_usd(offer, hardware, region, fleet.periods)
+        acquisitions.append(
+            Acquisition(
+                offer=offer,
+                unit_cost_kinds=kinds,
+                unit_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
+                capex_usd_per_unit=offer.capex_usd_per_host or 0.0,
+            )
+        )
+    return tuple(acquisitions)

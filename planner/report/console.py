@@ -1,0 +1,181 @@
+"""A plan on one screen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.plan import Infeasible, Placement, Plan
+
+PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
+"""Letters of the phases in the placement lines."""
+
+STATUS_TEXT = {
+    "optimal": "optimal",
+    "within_gap": "within the asked gap",
+    "limit": "best found before the limit",
+}
+
+
+def money(usd: float) -> str:
+    """Dollars with three or four significant digits: $412, $8.61 k, $12.3 M."""
+    for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
+        if abs(usd) >= size:
+            return f"${usd / size:.4g}{unit}"
+    return f"${usd:.4g}"
+
+
+def percent(ratio: float) -> str:
+    """A ratio in percent, small ones with more digits."""
+    return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print headline, placements, pools, purchases, cost, provenance and binding limits.
+
+    Parameters
+    ----------
+    plan : Plan
+        A verified plan.
+    console : Console
+        Where to.
+    """
+    _headline(plan, console)
+    for period in plan.periods:
+        _placements(plan, period, console)
+    _pools(plan, console)
+    _purchases(plan, console)
+    _costs(plan, console)
+    _limits(plan, console)
+
+
+def _headline(plan: Plan, console: Console) -> None:
+    periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
+    parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    if plan.usd_per_million_tokens is not None:
+        parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
+    parts.append(
+        f"gap {percent(plan.gap)} (no plan below {money(plan.bound_usd)}, {plan.solve.bound_source})"
+    )
+    parts.append(f"{STATUS_TEXT[plan.status]}, {plan.solve.wall_s:.1f} s")
+    console.print(" · ".join(parts))
+    for row in plan.unmet:
+        console.print(
+            f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
+            f"{escape(row.period)}: {row.requests_per_s:.4g} requests/s"
+        )
+
+
+def _placements(plan: Plan, period: str, console: Console) -> None:
+    """One line a service and region: what runs where, traffic, load, latency, cost."""
+    table = Table(title=f"Placements {period}", box=None, pad_edge=False, title_justify="left")
+    table.add_column("service", overflow="fold")
+    table.add_column("region")
+    table.add_column("replicas x config on hardware (P prefill, D decode, A aggregated)", overflow="fold")
+    for name in ("req/s", "load", "TTFT ms", "TPOT ms", "P:D", "USD"):
+        table.add_column(name, justify="right", no_wrap=True)
+    groups: dict[tuple[str, str], list[Placement]] = defaultdict(list)
+    for row in plan.placements:
+        if row.period == period:
+            groups[row.service, row.region].append(row)
+    ratios = {(r.service, r.region): r.ratio for r in plan.phase_ratios if r.period == period}
+    for (service, region), rows in groups.items():
+        served = sum(row.requests_per_s for row in rows if row.phase != "decode")
+        load = sum(row.utilisation * row.accelerators for row in rows) / sum(row.accelerators for row in rows)
+        ratio = ratios.get((service, region))
+        table.add_row(
+            escape(service),
+            escape(region),
+            escape(", ".join(_config(row) for row in rows)),
+            f"{served:.4g}",
+            f"{load:.0%}",
+            _worst(row.ttft_ms for row in rows),
+            _worst(row.tpot_ms for row in rows),
+            "" if ratio is None else f"{ratio:.2f}",
+            money(sum(row.usd for row in rows)),
+        )
+    console.print(table)
+
+
+def _config(row: Placement) -> str:
+    return f"{PHASES[row.phase]} {row.replicas}x {row.config} {row.hardware}"
+
+
+def _worst(latencies: Iterable[float | None]) -> str:
+    known = [latency for latency in latencies if latency is not None]
+    return f"{max(known):.3g}" if known else ""
+
+
+def _pools(plan: Plan, console: Console) -> None:
+    table = Table(title="Pools", box=None, pad_edge=False, title_justify="left")
+    for name in ("pool", "hardware", "period"):
+        table.add_column(name, overflow="fold")
+    for name in ("accelerators", "used", "reserve", "in use", "USD", "idle USD"):
+        table.add_column(name, justify="right")
+    for row in plan.pools:
+        table.add_row(
+            escape(row.pool),
+            escape(row.hardware),
+            row.period,
+            str(row.accelerators),
+            str(row.used_accelerators),
+            str(row.reserve_accelerators),
+            f"{row.utilisation:.0%}",
+            money(row.usd),
+            money(row.idle_usd),
+        )
+    console.print(table)
+
+
+def _purchases(plan: Plan, console: Console) -> None:
+    if not plan.purchases:
+        console.print("[bold]Buy and rent[/] nothing")
+        return
+    lines = []
+    for row in plan.purchases:
+        verb = "buy" if row.kind == "buy" else "rent"
+        unit = row.unit if row.units == 1 else f"{row.unit}s"
+        lines.append(
+            f"{verb} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
+            f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
+        )
+    console.print("[bold]Buy and rent[/] " + "; ".join(lines))
+
+
+def _costs(plan: Plan, console: Console) -> None:
+    parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
+    idle = sum(row.idle_usd for row in plan.pools)
+    console.print(f"[bold]Cost[/] {', '.join(parts)}; of it idle capacity {money(idle)}")
+    shares = sorted(plan.provenance.spend_share.items(), key=lambda item: -item[1])
+    text = ", ".join(f"{kind} {share:.0%}" for kind, share in shares if share >= 0.005)
+    if text:
+        console.print(f"[bold]Spend rests on[/] {text} operator times")
+
+
+def _limits(plan: Plan, console: Console) -> None:
+    if plan.binding:
+        parts = [
+            f"{escape(row.name)} ({row.used:.5g} of {row.limit:.5g} {row.unit})" for row in plan.binding[:8]
+        ]
+        more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
+        console.print(f"[bold]Used up[/] {'; '.join(parts)}{more}")
+
+
+def print_infeasible(outcome: Infeasible, console: Console) -> None:
+    """Print what is short, by how much, and what would serve it."""
+    console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible")
+    for row in outcome.shortages:
+        console.print(
+            f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {row.period}: "
+            f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s unserved; "
+            f"for want of {escape(row.reason)}"
+        )
+        if row.accelerators_short:
+            ways = [f"{count} {escape(name)}" for name, count in row.accelerators_short.items()]
+            console.print(f"    it would take {' or '.join(ways)} accelerators more")
+    if not outcome.shortages:
+        console.print("  the limits leave no plan even if no demand is served: check the budgets")

@@ -1,0 +1,62 @@
+"""What `plan check` says: how many configurations serve each service, and what their numbers rest on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.problem import Candidate
+
+KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
+
+
+def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> None:
+    """One line a service and hardware: candidates by phase, shares of their latency, what was excluded.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    candidates : CandidateSet
+        All candidates and rejections.
+    console : Console
+        Where to.
+    """
+    table = Table(box=None, pad_edge=False)
+    for name in ("service", "hardware"):
+        table.add_column(name, overflow="fold")
+    for name in ("prefill", "decode", "aggregated", *KINDS):
+        table.add_column(name, justify="right")
+    table.add_column("excluded", overflow="fold")
+    groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for candidate in candidates.candidates:
+        groups[candidate.service, candidate.hardware].append(candidate)
+    excluded = {row.service: row.by_hardware for row in candidates.rejections}
+    for service in fleet.services:
+        names = list(
+            dict.fromkeys([name for owner, name in groups if owner == service.name] + list(excluded.get(service.name, {})))
+        )
+        for name in names:
+            rows = groups.get((service.name, name), [])
+            counts = [str(sum(row.phase == phase for row in rows)) for phase in ("prefill", "decode", "aggregated")]
+            shares = [_share(rows, kind) for kind in KINDS]
+            reasons = excluded.get(service.name, {}).get(name, {})
+            text = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+            table.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
+    console.print(table)
+    console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
+    for source in candidates.table_sources:
+        console.print(f"  table {escape(source)}", style="dim")
+
+
+def _share(rows: list[Candidate], kind: str) -> str:
+    """Mean share of the latency that rests on one kind of number."""
+    if not rows:
+        return ""
+    share = sum(getattr(row.provenance, kind) for row in rows) / len(rows)
+    return f"{share:.0%}" if share else ""

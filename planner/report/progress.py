@@ -1,0 +1,46 @@
+"""Progress of a solve on stderr: incumbent, bound and gap."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+
+from fleetplan.planner.report.console import money, percent
+from fleetplan.planner.search import Progress
+
+QUIET_S = 2.0
+"""A solve shorter than this says nothing. [s]"""
+
+INTERVAL_S = 0.5
+"""Least time between two lines that say the same stage. [s]"""
+
+
+class ProgressLine:
+    """Writes one line for each improvement, not more often than people can read.
+
+    Parameters
+    ----------
+    console : Console
+        On stderr.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a better plan or bound."""
+        now = time.monotonic()
+        if progress.wall_s < QUIET_S or now - self._last < INTERVAL_S:
+            return
+        self._last = now
+        plan, bound = progress.objective_usd, progress.bound_usd
+        parts = [f"{progress.wall_s:6.1f} s", progress.stage]
+        if plan is not None:
+            parts.append(f"plan {money(plan)}")
+        if bound is not None:
+            parts.append(f"bound {money(bound)}")
+        if plan and bound is not None:
+            parts.append(f"gap {percent((plan - bound) / plan)}")
+        self._console.print("  ".join(parts), style="dim", highlight=False)

@@ -1,0 +1,84 @@
+"""The only place where floats become integers.
+
+Rates are rounded down and demand up, so a plan of the integer model holds in unrounded numbers. Figures
+are taken at their decimal value (2.3 is 23/10, not the nearest binary fraction): a fleet in which two
+replicas of 7.3 requests/s serve 14.6 requests/s exactly stays feasible.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+LOAD_UNITS_PER_REPLICA: Final = 55_440
+"""Steps in which the load of one replica is divided among classes and pools.
+
+Divisible by every number up to 12 except 0, so that the thirds, fifths and eighths that round demands
+lead to are exact. [load units a replica]
+"""
+
+DEMAND_RESOLUTION: Final = 10**8
+"""Rate units that the largest demand of a service is divided into: 1e-8 of it is the rounding."""
+
+USD_RESOLUTION: Final = 10**6
+"""Objective units a dollar. The smallest coefficient is the energy of one load unit, some cents: rounding
+it moves the energy cost by less than 1e-4 of itself."""
+
+WATTS_PER_KW: Final = 1000
+
+LARGEST_SUM: Final = 2**62
+"""Sums of coefficients times bounds must stay below; CP-SAT computes in 64-bit integers."""
+
+
+def exact(value: float) -> Fraction:
+    """The decimal value that a float was written as."""
+    return Fraction(Decimal(repr(float(value))))
+
+
+class RateScale:
+    """Integer rate units of one service.
+
+    Parameters
+    ----------
+    largest_requests_per_s : float
+        The largest demand of the service; it becomes about `DEMAND_RESOLUTION` units.
+    """
+
+    __slots__ = ("exponent", "units_per_request_per_s")
+
+    def __init__(self, largest_requests_per_s: float) -> None:
+        self.exponent = math.floor(math.log10(DEMAND_RESOLUTION / largest_requests_per_s))
+        self.units_per_request_per_s = Fraction(10) ** self.exponent
+
+    def demand_units(self, requests_per_s: float, headroom: float) -> int:
+        """Demand with its headroom, rounded up. [rate units]"""
+        return math.ceil(exact(requests_per_s) * (1 + exact(headroom)) * self.units_per_request_per_s)
+
+    def rate_units(self, requests_per_s: float) -> int:
+        """Rate of one replica, rounded down. [rate units]"""
+        return math.floor(exact(requests_per_s) * self.units_per_request_per_s)
+
+    def requests_per_s(self, units: float) -> float:
+        """Rate units back to requests per second."""
+        return float(units / self.units_per_request_per_s)
+
+
+def usd_units(usd: float) -> int:
+    """Cost coefficient of the objective, rounded to the nearest unit."""
+    return round(exact(usd) * USD_RESOLUTION)
+
+
+def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:
+    """Power of one accelerator in whole watts, rounded up.
+
+    A row takes ``accelerators`` times this, so the rounding is additive in the accelerator count and
+    dominance pruning stays exact.
+    """
+    return math.ceil(exact(kw_per_replica) * WATTS_PER_KW / accelerators)
+
+
+def watts_floor(kw: float) -> int:
+    """A power limit in whole watts, rounded down."""
+    return math.floor(exact(kw) * WATTS_PER_KW)

@@ -1,0 +1,115 @@
+"""Why a fleet is infeasible: what stays unserved at best, and how much hardware would serve it."""
+
+from __future__ import annotations
+
+import math
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.model import build_model
+from fleetplan.planner.objective import fixed_usd
+from fleetplan.planner.plan import Rejections, Shortage
+from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.variables import rate_scales
+
+SHORTAGE_TIME_LIMIT_S = 20.0
+"""Time to find the least unmet demand; the best found by then is stated. [s]"""
+
+
+def find_shortages(
+    problem: Problem, rejections: tuple[Rejections, ...], seed: int, workers: int
+) -> tuple[Shortage, ...]:
+    """Demand that no plan serves, with the accelerators that would serve it.
+
+    Parameters
+    ----------
+    problem : Problem
+        A problem that is proven infeasible while unmet demand is forbidden.
+    rejections : tuple[Rejections, ...]
+        Why configurations were excluded, for services that have none left.
+    seed, workers : int
+        Of the solver.
+
+    Returns
+    -------
+    tuple[Shortage, ...]
+        The least total of unmet requests/s; empty if the budget does not even pay for what exists.
+    """
+    planning = build_model(problem, allow_unmet=True)
+    scales = rate_scales(problem)
+    finest = max(scale.exponent for scale in scales.values())
+    planning.model.minimize(
+        sum(
+            10 ** (finest - scales[problem.cells[cell].service].exponent) * variable
+            for (cell, _), variable in planning.variables.unmet.items()
+        )
+    )
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = SHORTAGE_TIME_LIMIT_S
+    solver.parameters.random_seed = seed
+    solver.parameters.num_workers = workers
+    solver.parameters.linearization_level = 2
+    if solver.solve(planning.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return ()
+    rows = []
+    for (cell_index, k), variable in planning.variables.unmet.items():
+        units = solver.value(variable)
+        cell = problem.cells[cell_index]
+        service = problem.services[cell.service]
+        unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
+        if units:
+            short = accelerators_needed(problem, cell, k, unmet)
+            rows.append(
+                Shortage(
+                    period=problem.periods[cell.period],
+                    region=cell.region,
+                    service=cell.service,
+                    request_class=service.classes[k].name,
+                    unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
+                    demand_requests_per_s=cell.requests_per_s[k],
+                    accelerators_short=short,
+                    reason=_reason(cell.service, bool(short), rejections),
+                )
+            )
+    return tuple(rows)
+
+
+def _reason(service: str, servable: bool, rejections: tuple[Rejections, ...]) -> str:
+    if servable:
+        return "capacity, power, budget or the number of configurations"
+    counts = next((row.counts for row in rejections if row.service == service), {})
+    excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
+    return f"no configuration meets the SLO and fits memory ({excluded})"
+
+
+def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:
+    """Accelerators that would serve a rate of one class, by hardware.
+
+    Both phases on the same hardware or aggregated replicas, whichever takes fewer; hardware that serves
+    one phase alone is left out.
+    """
+    wanted = requests_per_s * (1 + problem.services[cell.service].headroom)
+    fewest: dict[str, dict[Phase, int]] = {}
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        if candidate.requests_per_s[k] > 0:
+            replicas = math.ceil(wanted / candidate.requests_per_s[k] - 1e-9)
+            by_phase = fewest.setdefault(candidate.hardware, {})
+            needed = replicas * candidate.accelerators
+            by_phase[candidate.phase] = min(by_phase.get(candidate.phase, needed), needed)
+    result = {}
+    for hardware, by_phase in fewest.items():
+        ways = []
+        if Phase.AGGREGATED in by_phase:
+            ways.append(by_phase[Phase.AGGREGATED])
+        if Phase.PREFILL in by_phase and Phase.DECODE in by_phase:
+            ways.append(by_phase[Phase.PREFILL] + by_phase[Phase.DECODE])
+        if ways:
+            result[hardware] = min(ways)
+    return dict(sorted(result.items(), key=lambda item: item[1]))
+
+
+def budget_shortfall_usd(problem: Problem) -> float:
+    """What the TCO budget lacks to pay for the hardware that exists already; 0 if it does. [USD]"""
+    limit = problem.fleet.budget.tco_usd
+    return 0.0 if limit is None else max(0.0, fixed_usd(problem) - limit)

@@ -1,0 +1,217 @@
+"""The decisions of a plan as CP-SAT variables, with bounds that the demand and the supply imply."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact
+
+UNLIMITED_UNITS = 1_000_000
+"""Bound of an offer without a maximum, where the demand gives no smaller one. [units]"""
+
+ReplicaKey = tuple[int, int, int]
+"""(candidate index, pool index, period index)"""
+
+LoadKey = tuple[int, int, int, int]
+"""(candidate index, class index, pool index, period index)"""
+
+AcquireKey = tuple[int, int, int]
+"""(pool index, acquisition index, period index: of the order for a purchase, of the use for rent)"""
+
+CellClassKey = tuple[int, int]
+"""(cell index, class index)"""
+
+
+@dataclass(slots=True)
+class Variables:
+    """All variables of one model, by what they decide.
+
+    Attributes
+    ----------
+    replicas : dict[ReplicaKey, IntVar]
+        Replicas of a candidate in a pool and period.
+    load : dict[LoadKey, IntVar]
+        Load that a class puts on these replicas. [load units]
+    disaggregated : dict[CellClassKey, IntVar]
+        Rate served by separate prefill and decode replicas. [rate units]
+    unmet : dict[CellClassKey, IntVar]
+        Rate left unserved; absent where the policy forbids it. [rate units]
+    acquired : dict[AcquireKey, IntVar]
+        Units ordered for purchase in a period, or rented for it.
+    in_use : dict[tuple[int, int], IntVar]
+        Whether a pool with a reserve runs anything in a period.
+    configuration : dict[tuple[int, str, int], IntVar]
+        Whether a candidate runs in a region and period, where the policy limits their number.
+    packed : dict[tuple[int, int, tuple[int, ...]], IntVar]
+        Units of a pool and period that are divided by a packing pattern.
+    """
+
+    replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
+    load: dict[LoadKey, cp_model.IntVar] = field(default_factory=dict)
+    disaggregated: dict[CellClassKey, cp_model.IntVar] = field(default_factory=dict)
+    unmet: dict[CellClassKey, cp_model.IntVar] = field(default_factory=dict)
+    acquired: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
+    in_use: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
+    configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
+    packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
+
+
+def rate_scales(problem: Problem) -> dict[str, RateScale]:
+    """Integer rate units of every service that has demand."""
+    largest: dict[str, float] = {}
+    for cell in problem.cells:
+        headroom = 1 + problem.services[cell.service].headroom
+        largest[cell.service] = max(
+            largest.get(cell.service, 0.0), *(rate * headroom for rate in cell.requests_per_s)
+        )
+    return {service: RateScale(rate) for service, rate in largest.items()}
+
+
+def replicas_needed(problem: Problem, cell: Cell, candidate_index: int) -> int:
+    """Most replicas of one candidate that a cell can use: what serves all its classes alone."""
+    candidate = problem.candidates[candidate_index]
+    headroom = 1 + exact(problem.services[cell.service].headroom)
+    load = sum(
+        (
+            exact(demand) * headroom / exact(rate)
+            for demand, rate in zip(cell.requests_per_s, candidate.requests_per_s, strict=True)
+            if demand > 0 and rate > 0
+        ),
+        start=exact(0.0),
+    )
+    # One more replica than the load: rates are rounded down to whole units.
+    return math.ceil(load) + 1 if load > 0 else 0
+
+
+def most_units(problem: Problem, pool_index: int, period: int) -> int:
+    """Most units that a pool can hold in a period."""
+    pool = problem.pools[pool_index]
+    units = pool.existing_units
+    for acquisition in pool.acquisitions:
+        limits = acquisition.offer.max_units[: period + 1]
+        if any(limit is None for limit in limits):
+            return UNLIMITED_UNITS
+        units += sum(limit for limit in limits if limit is not None)
+    return units
+
+
+def create_variables(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> Variables:
+    """Variables for every decision that the problem leaves open.
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives the variables.
+    problem : Problem
+        Sets and data.
+    allow_unmet : bool
+        Whether demand may stay unserved.
+
+    Returns
+    -------
+    Variables
+        A candidate gets variables only where its region has demand and a pool of its hardware.
+    """
+    variables = Variables()
+    scales = rate_scales(problem)
+    for cell_index, cell in enumerate(problem.cells):
+        _create_service_variables(model, problem, variables, cell)
+        for k, demand in enumerate(cell.requests_per_s):
+            scale = scales[cell.service]
+            units = scale.demand_units(demand, problem.services[cell.service].headroom)
+            label = cell_label(problem, cell, k)
+            phases = {problem.candidates[c].phase for c in problem.candidates_of(cell.service)}
+            if Phase.PREFILL in phases and Phase.DECODE in phases:
+                variables.disaggregated[cell_index, k] = model.new_int_var(
+                    0, units, f"disaggregated[{label}]"
+                )
+            if allow_unmet:
+                variables.unmet[cell_index, k] = model.new_int_var(0, units, f"unmet[{label}]")
+    _create_supply_variables(model, problem, variables)
+    return variables
+
+
+def cell_label(problem: Problem, cell: Cell, class_index: int) -> str:
+    """Label of a demand cell and class in solver names."""
+    request_class = problem.services[cell.service].classes[class_index].name
+    return f"{cell.service},{request_class},{cell.region},{problem.periods[cell.period]}"
+
+
+def _create_service_variables(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, cell: Cell
+) -> None:
+    """Replicas and loads of the candidates of one cell."""
+    period_name = problem.periods[cell.period]
+    limit = problem.fleet.policy.max_configs_per_service_region
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        needed = replicas_needed(problem, cell, c)
+        hosted = False
+        for p in problem.pools_for(candidate, cell.region):
+            pool = problem.pools[p]
+            capacity = most_units(problem, p, cell.period) * pool.accelerators_per_unit
+            bound = min(needed, capacity // pool.footprint_accelerators(candidate.accelerators))
+            if bound <= 0:
+                continue
+            hosted = True
+            label = f"{candidate.label},{pool.name},{period_name}"
+            variables.replicas[c, p, cell.period] = model.new_int_var(0, bound, f"replicas[{label}]")
+            for k, rate in enumerate(candidate.requests_per_s):
+                if rate > 0 and cell.requests_per_s[k] > 0:
+                    name = problem.services[cell.service].classes[k].name
+                    variables.load[c, k, p, cell.period] = model.new_int_var(
+                        0, bound * LOAD_UNITS_PER_REPLICA, f"load[{label},{name}]"
+                    )
+        if hosted and limit is not None:
+            variables.configuration[c, cell.region, cell.period] = model.new_bool_var(
+                f"configuration[{candidate.label},{cell.region},{period_name}]"
+            )
+
+
+def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Acquisitions, and the use of pools that keep a reserve."""
+    for p, pool in enumerate(problem.pools):
+        for a, acquisition in enumerate(pool.acquisitions):
+            for q, period in enumerate(problem.periods):
+                bound = min(
+                    acquisition.offer.max_units[q]
+                    if acquisition.offer.max_units[q] is not None
+                    else UNLIMITED_UNITS,
+                    _units_that_serve_everything(problem, p),
+                )
+                if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
+                    continue
+                variables.acquired[p, a, q] = model.new_int_var(
+                    0, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
+                )
+        if pool.reserve_units and pool.acquisitions:
+            for q, period in enumerate(problem.periods):
+                variables.in_use[p, q] = model.new_bool_var(f"in_use[{pool.name},{period}]")
+
+
+def _units_that_serve_everything(problem: Problem, pool_index: int) -> int:
+    """Units that would hold all replicas that any cell could use in this pool at once."""
+    pool = problem.pools[pool_index]
+    accelerators = 0
+    for q in range(len(problem.periods)):
+        needed = 0
+        for cell in problem.cells:
+            if cell.region != pool.region or cell.period != q:
+                continue
+            largest: dict[Phase, int] = {}
+            for c in problem.candidates_of(cell.service):
+                candidate = problem.candidates[c]
+                if candidate.hardware == pool.hardware:
+                    footprint = pool.footprint_accelerators(candidate.accelerators)
+                    largest[candidate.phase] = max(
+                        largest.get(candidate.phase, 0), footprint * replicas_needed(problem, cell, c)
+                    )
+                    # A mix of candidates rounds each of them up by less than one replica.
+                    needed += footprint
+            needed += sum(largest.values())
+        accelerators = max(accelerators, needed)
+    return -(-accelerators // pool.accelerators_per_unit) + pool.reserve_units
