@@ -58,11 +58,17 @@ def build_fleet(document: Document) -> Fleet:
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
-    context.issues.extend(parsed.issues)
     fleet = _resolve(context, parsed, spec)
-    if context.issues:
-        raise InputError(_in_order(context.issues))
+    issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
+    if issues:
+        raise InputError(_in_order(issues))
     return fleet
+
+
+def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
+    """Whether an issue is about a value that is itself, or in a part of it, already known to be broken."""
+    around = f"{issue.key_path}."
+    return any(f"{known.key_path}.".startswith(around) for known in earlier)
 
 
 def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
@@ -74,6 +80,10 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     pools = resolve_pools(context, _numbered(context, parsed, "pools", spec.pools), hardware, prices)
     offers = resolve_offers(context, _numbered(context, parsed, "offers", spec.offers), hardware, prices)
     services = resolve_services(context, _numbered(context, parsed, "services", spec.services))
+    for block in ("regions", "services"):
+        written = document.root.child(block)
+        if written is not None and not written.entries and not written.items:
+            context.error((block,), "must not be empty")
     if not document.root.child("pools") and not document.root.child("offers"):
         context.error((), "there are no pools and no offers", "a service needs hardware to run on")
     used = _used_hardware(hardware, pools, offers, services)

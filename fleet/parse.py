@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -16,7 +16,7 @@ from fleetplan.fleet.schema_values import QUARTER_PATTERN, TAG_MARK
 
 _Json: TypeAlias = Mapping[str, object]
 
-# Blocks whose items stand for themselves: a broken one is set aside and the others are still checked.
+# Blocks whose items stand for themselves: what is broken is set aside and the rest is still checked.
 _BLOCKS: Final = ("regions", "hardware", "pools", "offers", "services")
 
 _WANTED: Final[Mapping[str, str]] = {
@@ -62,46 +62,72 @@ def parse(document: Document) -> Parsed:
     plain = document.root.plain()
     assert isinstance(plain, dict), "a document is a mapping"
     try:
-        spec = FleetSpec.model_validate(plain)
+        return Parsed(FleetSpec.model_validate(plain), _all_positions(plain), ())
     except ValidationError as error:
         details = error.errors(include_url=False)
-        issues = tuple(_issue(document, detail) for detail in details)
-        return _without_broken(plain, [_location(detail) for detail in details], issues)
-    return Parsed(spec, _positions(plain, frozenset()), ())
+    issues = tuple(_issue(document, detail) for detail in details)
+    locations = [_location(detail) for detail in details]
+    # Without the horizon, period names could only be guessed.
+    if any(location[:1] == ("horizon",) for location in locations):
+        return Parsed(None, {}, issues)
+    return _without_broken(plain, locations, issues)
 
 
 def _without_broken(
     plain: dict[str, object], locations: Sequence[KeyPath], issues: tuple[Issue, ...]
 ) -> Parsed:
-    broken = frozenset(
-        location[:2] if location[0] in _BLOCKS and len(location) > 1 else location[:1]
-        for location in locations
-        if location
-    )
+    """Return what stays valid when as little as possible is left out: keys of items, then items, then blocks."""
+    broken: set[KeyPath] = set()
+    for depth in (3, 2, 1):
+        broken |= {location[: depth if location[0] in _BLOCKS else 1] for location in locations if location}
+        kept, positions = _pruned(plain, broken)
+        try:
+            spec = FleetSpec.model_validate({"services": [], **kept, "version": 1})
+        except ValidationError as error:
+            found = [_location(detail) for detail in error.errors(include_url=False)]
+            locations = [_in_file(location, positions) for location in found]
+        else:
+            return Parsed(spec, positions, issues)
+    return Parsed(None, {}, issues)
+
+
+def _pruned(
+    plain: Mapping[str, object], broken: Collection[KeyPath]
+) -> tuple[dict[str, object], dict[str, list[int]]]:
+    """Return the file without what is broken, and where the items left in its lists stood."""
     kept: dict[str, object] = {}
+    positions: dict[str, list[int]] = {}
     for key, block in plain.items():
         if (key,) in broken:
             continue
+        kept[key] = block
         if key in _BLOCKS and isinstance(block, list):
-            kept[key] = [item for i, item in enumerate(block) if (key, i) not in broken]
+            positions[key] = [i for i in range(len(block)) if (key, i) not in broken]
+            kept[key] = [_without_keys((key, i), block[i], broken) for i in positions[key]]
         elif key in _BLOCKS and isinstance(block, dict):
-            kept[key] = {name: item for name, item in block.items() if (key, name) not in broken}
-        else:
-            kept[key] = block
-    try:
-        spec = FleetSpec.model_validate({**kept, "version": 1})
-    except ValidationError:
-        return Parsed(None, {}, issues)
-    # Without the horizon, period names could only be guessed.
-    return Parsed(None if ("horizon",) in broken else spec, _positions(plain, broken), issues)
+            kept[key] = {
+                name: _without_keys((key, name), item, broken)
+                for name, item in block.items()
+                if (key, name) not in broken
+            }
+    return kept, positions
 
 
-def _positions(plain: Mapping[str, object], broken: frozenset[KeyPath]) -> dict[str, list[int]]:
-    return {
-        key: [i for i in range(len(block)) if (key, i) not in broken]
-        for key, block in plain.items()
-        if isinstance(block, list)
-    }
+def _without_keys(above: KeyPath, item: object, broken: Collection[KeyPath]) -> object:
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if (*above, key) not in broken}
+
+
+def _in_file(location: KeyPath, positions: Mapping[str, Sequence[int]]) -> KeyPath:
+    """Return the location in the file of one in the file without its broken items."""
+    if len(location) > 1 and isinstance(location[1], int):
+        return (location[0], positions[str(location[0])][location[1]], *location[2:])
+    return location
+
+
+def _all_positions(plain: Mapping[str, object]) -> dict[str, list[int]]:
+    return {key: list(range(len(block))) for key, block in plain.items() if isinstance(block, list)}
 
 
 def _location(detail: ErrorDetails) -> KeyPath:

@@ -164,7 +164,7 @@ class FleetSpec(Spec):
     """What reports call the plan; the file's name where it is left out."""
     horizon: HorizonSpec | None = None
     """The periods to plan; one period called `now` where it is left out."""
-    regions: Annotated[dict[Name, RegionSpec], Field(min_length=1)] | None = None
+    regions: dict[Name, RegionSpec] | None = Field(default=None, json_schema_extra={"minProperties": 1})
     """Places; one called `default` without limits where the block is left out."""
     hardware: dict[Name, HardwareSpec] = Field(default_factory=dict)
     """Parts of one's own, and changes to parts of the catalogue."""
@@ -172,7 +172,7 @@ class FleetSpec(Spec):
     """What exists."""
     offers: list[OfferSpec] = Field(default_factory=list)
     """What can be bought or rented."""
-    services: Annotated[list[ServiceSpec], Field(min_length=1)]
+    services: list[ServiceSpec] = Field(json_schema_extra={"minItems": 1})
     """What is to be served."""
     policy: PolicySpec = PolicySpec()
     """Rules for every service and pool."""

@@ -30,7 +30,7 @@ def binding_limits(
     tuple[Binding, ...]
         By constraint family: capacity, purchases, power, configurations, budgets.
     """
-    found = _capacity(problem, placements, pools)
+    found = _capacity(problem, placements, purchases, pools)
     found += _purchases(problem, purchases)
     found += _power(problem, placements)
     found += _configurations(problem, placements)
@@ -38,17 +38,49 @@ def binding_limits(
     return tuple(found)
 
 
+def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple[str, str]]:
+    """Pools and periods in which some offer could still bring a unit."""
+    taken = _taken(purchases)
+    found = set()
+    for pool in problem.pools:
+        for acquisition in pool.acquisitions:
+            for q, period in enumerate(problem.periods):
+                limit = acquisition.offer.max_units[q]
+                left = limit is None or taken[acquisition.offer.name, period] < limit
+                if left and acquisition.useful_in(q, len(problem.periods)):
+                    found |= {
+                        (pool.name, later)
+                        for r, later in enumerate(problem.periods)
+                        if acquisition.serves(q, r)
+                    }
+    return found
+
+
+def _taken(purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
+    """Units ordered or rented, by offer and period."""
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    for purchase in purchases:
+        taken[purchase.offer, purchase.period] += purchase.units
+    return taken
+
+
 def _capacity(
-    problem: Problem, placements: Sequence[Placement], pools: Sequence[PoolUse]
+    problem: Problem,
+    placements: Sequence[Placement],
+    purchases: Sequence[Purchase],
+    pools: Sequence[PoolUse],
 ) -> list[Binding]:
-    """Pools in which the smallest replica that runs there does not fit once more."""
+    """Pools that cannot grow and in which the smallest replica that runs there does not fit once more."""
     smallest: dict[tuple[str, str], int] = {}
     for row in placements:
         key = (row.pool, row.period)
         size = row.accelerators // row.replicas
         smallest[key] = min(smallest.get(key, size), size)
+    growing = _growing_pools(problem, purchases)
     found = []
     for use in pools:
+        if (use.pool, use.period) in growing:
+            continue
         usable = use.accelerators - use.reserve_accelerators
         room = usable - use.used_accelerators
         if room < smallest.get((use.pool, use.period), 0):
@@ -60,9 +92,7 @@ def _capacity(
 
 
 def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]:
-    taken: dict[tuple[str, str], int] = defaultdict(int)
-    for purchase in purchases:
-        taken[purchase.offer, purchase.period] += purchase.units
+    taken = _taken(purchases)
     offers = {offer.name: offer for offer in problem.fleet.offers}
     found = []
     for (name, period), units in taken.items():

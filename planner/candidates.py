@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.configurations import SearchSpace
@@ -19,7 +20,7 @@ from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, service_landscape
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.planner.plan import Rejections
+from fleetplan.planner.plan import Rejections, TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 DOMINATED = "dominated"
@@ -37,7 +38,7 @@ class CandidateSet:
         In the order of services, phases, hardware.
     rejections : tuple[Rejections, ...]
         Counts of excluded configurations by service and reason.
-    table_sources : tuple[str, ...]
+    table_sources : tuple[TableSource, ...]
         Operator tables behind the rates.
     warnings : tuple[str, ...]
         What was assumed.
@@ -45,7 +46,7 @@ class CandidateSet:
 
     candidates: tuple[Candidate, ...]
     rejections: tuple[Rejections, ...]
-    table_sources: tuple[str, ...]
+    table_sources: tuple[TableSource, ...]
     warnings: tuple[str, ...]
 
 
@@ -195,7 +196,7 @@ def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
 
 def landscape_candidates(
     fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog
-) -> tuple[list[Candidate], tuple[str, ...]]:
+) -> tuple[list[Candidate], tuple[TableSource, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
     Parameters
@@ -211,7 +212,7 @@ def landscape_candidates(
 
     Returns
     -------
-    tuple[list[Candidate], tuple[str, ...]]
+    tuple[list[Candidate], tuple[TableSource, ...]]
         One for each (phase, layout), at the batch size that serves most within the SLO, class by class;
         and the operator tables that were read.
     """
@@ -234,7 +235,19 @@ def landscape_candidates(
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows)
         for (phase, layout), rows in best.items()
     ]
-    return candidates, source.table_sources()
+    tables = tuple(
+        TableSource(
+            package=read.package,
+            package_version=read.package_version,
+            system=read.system,
+            framework=read.framework,
+            framework_version=read.framework_version,
+            path=read.path,
+            sha256=read.sha256,
+        )
+        for read in source.table_sources()
+    )
+    return candidates, tables
 
 
 def _usable_rows(
@@ -300,12 +313,12 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
 
     Raises
     ------
-    UnsupportedArchitecture
+    InputError
         If a model has layers that the performance model does not know.
     """
     log = RejectionLog()
     found: list[Candidate] = []
-    tables: dict[str, None] = {}
+    tables: dict[TableSource, None] = {}
     warnings: dict[str, None] = {}
     supplied = supplied_hardware(fleet)
     for index, service in enumerate(fleet.services):
@@ -322,7 +335,11 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
                 if hardware.accelerator is None:
                     log.add(service.name, name, "no figures and no engine table")
                     continue
-                candidates, sources = landscape_candidates(fleet, service, hardware, log)
+                try:
+                    candidates, sources = landscape_candidates(fleet, service, hardware, log)
+                except UnsupportedArchitecture as error:
+                    place = f"services.{service.name}.model"
+                    raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
                 own += candidates
                 tables.update(dict.fromkeys(sources))
         found += prune_dominated(own, fleet.hardware, log)

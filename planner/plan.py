@@ -125,13 +125,26 @@ class Rejections(_Record):
     by_hardware: dict[str, dict[str, int]]
 
 
+class TableSource(_Record):
+    """One file of measured operator times."""
+
+    package: str
+    package_version: str
+    system: str
+    framework: str
+    framework_version: str
+    path: str
+    """Within the package."""
+    sha256: str
+
+
 class Provenance(_Record):
     """Where the plan's numbers come from."""
 
     fleetplan_version: str
     created: str
     inputs_sha256: dict[str, str]
-    table_sources: tuple[str, ...]
+    table_sources: tuple[TableSource, ...]
     price_sources: tuple[str, ...]
     versions: dict[str, str]
     seed: int

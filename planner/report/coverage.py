@@ -50,8 +50,12 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
             table.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     console.print(table)
     console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
-    for source in candidates.table_sources:
-        console.print(f"  table {escape(source)}", style="dim")
+    read = {
+        f"{source.package} {source.package_version}: {source.system}, {source.framework} {source.framework_version}"
+        for source in candidates.table_sources
+    }
+    for line in sorted(read):
+        console.print(f"  measured tables of {escape(line)}", style="dim")
 
 
 def _share(rows: list[Candidate], kind: str) -> str:

@@ -82,6 +82,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "regions: [us-east, eu-west]",
         "regions: us-east",
         [
+            "10:5: offers.h100-rent.region: is missing; allowed: us-east, eu-west",
             "10:52: offers.h100-rent.regions: must be a list, not 'us-east'",
         ],
     ),
@@ -389,7 +390,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "policy:",
         (
             "  - {name: chat, model: llama3-8b, workload: {input_tokens: 1, output_tokens: 1}, demand: "
-            "{us-east: 1}} policy:"
+            "{us-east: 1}}\npolicy:"
         ),
         [
             ("17:12: services.chat.name: the name 'chat' is given twice in services; first given in line 12"),
@@ -607,16 +608,19 @@ def test_all_mistakes_of_a_file_come_at_once(folder: Path) -> None:
     ]:
         text = text.replace(old, new, 1)
     places = [message.split(": ")[1] for message in messages_of(text)]
-    # The service is broken in its SLO, so its demand is not read; every other block is.
     assert places == [
         "regions.us-east.pue",
         "pools.east-h200.hosts",
         "offers.h100-rent.hardware",
         "services.chat.slo.tfft_ms",
+        "services.chat.demand.us-east.2027Q1",
         "policy.unmet",
     ]
 
 
 def test_a_mistake_in_a_block_is_not_repeated_where_the_block_is_named(folder: Path) -> None:
-    text = FLEET.replace("pue: 1.15", "pue: low", 1)
-    assert messages_of(text) == ["5:34: regions.us-east.pue: must be a number, not 'low'"]
+    text = FLEET.replace("pue: 1.15", "pue: low", 1).replace("hosts: 4", "hosts: four", 1)
+    assert messages_of(text) == [
+        "5:34: regions.us-east.pue: must be a number, not 'low'",
+        "8:67: pools.east-h200.hosts: must be a whole number, not 'four'",
+    ]
