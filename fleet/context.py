@@ -64,7 +64,7 @@ class Context:
         name = os.path.relpath(place.file, self.document.path.parent) if place.line else place.file
         return f"{Path(name).as_posix()}:{place.line}" if place.line else name
 
-    def region(self, key_path: KeyPath, name: str | None) -> str | None:
+    def region(self, key_path: KeyPath, name: str | None, key: str = "region") -> str | None:
         """Return the region of a block that names it, or the only one where the block does not.
 
         Parameters
@@ -72,13 +72,16 @@ class Context:
         key_path : KeyPath
             The block.
         name : str or None
-            Its key `region`.
+            What it says.
+        key : str
+            The key it says it with.
         """
         if name is not None:
-            return name if self.check_name((*key_path, "region"), "region", name, self.region_names) else None
+            known = self.check_name((*key_path, key), "region", name, self.region_names)
+            return name if known else None
         if len(self.region_names) == 1:
             return self.region_names[0]
-        self.error((*key_path, "region"), "is missing", f"allowed: {', '.join(self.region_names)}")
+        self.error((*key_path, key), "is missing", f"allowed: {', '.join(self.region_names)}")
         return None
 
     def numbers(

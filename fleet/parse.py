@@ -76,7 +76,7 @@ def parse(document: Document) -> Parsed:
 def _without_broken(
     plain: dict[str, object], locations: Sequence[KeyPath], issues: tuple[Issue, ...]
 ) -> Parsed:
-    """Return what stays valid when as little as possible is left out: keys of items, then items, then blocks."""
+    """Return what stays valid when first broken keys, then broken items, then broken blocks are left out."""
     broken: set[KeyPath] = set()
     for depth in (3, 2, 1):
         broken |= {location[: depth if location[0] in _BLOCKS else 1] for location in locations if location}

@@ -213,7 +213,7 @@ def _offer(
 
 def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[str, ...]:
     if spec.regions is None:
-        region = context.region(key_path, None)
+        region = context.region(key_path, None, "regions")
         return () if region is None else (region,)
     for i, name in enumerate(spec.regions):
         here = (*key_path, "regions", i)

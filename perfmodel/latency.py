@@ -103,7 +103,7 @@ def step_times(
     for operator in operators:
         found = source.times(operator.kind, operator.dtype, operator.dims)
         # A kernel that runs no times takes none, also where it could not run at all.
-        time = np.where(operator.count > 0, operator.count * found.latency_ms, 0.0)
+        time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
         totals = totals or _Totals.zero(time.size)
         totals.add(operator, time, found.provenance)
         if operator.name in names:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ortools.sat.python import cp_model
@@ -16,8 +17,17 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.variables import Variables
 
+FULL_SERVICE_SHARE_OF_TIME = 0.5
+"""Share of the time limit for a plan that serves everything, where unmet demand is allowed."""
+
 UNMET_SHARE_OF_TIME = 0.4
-"""Share of the time limit that the priorities may take before cost is looked at."""
+"""Share of the time left that each priority may take before cost is looked at."""
+
+SIMPLIFY_TIME_LIMIT_S = 5.0
+"""Time to look for a simpler plan of the same cost. [s]"""
+
+OPTIMAL_GAP = 1e-9
+"""Gap below which a plan is called optimal: the float rounding of the objective."""
 
 
 class SolveStatus(StrEnum):
@@ -127,16 +137,19 @@ def search(problem: Problem, limits: SearchLimits, watch: Watcher | None = None)
         Infeasible only if that is proven.
     """
     clock = _Clock(limits, watch or (lambda _: None))
-    full = build_model(problem, allow_unmet=False)
-    result = clock.minimise_cost(full, "cost")
-    if result.status is not SolveStatus.INFEASIBLE or problem.fleet.policy.unmet == "forbid":
+    forbidden = problem.fleet.policy.unmet == "forbid"
+    planning = build_model(problem, allow_unmet=False)
+    result = clock.minimise_cost(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
+    if not forbidden and result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
+        planning = build_model(problem, allow_unmet=True)
+        result = _search_with_unmet(problem, planning, clock)
+    if result.solution is None or result.bound_usd is None:
         return result
-    return _search_with_unmet(problem, clock)
+    return _simplify(planning, result, result.solution, result.bound_usd, clock)
 
 
-def _search_with_unmet(problem: Problem, clock: _Clock) -> SearchResult:
+def _search_with_unmet(problem: Problem, planning: PlanningModel, clock: _Clock) -> SearchResult:
     """Least unmet demand priority by priority, each fixed before the next; then least cost."""
-    planning = build_model(problem, allow_unmet=True)
     model, variables = planning.model, planning.variables
     for priority in sorted({service.priority for service in problem.fleet.services}):
         unmet = unmet_demand(problem, variables, priority)
@@ -147,18 +160,55 @@ def _search_with_unmet(problem: Problem, clock: _Clock) -> SearchResult:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return clock.outcome(planning, solver, status)
         _hint(model, variables, solver)
-        model.add(unmet <= round(solver.objective_value)).with_name(f"unmet_limit[{priority}]")
-    return clock.minimise_cost(planning, "cost of what is served")
+        # The solver's objective is a float and these sums pass 2^53, so the value is taken from the sum.
+        model.add(unmet <= solver.value(unmet)).with_name(f"unmet_limit[{priority}]")
+    return clock.minimise_cost(planning, "cost of what is served", 1.0)
 
 
 def _hint(model: cp_model.CpModel, variables: Variables, solver: cp_model.CpSolver) -> None:
     """Start the next solve from the values of the last."""
     model.clear_hints()
-    for group in (variables.replicas, variables.load, variables.disaggregated, variables.unmet):
-        for variable in group.values():
-            model.add_hint(variable, solver.value(variable))
-    for variable in variables.acquired.values():
+    for variable in variables.all():
         model.add_hint(variable, solver.value(variable))
+
+
+def _simplify(
+    planning: PlanningModel, result: SearchResult, solution: Solution, bound_usd: float, clock: _Clock
+) -> SearchResult:
+    """Among the plans within the asked gap of the bound, one with few distinct configurations.
+
+    Plans that close to the bound cannot be told apart by cost, so the one that is simplest to run is
+    taken: a plan that is not improved within `SIMPLIFY_TIME_LIMIT_S` stays as it is.
+    """
+    left = min(clock.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
+    if result.status is SolveStatus.LIMIT or left < 0.1:
+        return result
+    problem, model, variables = planning.problem, planning.model, planning.variables
+    cost = total_cost(problem, variables)
+    allowed_usd = max(result.objective_usd or 0.0, bound_usd / (1 - clock.limits.gap_ratio))
+    model.add(cost <= math.floor((allowed_usd - fixed_usd(problem)) * USD_RESOLUTION) + 1)
+    running: dict[tuple[int, str], cp_model.IntVar] = {}
+    model.clear_hints()
+    for (c, p, q), replicas in variables.replicas.items():
+        key = (c, problem.pools[p].region)
+        if key not in running:
+            running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
+        model.add(replicas <= replicas.proto.domain[1] * running[key])
+        model.add_hint(replicas, solution.replicas.get((c, p, q), 0))
+    model.minimize(sum(running.values()))
+    solver, status = clock.solve(model, "fewest configurations", left / max(clock.time_left_s(), 1e-9))
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return result
+    objective_usd = solver.value(cost) / USD_RESOLUTION + fixed_usd(problem)
+    gap = (objective_usd - bound_usd) / objective_usd if objective_usd > 0 else 0.0
+    return replace(
+        result,
+        status=SolveStatus.OPTIMAL if gap < OPTIMAL_GAP else SolveStatus.WITHIN_GAP,
+        solution=_values(variables, solver),
+        objective_usd=objective_usd,
+        wall_s=clock.wall_s(),
+        deterministic_time=clock.deterministic_time,
+    )
 
 
 class _Clock:
@@ -170,15 +220,21 @@ class _Clock:
         self.started = time.monotonic()
         self.deterministic_time = 0.0
 
-    def minimise_cost(self, planning: PlanningModel, stage: str) -> SearchResult:
+    def wall_s(self) -> float:
+        return time.monotonic() - self.started
+
+    def time_left_s(self) -> float:
+        return self.limits.time_limit_s - self.wall_s()
+
+    def minimise_cost(self, planning: PlanningModel, stage: str, share_of_time: float) -> SearchResult:
         planning.model.minimize(total_cost(planning.problem, planning.variables))
-        solver, status = self.solve(planning.model, stage, 1.0, fixed_usd(planning.problem))
+        solver, status = self.solve(planning.model, stage, share_of_time, fixed_usd(planning.problem))
         return self.outcome(planning, solver, status)
 
     def solve(
         self, model: cp_model.CpModel, stage: str, share_of_time: float, offset_usd: float | None = None
     ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-        left = self.limits.time_limit_s - (time.monotonic() - self.started)
+        left = self.time_left_s()
         solver = cp_model.CpSolver()
         parameters = solver.parameters
         parameters.max_time_in_seconds = max(left * share_of_time, 0.1)
@@ -194,7 +250,7 @@ class _Clock:
     def outcome(
         self, planning: PlanningModel, solver: cp_model.CpSolver, status: cp_model.CpSolverStatus
     ) -> SearchResult:
-        wall_s = time.monotonic() - self.started
+        wall_s = self.wall_s()
         source = "CP-SAT"
         if status == cp_model.INFEASIBLE:
             return SearchResult(
@@ -211,7 +267,7 @@ class _Clock:
         bound = min(solver.best_objective_bound / USD_RESOLUTION + fixed, objective)
         gap = (objective - bound) / objective if objective > 0 else 0.0
         if gap <= self.limits.gap_ratio:
-            ended = SolveStatus.OPTIMAL if status == cp_model.OPTIMAL and gap < 1e-9 else SolveStatus.WITHIN_GAP
+            ended = SolveStatus.OPTIMAL if status == cp_model.OPTIMAL and gap < OPTIMAL_GAP else SolveStatus.WITHIN_GAP
         else:
             ended = SolveStatus.LIMIT
         return SearchResult(
@@ -257,7 +313,7 @@ class _Report(cp_model.CpSolverSolutionCallback):
         return None if self.offset_usd is None else units / USD_RESOLUTION + self.offset_usd
 
     def _tell(self) -> None:
-        wall_s = time.monotonic() - self.clock.started
+        wall_s = self.clock.wall_s()
         self.clock.watch(Progress(self.stage, wall_s, self.objective_usd, self.bound_usd))
         if self.objective_usd is None or self.bound_usd is None:
             return

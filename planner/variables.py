@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -58,6 +60,21 @@ class Variables:
     in_use: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
     packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
+
+    def all(self) -> Iterator[cp_model.IntVar]:
+        """Every variable."""
+        groups: tuple[Mapping[Any, cp_model.IntVar], ...] = (
+            self.replicas,
+            self.load,
+            self.disaggregated,
+            self.unmet,
+            self.acquired,
+            self.in_use,
+            self.configuration,
+            self.packed,
+        )
+        for group in groups:
+            yield from group.values()
 
 
 def rate_scales(problem: Problem) -> dict[str, RateScale]:

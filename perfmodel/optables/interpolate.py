@@ -111,8 +111,10 @@ def grown(axes: tuple[Axis, Axis], latency_ms: FloatArray, provenance: ByteArray
         from_above = np.flip(np.minimum.accumulate(np.flip(from_above, position), axis=position), position)
     projected = (from_below + from_above) / 2
     moved = np.abs(projected - logarithm) > np.log1p(NOISE_RATIO)
-    # Rounding in the logarithm must not change what was not moved.
+    # Rounding in the logarithm must not change what was not moved, nor make it fall.
     times = np.where(np.abs(projected - logarithm) < _ROUNDING, latency_ms, np.exp(projected))
+    for position in (1, 2):
+        times = np.maximum.accumulate(times, axis=position)
     return Surfaces(axes, times, np.where(moved, np.maximum(provenance, _INTERPOLATED), provenance))
 
 
