@@ -173,27 +173,37 @@ def _check_power(
     services: Sequence[Service],
 ) -> None:
     """Refuse hardware without a power figure where power or energy counts."""
-    metered = {
+    limited = {region.name for region in regions if region.power_kw is not None}
+    charged = {
         region.name
         for region in regions
-        if region.power_kw is not None
-        or region.energy_usd_per_kwh is not None
-        or region.hosting_usd_per_kw_month > 0
+        if region.energy_usd_per_kwh is not None or region.hosting_usd_per_kw_month > 0
     }
     tables = [service.engines for service in services if service.engines is not None]
     stated = {
-        str(row) for table in tables for row in table.loc[table["power_kw"].notna(), "hardware"].unique()
+        str(name) for table in tables for name in table.loc[table["power_kw"].notna(), "hardware"].unique()
     }
-    placed = [("pools", pool.name, pool.hardware, {pool.region}) for pool in pools]
-    placed += [("offers", offer.name, offer.hardware, set(offer.regions)) for offer in offers]
+    placed = [
+        (
+            "pools",
+            pool.name,
+            pool.hardware,
+            {pool.region},
+            pool.rented is not None and pool.rented.energy_included,
+        )
+        for pool in pools
+    ]
+    placed += [
+        ("offers", offer.name, offer.hardware, set(offer.regions), offer.energy_included) for offer in offers
+    ]
     reported: set[str] = set()
-    for block, item, name, places in placed:
+    for block, item, name, places, included in placed:
+        metered = places & (limited if included else limited | charged)
         known = name in stated or name not in hardware or hardware[name].power_w_per_accelerator is not None
-        if known or name in reported or not places & metered:
+        if known or name in reported or not metered:
             continue
         reported.add(name)
-        where = ", ".join(sorted(places & metered))
-        message = f"{name} has no power figure, and power or energy counts in {where}"
+        message = f"{name} has no power figure, and power or energy counts in {', '.join(sorted(metered))}"
         hint = f"give hardware.{name}.all_in_w"
         context.error((block, _position(context, block, item), "hardware"), message, hint)
 

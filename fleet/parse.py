@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 from pydantic import ValidationError
@@ -187,9 +188,14 @@ def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
+@cache
+def _schema() -> _Json:
+    return FleetSpec.model_json_schema()
+
+
 def _allowed_keys(location: KeyPath) -> list[str]:
     """Return the keys that the file may have at a path, from the schema."""
-    schema = FleetSpec.model_json_schema()
+    schema = _schema()
     found: list[_Json] = [schema]
     for key in location:
         found = [below for here in found for below in _below(schema, here, key)]

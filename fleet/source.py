@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -56,7 +57,8 @@ def read_fragment(text: str, label: str) -> Node:
     issues: list[Issue] = []
     node = compose(text, label, issues)
     if issues:
-        raise InputError(issues)
+        # Lines and columns of a word on the command line tell a user nothing.
+        raise InputError(replace(issue, line=0, column=0) for issue in issues)
     whole = Place(label)
     return _relocated(node, whole) if node is not None else Node(None, whole)
 

@@ -190,6 +190,8 @@ def _offer(
     rent, source = _offer_price(context, key_path, spec, prices, known=known)
     if spec.capex_usd_per_host is not None and spec.energy_included:
         context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
+    if spec.lead_time_quarters >= len(context.periods):
+        context.warn((*key_path, "lead_time_quarters"), "nothing ordered arrives within the horizon")
     max_units = _max_units(context, key_path, spec)
     if spec.hardware not in hardware:
         return None

@@ -49,12 +49,12 @@ def groups(accelerator: Accelerator, ranks: IntArray, stride: IntArray) -> Group
 
 
 def group_ms(accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
-    """Time of a collective by latency and bandwidth; 0 for a group of one, in ms."""
+    """Time of a collective by latency and bandwidth, 0 for a group of one, in ms."""
     placed = groups(accelerator, dims["ranks"], dims["stride"])
     message = dims["message_bytes"].astype(np.float64)
     inside = inside_ms(accelerator, kind, inside_message(kind, message, placed), placed.inner)
-    between = network_ms(accelerator, kind, message, placed)
-    return inside + between
+    fixed = inside_ms(accelerator, kind, np.zeros(message.shape), placed.inner)
+    return with_network_ms(accelerator, network_bytes(kind, message, placed), placed, inside, fixed)
 
 
 def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
@@ -88,31 +88,55 @@ def inside_ms(
     return np.where(ranks > 1, time, 0.0)
 
 
-def network_ms(
-    accelerator: Accelerator, kind: OperatorKind, message_bytes: FloatArray, placed: Groups
-) -> FloatArray:
-    """Time that the network between domains adds; 0 for a group that stays inside, in ms.
-
-    Infinite where the part has no network but the group would need one.
-    """
-    if not placed.leaves.any():
-        return np.zeros(message_bytes.shape)
-    if accelerator.scale_out_gb_per_s is None:
-        return np.where(placed.leaves, np.inf, 0.0)
+def network_bytes(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
+    """Bytes that a rank sends to other domains, shape (n_configs,)."""
     remote = 1.0 - 1.0 / placed.outer
     match kind:
         case OperatorKind.ALL_REDUCE:
-            sent = 2 * remote * message_bytes / placed.inner
+            return 2 * remote * message_bytes / placed.inner
         case OperatorKind.ALL_GATHER | OperatorKind.REDUCE_SCATTER:
-            sent = remote * message_bytes / placed.inner
+            return remote * message_bytes / placed.inner
         case OperatorKind.ALL_TO_ALL:
-            sent = remote * message_bytes
+            return remote * message_bytes
         case _:
             raise ValueError(f"{kind} is not a collective")
-    time = _network_latency_ms(accelerator) + sent / _network_bytes_per_ms(
-        accelerator, accelerator.scale_out_gb_per_s
-    )
-    return np.where(placed.leaves, time, 0.0)
+
+
+def with_network_ms(
+    accelerator: Accelerator,
+    sent_bytes: FloatArray,
+    placed: Groups,
+    inside: FloatArray,
+    inside_fixed: FloatArray,
+) -> FloatArray:
+    """Time of a collective, from that of its part within a domain and what it sends to other domains.
+
+    A collective that leaves the domain has one fixed time, that of the network. Its levels work on one piece
+    of the message after the other, so that the slower of the two links sets the pace.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Its network.
+    sent_bytes : FloatArray
+        From `network_bytes`, shape (n_configs,). [bytes]
+    placed : Groups
+        How the groups lie.
+    inside, inside_fixed : FloatArray
+        Time within a domain, and the share of it that does not depend on the message, same shape. [ms]
+
+    Returns
+    -------
+    FloatArray
+        Shape (n_configs,); infinite for a group that leaves the domain of a part without a network. [ms]
+    """
+    if not placed.leaves.any():
+        return inside
+    if accelerator.scale_out_gb_per_s is None:
+        return np.where(placed.leaves, np.inf, inside)
+    network = sent_bytes / _network_bytes_per_ms(accelerator, accelerator.scale_out_gb_per_s)
+    leaving = _network_latency_ms(accelerator) + np.maximum(inside - inside_fixed, network)
+    return np.where(placed.leaves, np.maximum(leaving, inside), inside)
 
 
 def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatArray:

@@ -20,7 +20,8 @@ from fleetplan.perfmodel.memory import MemoryUse
 from fleetplan.perfmodel.operators import FloatArray, Provenance
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import ConfigurationBatch, Evaluator, PhaseResult
+from fleetplan.perfmodel.phases import Evaluator, PhaseResult
+from fleetplan.perfmodel.shapes import ConfigurationBatch
 
 PREFILL, DECODE, AGGREGATED = "prefill", "decode", "aggregated"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.operators import (
+    DIMENSIONS,
     ByteArray,
     FloatArray,
     IntArray,
@@ -65,6 +66,12 @@ class StepTimes:
     names: tuple[str, ...]
     breakdown_ms: FloatArray
 
+    def part(self, rows: slice) -> StepTimes:
+        """Return the times of some of the configurations."""
+        return StepTimes(
+            self.latency_ms[rows], self.by_provenance_ms[:, rows], self.names, self.breakdown_ms[:, rows]
+        )
+
     @property
     def bottleneck(self) -> IntArray:
         """Where in `names` the one that takes most of the time stands, shape (n_configs,)."""
@@ -97,29 +104,40 @@ def step_times(
     UnsupportedDtype
         The accelerator has no matrix units for a data type of the step.
     """
-    names: list[str] = []
-    rows: list[FloatArray] = []
-    totals: _Totals | None = None
-    for operator in operators:
-        found = source.times(operator.kind, operator.dtype, operator.dims)
+    listed = list(operators)
+    if not listed:
+        raise ValueError("a step needs at least one operator")
+    totals = _Totals.zero(listed[0].count.size)
+    rows: dict[str, FloatArray] = {operator.name: np.zeros(operator.count.size) for operator in listed}
+    for operator, found in _looked_up(listed, source):
         # A kernel that runs no times takes none, also where it could not run at all.
         time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
-        totals = totals or _Totals.zero(time.size)
         totals.add(operator, time, found.provenance)
-        if operator.name in names:
-            rows[names.index(operator.name)] += time
-        else:
-            names.append(operator.name)
-            rows.append(time)
-    if totals is None:
-        raise ValueError("a step needs at least one operator")
+        rows[operator.name] += time
     overhead = layers * accelerator.efficiency.layer_overhead_us / _US_PER_MS * totals.roofline_share
     if overhead.any():
-        names.append(OVERHEAD_NAME)
-        rows.append(overhead)
+        rows[OVERHEAD_NAME] = overhead
         totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
     by_provenance = totals.by_provenance_ms
-    return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(names), np.stack(rows))
+    return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
+
+
+def _looked_up(
+    operators: list[Operator], source: OperatorTimesSource
+) -> Iterator[tuple[Operator, OperatorTimes]]:
+    """Yield each operator with its times; operators of one table share a look-up."""
+    by_table: dict[tuple[OperatorKind, str], list[Operator]] = {}
+    for operator in operators:
+        by_table.setdefault((operator.kind, operator.dtype), []).append(operator)
+    for (kind, dtype), sharing in by_table.items():
+        dims = {
+            name: np.concatenate([operator.dims[name] for operator in sharing]) for name in DIMENSIONS[kind]
+        }
+        found = source.times(kind, dtype, dims)
+        n_configs = sharing[0].count.size
+        for position, operator in enumerate(sharing):
+            rows = slice(position * n_configs, (position + 1) * n_configs)
+            yield operator, OperatorTimes(found.latency_ms[rows], found.provenance[rows])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from fleetplan.perfmodel.architecture import DenseFfn, ModelArchitecture, MoeFfn
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.precision import PartDtypes
+from fleetplan.perfmodel.shapes import StepShape
 from fleetplan.perfmodel.steps import (
-    StepShape,
     heads_per_accelerator,
     qkv_width,
     supported_attention,
@@ -164,16 +164,18 @@ def kv_gib_per_sequence(
     return total
 
 
-def resident_sequences(
-    memory: MemoryUse, kv_gib_each: FloatArray, layouts: Layouts, kv_residency: KvResidency = "all"
-) -> FloatArray:
-    """Sequences of one rank and micro-batch whose cache fits beside the rest, shape (n_configs,).
+def resident_sequences(one: MemoryUse, many: MemoryUse, many_sequences: IntArray) -> FloatArray:
+    """Sequences of one rank and micro-batch that fit, shape (n_configs,).
 
-    Below one, and down to negative, where not even one fits.
+    Cache and activations grow in a straight line with them. Below one where not even one fits.
+
+    Parameters
+    ----------
+    one, many : MemoryUse
+        Memory with one sequence, and with `many_sequences` of them, at least two.
     """
-    in_flight = layouts.pp if kv_residency == "all" else np.ones_like(layouts.pp)
-    free = memory.capacity_gib - memory.without_kv_gib
-    fitting: FloatArray = free / (kv_gib_each * in_flight)
+    each_gib = (many.total_gib - one.total_gib) / (many_sequences - 1)
+    fitting: FloatArray = 1.0 + (one.capacity_gib - one.total_gib) / each_gib
     return fitting
 
 

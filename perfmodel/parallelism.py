@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -156,6 +157,17 @@ class Layouts:
             raise ValueError("context parallelism (CP) is not evaluated yet; only CP1")
         columns = np.array([(p.pp, p.tp, p.dp, p.ffn_tp, p.ep) for p in parallelisms], dtype=np.int64)
         return cls(*columns.reshape(-1, 5).T.copy())
+
+    @classmethod
+    def joined(cls, parts: Sequence[Layouts]) -> Layouts:
+        """Return the layouts of all `parts`, one after the other."""
+        return cls(
+            np.concatenate([part.pp for part in parts]),
+            np.concatenate([part.tp for part in parts]),
+            np.concatenate([part.dp for part in parts]),
+            np.concatenate([part.ffn_tp for part in parts]),
+            np.concatenate([part.ep for part in parts]),
+        )
 
     @property
     def accelerators_per_stage(self) -> IntArray:

@@ -6,6 +6,7 @@ the same configuration has the same numbers everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,6 @@ from fleetplan.perfmodel.latency import (
 from fleetplan.perfmodel.memory import KvResidency, MemoryUse, memory_use
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables.source import operator_source
-from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.precision import PartDtypes, part_dtypes
 from fleetplan.perfmodel.runtimes import (
     continuous_batching_requests_per_s,
@@ -33,63 +33,20 @@ from fleetplan.perfmodel.runtimes import (
     prefill_mix,
     prefill_requests_per_s,
 )
-from fleetplan.perfmodel.steps import StepShape, step_operators
+from fleetplan.perfmodel.shapes import (
+    ConfigurationBatch,
+    StepShape,
+    decode_shape,
+    mixed_shape,
+    prefill_shape,
+)
+from fleetplan.perfmodel.steps import step_operators
 
 CHUNK_CONFIGURATIONS: Final = 65_536
 """Configurations that are evaluated at once: their arrays stay in the processor's cache."""
 
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 _BYTES_PER_GIB: Final = 2.0**30
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigurationBatch:
-    """What to evaluate, each array of shape (n_configs,).
-
-    Attributes
-    ----------
-    layouts : Layouts
-        Parallelism.
-    batch : IntArray
-        Sequences of one attention-DP rank in one pipeline micro-batch.
-    input_tokens, prefix_tokens : IntArray
-        New tokens of a prompt, and tokens that its cache already holds. [tokens]
-    context_tokens : IntArray
-        Tokens that decode attends to in the mean. [tokens]
-    output_tokens : IntArray
-        Tokens that a request generates. [tokens]
-    """
-
-    layouts: Layouts
-    batch: IntArray
-    input_tokens: IntArray
-    prefix_tokens: IntArray
-    context_tokens: IntArray
-    output_tokens: IntArray
-
-    @property
-    def sequences(self) -> IntArray:
-        """Sequences of one micro-batch over all attention-DP ranks, shape (n_configs,)."""
-        return self.batch * self.layouts.dp
-
-    def take(self, rows: IntArray) -> ConfigurationBatch:
-        """Return the configurations at `rows`, in that order."""
-        return ConfigurationBatch(
-            self.layouts.take(rows),
-            self.batch[rows],
-            self.input_tokens[rows],
-            self.prefix_tokens[rows],
-            self.context_tokens[rows],
-            self.output_tokens[rows],
-        )
-
-    @property
-    def held_tokens(self) -> IntArray:
-        """Tokens whose cache a sequence holds when it ends, shape (n_configs,). [tokens].
-
-        Decode attends to `context_tokens` in the mean, half its output below the end.
-        """
-        return self.context_tokens + -(-self.output_tokens // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +138,19 @@ class Evaluator:
         rows = np.arange(n_configs)
         return _joined([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
 
+    def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
+        """Times of several steps in one evaluation: their operators share the look-ups.
+
+        Raises
+        ------
+        UnsupportedDtype, UnsupportedArchitecture
+            As `step`.
+        """
+        times = self.step(StepShape.joined(shapes))
+        ends = np.cumsum([shape.rank_tokens.size for shape in shapes]).tolist()
+        starts = [0, *ends[:-1]]
+        return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
+
     def _chunk(self, shape: StepShape) -> StepTimes:
         operators = step_operators(self.architecture, self.dtypes, shape)
         return step_times(operators, self.architecture.layer_count, self.source, self.accelerator)
@@ -208,8 +178,10 @@ class Evaluator:
 
     def prefill(self, configurations: ConfigurationBatch) -> PhaseResult:
         """Evaluate prompts alone: `batch` prompts a rank and micro-batch in one step."""
-        shape = prefill_shape(configurations)
-        times = self.step(shape)
+        return self.prefill_result(configurations, self.step(prefill_shape(configurations)))
+
+    def prefill_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
+        """Return what prompts alone reach, given the times of their step."""
         return PhaseResult(
             times.latency_ms,
             times.latency_ms,
@@ -223,8 +195,10 @@ class Evaluator:
 
     def decode(self, configurations: ConfigurationBatch) -> PhaseResult:
         """Evaluate generation alone: each of `batch` sequences a rank gains a token in a step."""
-        shape = decode_shape(configurations)
-        times = self.step(shape)
+        return self.decode_result(configurations, self.step(decode_shape(configurations)))
+
+    def decode_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
+        """Return what generation alone reaches, given the times of its step."""
         # Without a length of the output a step has a time, but requests have no rate.
         output = np.where(configurations.output_tokens > 0, configurations.output_tokens, np.nan)
         return PhaseResult(
@@ -243,8 +217,9 @@ class Evaluator:
     def aggregated(self, configurations: ConfigurationBatch) -> PhaseResult:
         """Evaluate continuous batching: whole prompts join the decode iterations as sequences end."""
         mix = prefill_mix(configurations.batch, configurations.output_tokens)
-        fewer = self.step(mixed_shape(configurations, mix.fewer))
-        more = self.step(mixed_shape(configurations, mix.more))
+        fewer, more = self.steps(
+            [mixed_shape(configurations, mix.fewer), mixed_shape(configurations, mix.more)]
+        )
         tpot = continuous_batching_tpot_ms(mix, fewer.latency_ms, more.latency_ms)
         more_share = mix.more_share
         by_provenance = (1.0 - more_share) * fewer.by_provenance_ms + more_share * more.by_provenance_ms
@@ -307,36 +282,6 @@ def build_evaluator(
     """
     architecture = load_architecture(model, folder)
     return Evaluator(architecture, accelerator, operator_source(accelerator, framework), precision)
-
-
-def prefill_shape(configurations: ConfigurationBatch) -> StepShape:
-    """Return the step of prompts alone."""
-    none = np.zeros_like(configurations.batch)
-    return StepShape(
-        configurations.layouts,
-        configurations.batch,
-        configurations.input_tokens,
-        configurations.prefix_tokens,
-        none,
-        none,
-    )
-
-
-def decode_shape(configurations: ConfigurationBatch) -> StepShape:
-    """Return the step of generated tokens alone."""
-    return mixed_shape(configurations, np.zeros_like(configurations.batch))
-
-
-def mixed_shape(configurations: ConfigurationBatch, prompts: IntArray) -> StepShape:
-    """Return the fused iteration of `prompts` whole prompts and `batch` generated tokens a rank."""
-    return StepShape(
-        configurations.layouts,
-        prompts,
-        configurations.input_tokens,
-        configurations.prefix_tokens,
-        configurations.batch,
-        configurations.context_tokens,
-    )
 
 
 def _joined(parts: list[StepTimes]) -> StepTimes:

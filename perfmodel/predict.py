@@ -21,8 +21,9 @@ from fleetplan.perfmodel.memory import MemoryUse
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import ConfigurationBatch, Evaluator, build_evaluator, prefill_shape
+from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.serving import Load, SteadyState, closed_loop, open_loop
+from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
 
 NUMBER_COLUMNS: Final = (
     "ttft_ms",
@@ -268,11 +269,12 @@ def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> 
 
 def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResult:
     """One batch from start to end: prefill, then a decode step for each further token."""
-    prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
+    prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
+    prefill = evaluator.prefill_result(batch, prompts)
+    decode = evaluator.decode_result(batch, generation)
     steps = batch.output_tokens - 1
     latency = prefill.latency_ms + steps * decode.latency_ms
     rate = batch.sequences / latency * _MS_PER_S
-    names = decode.names + prefill.names
     mostly_decode = steps * decode.latency_ms >= prefill.latency_ms
     memory = _static_memory(evaluator, batch)
     return _ModeResult(
@@ -284,8 +286,8 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResu
         memory_gib_per_accelerator=memory.total_gib,
         fits=memory.fits,
         by_provenance_ms=prefill.by_provenance_ms + steps * decode.by_provenance_ms,
-        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck + len(decode.names)),
-        names=names,
+        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
+        names=decode.names,
     )
 
 

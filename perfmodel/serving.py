@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.memory import MemoryUse, kv_gib_per_sequence, resident_sequences
+from fleetplan.perfmodel.memory import MemoryUse, resident_sequences
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.shapes import StepShape
 
 PREFILL_TOKENS_LIMIT: Final = 8192
 """Prompt tokens that a framework takes into one iteration. [tokens]
@@ -195,9 +195,13 @@ def iterations(evaluator: Evaluator, framework: str, load: Load, batch: IntArray
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2
     context = load.prefix_tokens + load.input_tokens + load.output_tokens // 2
     none = np.zeros_like(batch)
-    decode = evaluator.step(StepShape(load.layouts, none, none, none, batch, context))
     decoding = none if framework == "sglang" else batch
-    carrying = evaluator.step(StepShape(load.layouts, prompts, new_tokens, prefix, decoding, context))
+    decode, carrying = evaluator.steps(
+        [
+            StepShape(load.layouts, none, none, none, batch, context),
+            StepShape(load.layouts, prompts, new_tokens, prefix, decoding, context),
+        ]
+    )
     # Prompts in steps of their own delay every iteration; fused ones replace a share of them.
     plain_share = np.ones_like(share) if framework == "sglang" else 1.0 - share
     return Iterations(
@@ -218,11 +222,10 @@ def _prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    batch = np.clip(np.ceil(share), 1, LARGEST_BATCH).astype(np.int64)
-    memory = _memory(evaluator, load, batch)
-    each = kv_gib_per_sequence(evaluator.architecture, evaluator.dtypes, load.layouts, _held_tokens(load))
-    fitting = resident_sequences(memory, each, load.layouts, evaluator.kv_residency)
-    return np.clip(np.floor(fitting), 1, LARGEST_BATCH).astype(np.int64), fitting >= 1
+    many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
+    one = _memory(evaluator, load, np.ones_like(many))
+    fitting = resident_sequences(one, _memory(evaluator, load, many), many)
+    return np.clip(np.floor(fitting), 1, LARGEST_BATCH).astype(np.int64), one.fits
 
 
 def _held_tokens(load: Load) -> IntArray:
@@ -280,4 +283,5 @@ def _crossing(gap: Callable[[IntArray, IntArray], FloatArray], largest: IntArray
     falls = (low > 0) & (high < 0)
     part = np.where(falls, low / np.where(falls, low - high, 1.0), np.where(high < 0, 0.0, 1.0))
     found = grid[before, every] + part * (grid[after, every] - grid[before, every])
-    return np.rint(found).astype(np.int64)
+    nearest: IntArray = np.rint(found).astype(np.int64)
+    return nearest

@@ -8,7 +8,6 @@ the tokens of all ranks of a stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,63 +34,8 @@ from fleetplan.perfmodel.operators import (
     Operator,
     OperatorKind,
 )
-from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.precision import PartDtypes
-
-
-@dataclass(frozen=True, slots=True)
-class StepShape:
-    """What a step of each configuration works on, each array of shape (n_configs,).
-
-    Attributes
-    ----------
-    layouts : Layouts
-        Parallelism.
-    prefill_sequences : IntArray
-        Prompts of one attention-DP rank in one micro-batch; 0 in a decode step.
-    new_tokens, prefix_tokens : IntArray
-        Tokens of a prompt to compute, and tokens that its cache holds already. [tokens]
-    decode_sequences : IntArray
-        Sequences of one rank in one micro-batch that gain a token; 0 in a prefill step.
-    context_tokens : IntArray
-        Tokens that such a sequence attends to. [tokens]
-    """
-
-    layouts: Layouts
-    prefill_sequences: IntArray
-    new_tokens: IntArray
-    prefix_tokens: IntArray
-    decode_sequences: IntArray
-    context_tokens: IntArray
-
-    @property
-    def rank_tokens(self) -> IntArray:
-        """Tokens of one attention-DP rank, shape (n_configs,). [tokens]."""
-        return self.prefill_sequences * self.new_tokens + self.decode_sequences
-
-    @property
-    def stage_tokens(self) -> IntArray:
-        """Tokens of all ranks of a stage, shape (n_configs,). [tokens]."""
-        return self.rank_tokens * self.layouts.dp
-
-    @property
-    def ffn_tokens(self) -> IntArray:
-        """Tokens that a dense block computes on one accelerator, shape (n_configs,). [tokens].
-
-        The `ep` groups of `ffn_tp` accelerators each hold the whole dense block and share the tokens.
-        """
-        return -(-self.stage_tokens // self.layouts.ep)
-
-    def take(self, rows: IntArray) -> StepShape:
-        """Return the steps at `rows`, in that order."""
-        return StepShape(
-            self.layouts.take(rows),
-            self.prefill_sequences[rows],
-            self.new_tokens[rows],
-            self.prefix_tokens[rows],
-            self.decode_sequences[rows],
-            self.context_tokens[rows],
-        )
+from fleetplan.perfmodel.shapes import StepShape
 
 
 def step_operators(

@@ -71,19 +71,22 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
             if missing > 0:
                 unmet[cell_index, k] = missing
             keys = by_cell[cell.service, cell.region, cell.period, k]
-            rates.update(_scaled(problem, solution, keys, demand - missing))
+            rates.update(_scaled(problem, solution, keys, demand - missing, headroom))
     return Traffic(rates, _needed_replicas(problem, solution, rates), unmet)
 
 
 def _scaled(
-    problem: Problem, solution: Solution, keys: Iterable[LoadKey], wanted: float
+    problem: Problem, solution: Solution, keys: Iterable[LoadKey], wanted: float, headroom: float
 ) -> dict[LoadKey, float]:
-    """Rates of one cell and class: aggregated replicas first, the rest through both phases."""
+    """Rates of one cell and class: aggregated replicas first, the rest through both phases.
+
+    The solver's loads hold the headroom (a factor of at least 1); traffic does not.
+    """
     by_phase: dict[Phase, dict[LoadKey, float]] = {phase: {} for phase in Phase}
     for key in keys:
         candidate = problem.candidates[key[0]]
-        rate = candidate.requests_per_s[key[1]] * solution.load[key] / LOAD_UNITS_PER_REPLICA
-        by_phase[candidate.phase][key] = rate
+        planned = candidate.requests_per_s[key[1]] * solution.load[key] / LOAD_UNITS_PER_REPLICA
+        by_phase[candidate.phase][key] = planned / headroom
     aggregated = min(sum(by_phase[Phase.AGGREGATED].values()), wanted)
     targets = {
         Phase.AGGREGATED: aggregated,

@@ -19,9 +19,9 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import OperatorKind
+from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables.measured import IMPORTER_VERSION, TableFile, read_table
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
 
 _AnyArray = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 
@@ -74,7 +74,8 @@ def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[M
 
 def _load(path: Path) -> list[MeasuredRows]:
     columns: dict[tuple[OperatorKind, str], dict[str, _AnyArray]] = {}
-    with np.load(path, allow_pickle=False) as archive:
+    # Opened here: numpy leaves a file open that turns out to be damaged.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         for entry in archive.files:
             kind, dtype, column = entry.split(".")
             columns.setdefault((OperatorKind(kind), dtype), {})[column] = archive[entry]
@@ -86,7 +87,8 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
     dims = {name: found[name].astype(np.int64) for name in (*site_dimensions(kind), *AXES[kind])}
     if any(column.shape != latency_ms.shape for column in dims.values()):
         raise ValueError(f"columns of unequal length for {kind} {dtype}")
-    return measured_rows(kind, dtype, dims, latency_ms)
+    label = np.full(latency_ms.shape, Provenance.MEASURED, dtype=np.uint8)
+    return MeasuredRows(kind, dtype, dims, latency_ms, label)
 
 
 def _store(target: Path, tables: list[MeasuredRows]) -> None:

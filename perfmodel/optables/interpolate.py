@@ -121,13 +121,17 @@ def grown(axes: tuple[Axis, Axis], latency_ms: FloatArray, provenance: ByteArray
 def _isotonic(values: FloatArray) -> FloatArray:
     """Least-squares fit that never falls along the last axis: the max-min formula over interval means."""
     n_nodes = values.shape[-1]
-    total = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
-    fitted = np.full(values.shape, -np.inf)
+    fitted = values.reshape(-1, n_nodes).copy()
+    falls = (np.diff(fitted, axis=-1) < 0).any(axis=-1)
+    lines = fitted[falls]
+    total = np.concatenate([np.zeros((len(lines), 1)), np.cumsum(lines, axis=-1)], axis=-1)
+    largest = np.full(lines.shape, -np.inf)
     for start in range(n_nodes):
-        means = (total[..., start + 1 :] - total[..., start : start + 1]) / np.arange(1, n_nodes - start + 1)
+        means = (total[:, start + 1 :] - total[:, start : start + 1]) / np.arange(1, n_nodes - start + 1)
         smallest = np.flip(np.minimum.accumulate(np.flip(means, -1), axis=-1), -1)
-        fitted[..., start:] = np.maximum(fitted[..., start:], smallest)
-    return fitted
+        largest[:, start:] = np.maximum(largest[:, start:], smallest)
+    fitted[falls] = largest
+    return fitted.reshape(values.shape)
 
 
 @dataclass(frozen=True, slots=True)

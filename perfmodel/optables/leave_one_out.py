@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
+from fleetplan.perfmodel.optables.choice import TableLibrary
 from fleetplan.perfmodel.optables.interpolate import Surfaces, build_surfaces
 from fleetplan.perfmodel.optables.light import light_grid
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table, measured_grid
@@ -42,6 +43,43 @@ class ErrorQuantiles:
     p90_ratio: float
     p99_ratio: float
     bias_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOneOut:
+    """Errors of one table, by what was left out."""
+
+    nodes: ErrorQuantiles
+    sites: ErrorQuantiles
+
+
+def leave_one_out(
+    library: TableLibrary,
+    accelerator: Accelerator,
+    framework: str,
+    kind: OperatorKind,
+    dtype: str,
+    max_sites: int = 200,
+) -> LeaveOneOut | None:
+    """Errors of the table that answers for an operator; None where nothing was measured.
+
+    Parameters
+    ----------
+    library : TableLibrary
+        Tables of the accelerator's measured system.
+    accelerator : Accelerator
+        Whose speed of light is used.
+    framework, kind, dtype
+        Which table.
+    max_sites : int
+        Size of the random sample of single sites.
+    """
+    chosen = library.rows(kind, dtype, framework)
+    if chosen is None:
+        return None
+    return LeaveOneOut(
+        left_out_nodes(accelerator, chosen.rows), left_out_sites(accelerator, chosen.rows, max_sites)
+    )
 
 
 def left_out_nodes(accelerator: Accelerator, rows: MeasuredRows) -> ErrorQuantiles:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.operators import (
+    COLLECTIVE_KINDS,
     ByteArray,
     FloatArray,
     IntArray,
@@ -31,7 +32,13 @@ from fleetplan.perfmodel.optables.interpolate import (
     locate,
 )
 from fleetplan.perfmodel.optables.light import light_at, light_grid
-from fleetplan.perfmodel.optables.neighbours import Lenders, grid_lenders, nearest_lenders, site_features
+from fleetplan.perfmodel.optables.neighbours import (
+    Lenders,
+    grid_lenders,
+    line_lenders,
+    nearest_lenders,
+    site_features,
+)
 from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
@@ -162,6 +169,8 @@ class LookupTable:
         sites, queries = site_features(self.kind, self.sites), site_features(self.kind, queried)
         if self.kind is OperatorKind.GEMM:
             return grid_lenders(sites, queries)
+        if self.kind in COLLECTIVE_KINDS:
+            return line_lenders(sites[:, 0], queries[:, 0])
         return nearest_lenders(sites, queries, np.where(self.is_own, 0.0, FOREIGN_DISTANCE))
 
     def _light_ratio(

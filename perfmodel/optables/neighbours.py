@@ -78,6 +78,25 @@ def nearest_lenders(sites: FloatArray, queries: FloatArray, extra_distance: Floa
     return Lenders(chosen, weights, _label(~inside))
 
 
+def line_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
+    """Borrow from the two sites around each query on a line, and beyond them from the last one.
+
+    Parameters
+    ----------
+    sites, queries : FloatArray
+        Shape (n_sites,) and (n_queries,).
+    """
+    order = np.argsort(sites)
+    level = sites[order]
+    clipped = np.clip(queries, level[0], level[-1])
+    below = np.clip(np.searchsorted(level, clipped, side="right") - 1, 0, max(level.size - 2, 0))
+    above = np.minimum(below + 1, level.size - 1)
+    width = level[above] - level[below]
+    share = (clipped - level[below]) / np.where(width > 0, width, 1.0)
+    chosen = np.stack([order[below], order[above]], axis=1)
+    return Lenders(chosen, np.stack([1 - share, share], axis=1), _label(clipped != queries))
+
+
 def grid_lenders(sites: FloatArray, queries: FloatArray) -> Lenders:
     """Borrow from the corners of the grid cell around each query, by bilinear weights.
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.collectives import groups, inside_message, network_ms
+from fleetplan.perfmodel.collectives import groups, inside_message, network_bytes, with_network_ms
 from fleetplan.perfmodel.operators import (
     COLLECTIVE_KINDS,
     DIMENSIONS,
@@ -132,9 +132,13 @@ class OperatorSource:
         placed = groups(self.accelerator, dims["ranks"], dims["stride"])
         message = dims["message_bytes"].astype(np.float64)
         inside_bytes = np.ceil(inside_message(kind, message, placed)).astype(np.int64)
-        found = table.times(dims | {"message_bytes": inside_bytes, "ranks": np.maximum(placed.inner, 2)})
-        latency_ms = np.where(placed.inner > 1, found.latency_ms, 0.0)
-        latency_ms += network_ms(self.accelerator, kind, message, placed)
+        inner = np.maximum(placed.inner, 2)
+        found = table.times(dims | {"message_bytes": inside_bytes, "ranks": inner})
+        smallest = np.full(inner.shape, table.surfaces.axes[1].nodes[0], dtype=np.int64)
+        fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
+        inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
+        sent_bytes = network_bytes(kind, message, placed)
+        latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
         # No table has this number of ranks, or these links.
         unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])
         label = np.where(unmeasured, np.uint8(Provenance.EXTRAPOLATED), found.provenance)

@@ -8,8 +8,31 @@ import pytest
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles, price_book, price_book_columns
 from fleetplan.fleet.power import all_in_power_w
 
-NAMES = """A100-SXM-80GB H100-SXM H200-SXM B200-SXM B300-SXM GB200-NVL72 GB300-NVL72 L40S MI300X MI325X MI355X
-Gaudi2 Gaudi3 TPU-v5e TPU-v5p TPU-v6e TPU-7x Trainium2 GPU-A GPU-B GPU-C NextGen NextGen-Pod""".split()
+NAMES = [
+    "A100-SXM-80GB",
+    "H100-SXM",
+    "H200-SXM",
+    "B200-SXM",
+    "B300-SXM",
+    "GB200-NVL72",
+    "GB300-NVL72",
+    "L40S",
+    "MI300X",
+    "MI325X",
+    "MI355X",
+    "Gaudi2",
+    "Gaudi3",
+    "TPU-v5e",
+    "TPU-v5p",
+    "TPU-v6e",
+    "TPU-7x",
+    "Trainium2",
+    "GPU-A",
+    "GPU-B",
+    "GPU-C",
+    "NextGen",
+    "NextGen-Pod",
+]
 
 MEASURED = {
     "A100-SXM-80GB": "a100_sxm",

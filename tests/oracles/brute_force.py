@@ -1,197 +1,276 @@
 """Optimum of a tiny one-period fleet by trying every number of replicas.
 
-Shares nothing with the model but the problem's data: loads are an LP over fractions, packing is a search,
-cost is added up from the offers.
+Shares nothing with the model but the problem's data: loads are an LP in requests/s, packing is a search,
+and every way to acquire the missing units is tried.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linprog
 
-from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem import Acquisition, Cell, Phase, Problem
 
-MAX_COMBINATIONS = 60_000
+MAX_COMBINATIONS = 1_500
+
+Slot = tuple[int, int]
+"""(candidate index, pool index)"""
 
 
 class TooLargeError(Exception):
     """The fleet has too many plans to try."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Replicas of one cell that serve it, with the least energy that takes."""
+
+    replicas: tuple[tuple[Slot, int], ...]
+    energy_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Supply:
+    """One way to acquire what is missing."""
+
+    usd: float
+    capex_usd: float
+    opex_usd: float
+
+
 def brute_force_usd(problem: Problem) -> float | None:
-    """Least TCO with all demand served, or None if no plan serves it."""
-    slots = [
-        (c, p, most)
-        for c, candidate in enumerate(problem.candidates)
-        for p, pool in enumerate(problem.pools)
-        if candidate.hardware == pool.hardware
-        for most in [_most_replicas(problem, c, p)]
-    ]
-    if math.prod(most + 1 for _, _, most in slots) > MAX_COMBINATIONS:
+    """Least TCO with all demand served, or None if no plan serves it. [USD]"""
+    choices = [_choices(problem, cell) for cell in problem.cells]
+    if math.prod(len(of_cell) for of_cell in choices) > MAX_COMBINATIONS:
         raise TooLargeError
-    priced = []
-    for counts in itertools.product(*(range(most + 1) for _, _, most in slots)):
-        replicas = {(c, p): n for (c, p, _), n in zip(slots, counts, strict=True) if n}
-        usd = _capacity_usd(problem, replicas)
-        if usd is not None and _allowed(problem, replicas):
-            priced.append((usd, counts))
-    priced.sort(key=lambda item: item[0])
+    fixed = sum(sum(pool.fixed_usd) for pool in problem.pools)
+    written_off = sum(sum(pool.fixed_cost_kinds.get("depreciation", ())) for pool in problem.pools)
+    budget = problem.fleet.budget
     best: float | None = None
-    for usd, counts in priced:
-        if best is not None and usd >= best:
-            break
-        replicas = {(c, p): n for (c, p, _), n in zip(slots, counts, strict=True) if n}
-        energy = _energy_usd(problem, replicas)
-        if energy is not None and (best is None or usd + energy < best):
-            best = usd + energy
+    for combination in itertools.product(*choices):
+        energy = sum(choice.energy_usd for choice in combination)
+        if best is not None and fixed + energy >= best:
+            continue
+        replicas = [item for choice in combination for item in choice.replicas]
+        if not _within_power(problem, replicas):
+            continue
+        missing = _missing_units(problem, replicas)
+        for supply in _supplies(problem, tuple(sorted(missing.items())), {}):
+            total = fixed + energy + supply.usd
+            if (
+                supply.capex_usd <= _limit(budget.capex_usd)
+                and supply.capex_usd <= _limit(budget.capex_usd_by_period[0])
+                and fixed - written_off + energy + supply.opex_usd <= _limit(budget.opex_usd)
+                and total <= _limit(budget.tco_usd)
+                and (best is None or total < best)
+            ):
+                best = total
     return best
 
 
-def _most_replicas(problem: Problem, c: int, p: int) -> int:
-    candidate, pool = problem.candidates[c], problem.pools[p]
-    headroom = 1 + problem.services[candidate.service].headroom
-    needed = 0.0
-    for cell in problem.cells:
-        if (cell.service, cell.region) == (candidate.service, pool.region):
-            needed += sum(
-                demand * headroom / rate
-                for demand, rate in zip(cell.requests_per_s, candidate.requests_per_s, strict=True)
-                if rate > 0
-            )
+def _limit(value: float | None) -> float:
+    return math.inf if value is None else value * (1 + 1e-9)
+
+
+def _choices(problem: Problem, cell: Cell) -> list[_Choice]:
+    """All counts of replicas that serve a cell, those left out that are more for no less energy."""
+    slots = [
+        (c, p)
+        for c, candidate in enumerate(problem.candidates)
+        for p, pool in enumerate(problem.pools)
+        if candidate.service == cell.service
+        and (pool.region, pool.hardware) == (cell.region, candidate.hardware)
+    ]
+    most = [_most_replicas(problem, cell, c) for c, _ in slots]
+    if math.prod(m + 1 for m in most) > MAX_COMBINATIONS:
+        raise TooLargeError
+    limit = problem.fleet.policy.max_configs_per_service_region
+    unusable: list[tuple[int, ...]] = []
+    found: list[tuple[tuple[int, ...], float]] = []
+    for counts in itertools.product(*(range(m, -1, -1) for m in most)):
+        running = {c for (c, _), n in zip(slots, counts, strict=True) if n}
+        if limit is not None and len(running) > limit:
+            continue
+        if any(all(a <= b for a, b in zip(counts, other, strict=True)) for other in unusable):
+            continue
+        energy = _energy_usd(problem, cell, slots, counts)
+        if energy is None:
+            unusable.append(counts)
+        else:
+            found.append((counts, energy))
+    kept = [
+        (counts, energy)
+        for counts, energy in found
+        if not any(
+            other != counts and all(a <= b for a, b in zip(other, counts, strict=True)) and less <= energy
+            for other, less in found
+        )
+    ]
+    return [
+        _Choice(tuple((slot, n) for slot, n in zip(slots, counts, strict=True) if n), energy)
+        for counts, energy in kept
+    ]
+
+
+def _most_replicas(problem: Problem, cell: Cell, c: int) -> int:
+    headroom = 1 + problem.services[cell.service].headroom
+    needed = sum(
+        demand * headroom / rate
+        for demand, rate in zip(cell.requests_per_s, problem.candidates[c].requests_per_s, strict=True)
+        if rate > 0
+    )
     return math.ceil(needed - 1e-9)
 
 
-def _capacity_usd(problem: Problem, replicas: dict[tuple[int, int], int]) -> float | None:
-    """Cost of the cheapest units that hold the replicas, or None if they do not fit."""
-    total = 0.0
-    for p, pool in enumerate(problem.pools):
-        sizes = sorted(
-            (
-                problem.candidates[c].accelerators
-                for (c, where), n in replicas.items()
-                if where == p
-                for _ in range(n)
-            ),
-            reverse=True,
-        )
-        total += sum(pool.fixed_usd)
-        if not sizes:
-            continue
-        units = _least_units(tuple(sizes), pool.accelerators_per_unit) + pool.reserve_units
-        missing = max(0, units - pool.existing_units)
-        for acquisition in sorted(pool.acquisitions, key=lambda a: a.unit_usd[0]):
-            limit = acquisition.offer.max_units[0]
-            taken = missing if limit is None else min(missing, limit)
-            total += taken * acquisition.unit_usd[0]
-            missing -= taken
-        if missing:
+def _energy_usd(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[int, ...]) -> float | None:
+    """Least energy of a cell on its replicas, or None if they cannot serve it."""
+    headroom = 1 + problem.services[cell.service].headroom
+    demand = tuple(rate * headroom for rate in cell.requests_per_s)
+    own = [(slot, n) for slot, n in zip(slots, counts, strict=True) if n]
+    for k, wanted in enumerate(demand):
+        alone = {phase: 0.0 for phase in Phase}
+        for (c, _), n in own:
+            alone[problem.candidates[c].phase] += n * problem.candidates[c].requests_per_s[k]
+        both = min(alone[Phase.PREFILL], alone[Phase.DECODE])
+        if alone[Phase.AGGREGATED] + both < wanted - 1e-9:
             return None
-    return total
+    prices = [
+        (problem.candidates[c].power_kw or 0.0) * problem.pools[p].energy_usd_per_kw[0] / headroom
+        for (c, p), _ in own
+    ]
+    if len(demand) == 1 and not any(prices):
+        return 0.0
+    return _cheapest_loads(problem, demand, own, prices)
 
 
-def _least_units(sizes: tuple[int, ...], unit: int) -> int:
-    """Fewest hosts that hold the replicas: every assignment, symmetric ones once."""
+def _cheapest_loads(
+    problem: Problem, demand: tuple[float, ...], own: list[tuple[Slot, int]], prices: list[float]
+) -> float | None:
+    """LP over the load that each class puts on each replica set, and the rate served in two phases."""
+    n_classes = len(demand)
+    n_load = len(own) * n_classes
+    cost = np.concatenate([np.repeat(prices, n_classes), np.zeros(n_classes)])
+    rows, limits = [], []
+    for i, (_, n) in enumerate(own):
+        row = np.zeros(n_load + n_classes)
+        row[i * n_classes : (i + 1) * n_classes] = 1.0
+        rows.append(row)
+        limits.append(float(n))
+    for k in range(n_classes):
+        for phase in (Phase.AGGREGATED, Phase.PREFILL, Phase.DECODE):
+            row = np.zeros(n_load + n_classes)
+            for i, ((c, _), _) in enumerate(own):
+                if problem.candidates[c].phase is phase:
+                    row[i * n_classes + k] = -problem.candidates[c].requests_per_s[k]
+            row[n_load + k] = -1.0 if phase is Phase.AGGREGATED else 1.0
+            rows.append(row)
+            limits.append(-demand[k] if phase is Phase.AGGREGATED else 0.0)
+    solved = linprog(cost, A_ub=np.array(rows), b_ub=np.array(limits), method="highs")
+    return float(solved.fun) if solved.status == 0 else None
+
+
+def _within_power(problem: Problem, replicas: list[tuple[Slot, int]]) -> bool:
+    for region in problem.fleet.regions:
+        if region.power_kw is not None:
+            drawn_kw = sum(
+                (problem.candidates[c].power_kw or 0.0) * n
+                for (c, p), n in replicas
+                if problem.pools[p].region == region.name
+            )
+            if drawn_kw * region.pue > region.power_kw[0] * (1 + 1e-9):
+                return False
+    return True
+
+
+def _missing_units(problem: Problem, replicas: list[tuple[Slot, int]]) -> dict[int, int]:
+    """Units that each pool lacks, its reserve included."""
+    sizes: dict[int, list[int]] = defaultdict(list)
+    for (c, p), n in replicas:
+        sizes[p] += [problem.candidates[c].accelerators] * n
+    missing = {}
+    for p, of_pool in sizes.items():
+        pool = problem.pools[p]
+        needed = least_units(tuple(sorted(of_pool, reverse=True)), pool.accelerators_per_unit)
+        lacking = needed + pool.reserve_units - pool.existing_units
+        if lacking > 0:
+            missing[p] = lacking
+    return missing
+
+
+def _supplies(
+    problem: Problem, missing: tuple[tuple[int, int], ...], taken: dict[str, int]
+) -> Iterator[_Supply]:
+    """Every way to acquire the missing units, an offer's maximum counted over all its pools."""
+    if not missing:
+        yield _Supply(0.0, 0.0, 0.0)
+        return
+    (p, units), rest = missing[0], missing[1:]
+    acquisitions = problem.pools[p].acquisitions
+    for counts in _splits(units, len(acquisitions)):
+        total = dict(taken)
+        for acquisition, count in zip(acquisitions, counts, strict=True):
+            total[acquisition.offer.name] = total.get(acquisition.offer.name, 0) + count
+        if any(
+            acquisition.offer.max_units[0] is not None
+            and total[acquisition.offer.name] > acquisition.offer.max_units[0]
+            for acquisition in acquisitions
+        ):
+            continue
+        usd = sum(a.unit_usd[0] * n for a, n in zip(acquisitions, counts, strict=True))
+        capex = sum(a.capex_usd_per_unit * n for a, n in zip(acquisitions, counts, strict=True))
+        written_off = sum(_written_off(a) * n for a, n in zip(acquisitions, counts, strict=True))
+        for other in _supplies(problem, rest, total):
+            yield _Supply(
+                usd + other.usd, capex + other.capex_usd, usd - written_off + other.opex_usd
+            )
+
+
+def _written_off(acquisition: Acquisition) -> float:
+    return acquisition.unit_cost_kinds.get("depreciation", (0.0,))[0]
+
+
+def _splits(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as an ordered sum."""
+    if parts == 0:
+        return
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _splits(total - first, parts - 1):
+            yield (first, *rest)
+
+
+@lru_cache(maxsize=100_000)
+def least_units(sizes: tuple[int, ...], unit: int) -> int:
+    """Fewest hosts that hold the replicas (largest first): every assignment, symmetric ones once."""
     whole = sum(-(-size // unit) for size in sizes if size >= unit)
     small = [size for size in sizes if size < unit]
+    least = -(-sum(small) // unit)
     best = len(small)
 
-    def place(index: int, hosts: list[int]) -> None:
+    def place(index: int, free: list[int]) -> None:
         nonlocal best
-        if len(hosts) >= best:
+        if len(free) >= best or best == least:
             return
         if index == len(small):
-            best = len(hosts)
+            best = len(free)
             return
-        for free in set(hosts):
-            if free >= small[index]:
-                changed = [*hosts]
-                changed[hosts.index(free)] -= small[index]
+        for room in set(free):
+            if room >= small[index]:
+                changed = [*free]
+                changed[free.index(room)] -= small[index]
                 place(index + 1, changed)
-        place(index + 1, [*hosts, unit - small[index]])
+        place(index + 1, [*free, unit - small[index]])
 
     if small:
         best += 1
         place(0, [])
     return whole + best
-
-
-def _allowed(problem: Problem, replicas: dict[tuple[int, int], int]) -> bool:
-    """Power and the number of configurations."""
-    for region in problem.regions.values():
-        if region.power_kw is not None:
-            drawn = sum(
-                (problem.candidates[c].power_kw or 0.0) * n
-                for (c, p), n in replicas.items()
-                if problem.pools[p].region == region.name
-            )
-            if drawn * region.pue > region.power_kw[0] + 1e-9:
-                return False
-    limit = problem.fleet.policy.max_configs_per_service_region
-    if limit is not None:
-        for cell in problem.cells:
-            running = {
-                c
-                for c, p in replicas
-                if problem.candidates[c].service == cell.service and problem.pools[p].region == cell.region
-            }
-            if len(running) > limit:
-                return False
-    return True
-
-
-def _energy_usd(problem: Problem, replicas: dict[tuple[int, int], int]) -> float | None:
-    """Least energy of serving all demand on the replicas, or None if they cannot."""
-    total = 0.0
-    for cell in problem.cells:
-        own = [
-            (c, p, n)
-            for (c, p), n in replicas.items()
-            if problem.candidates[c].service == cell.service and problem.pools[p].region == cell.region
-        ]
-        usd = _cell_energy_usd(problem, cell.service, cell.requests_per_s, own)
-        if usd is None:
-            return None
-        total += usd
-    return total
-
-
-def _cell_energy_usd(
-    problem: Problem, service: str, demand: tuple[float, ...], own: list[tuple[int, int, int]]
-) -> float | None:
-    """LP over the fraction of each replica set that each class takes, and the disaggregated rate."""
-    classes = range(len(demand))
-    headroom = 1 + problem.services[service].headroom
-    columns = [(c, p, k) for c, p, _ in own for k in classes]
-    n_load = len(columns)
-    cost = np.zeros(n_load + len(demand))
-    for j, (c, p, _) in enumerate(columns):
-        cost[j] = (problem.candidates[c].power_kw or 0.0) * problem.pools[p].energy_usd_per_kw[0] / headroom
-    rows, limits = [], []
-    for c, p, n in own:
-        row = np.zeros(n_load + len(demand))
-        for j, (other, pool, _) in enumerate(columns):
-            row[j] = float((other, pool) == (c, p))
-        rows.append(row)
-        limits.append(float(n))
-    for k in classes:
-        rows.extend(_coverage_rows(problem, columns, n_load, k, len(demand)))
-        limits.extend([-demand[k] * headroom, 0.0, 0.0])
-    solved = linprog(cost, A_ub=np.array(rows), b_ub=np.array(limits), method="highs")
-    return float(solved.fun) if solved.status == 0 else None
-
-
-def _coverage_rows(
-    problem: Problem, columns: list[tuple[int, int, int]], n_load: int, k: int, n_classes: int
-) -> Iterator[np.ndarray]:
-    """aggregated + separate >= demand; prefill >= separate; decode >= separate (all negated)."""
-    for phase in (Phase.AGGREGATED, Phase.PREFILL, Phase.DECODE):
-        row = np.zeros(n_load + n_classes)
-        for j, (c, _, of) in enumerate(columns):
-            if of == k and problem.candidates[c].phase is phase:
-                row[j] = -problem.candidates[c].requests_per_s[k]
-        row[n_load + k] = -1.0 if phase is Phase.AGGREGATED else 1.0
-        yield row

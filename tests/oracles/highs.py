@@ -1,56 +1,232 @@
-"""The same integer model in a second solver: scipy's HiGHS."""
+"""Optimum of a fleet by scipy's HiGHS, over several periods, in unrounded numbers.
+
+The formulation is written anew from the problem's data: traffic is continuous and in requests/s, every way
+to divide a host is a column, and no coefficient is an integer of the planner's.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+
 import numpy as np
-from ortools.sat.python import cp_model
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import fixed_usd, total_cost
-from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import USD_RESOLUTION
+from fleetplan.planner.problem import Phase, Problem
+
+MANY = 10_000.0
+"""More replicas or units than any of the fleets tried here can use."""
 
 
-def highs_usd(problem: Problem, time_limit_s: float = 30.0) -> float | None:
-    """Least TCO by HiGHS, or None if it proves the model infeasible."""
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
-    units = minimise(planning.model, time_limit_s)
-    return None if units is None else units / USD_RESOLUTION + fixed_usd(problem)
+class _Milp:
+    """Columns and rows by name, for scipy."""
+
+    def __init__(self) -> None:
+        self.columns: dict[Hashable, int] = {}
+        self.upper: list[float] = []
+        self.integer: list[int] = []
+        self.cost: list[float] = []
+        self.rows: list[tuple[dict[int, float], float]] = []
+
+    def column(self, key: Hashable, *, integer: bool, upper: float = MANY, usd: float = 0.0) -> int:
+        self.columns[key] = len(self.cost)
+        self.upper.append(upper)
+        self.integer.append(int(integer))
+        self.cost.append(usd)
+        return self.columns[key]
+
+    def at_most(self, terms: Mapping[Hashable, float], limit: float) -> None:
+        """Sum of coefficient times column <= limit; columns that do not exist are zero."""
+        self.rows.append(({self.columns[k]: v for k, v in terms.items() if k in self.columns}, limit))
+
+    def minimise(self) -> float | None:
+        data, row_index, column_index = [], [], []
+        for i, (terms, _) in enumerate(self.rows):
+            for j, value in terms.items():
+                row_index.append(i)
+                column_index.append(j)
+                data.append(value)
+        shape = (len(self.rows), len(self.cost))
+        matrix = coo_array((data, (row_index, column_index)), shape=shape).tocsr()
+        scale = max(self.cost) or 1.0
+        solved = milp(
+            np.array(self.cost) / scale,
+            integrality=np.array(self.integer),
+            bounds=Bounds(np.zeros(shape[1]), np.array(self.upper)),
+            constraints=LinearConstraint(matrix, -np.inf, np.array([limit for _, limit in self.rows])),
+            options={"time_limit": 30.0, "mip_rel_gap": 0.0},
+        )
+        if solved.status == 2:
+            return None
+        if solved.status != 0:
+            raise RuntimeError(solved.message)
+        return float(solved.fun) * scale
 
 
-def minimise(model: cp_model.CpModel, time_limit_s: float) -> float | None:
-    """Objective of a linear CP-SAT model by HiGHS."""
-    proto = model.proto
-    n = len(proto.variables)
-    lower = np.array([variable.domain[0] for variable in proto.variables], dtype=float)
-    upper = np.array([variable.domain[1] for variable in proto.variables], dtype=float)
-    rows, columns, values, low, high = [], [], [], [], []
-    for i, constraint in enumerate(proto.constraints):
-        linear = constraint.linear
-        coefficients = np.array(list(linear.coeffs), dtype=float)
-        scale = float(np.abs(coefficients).max()) if coefficients.size else 1.0
-        rows += [i] * coefficients.size
-        columns += list(linear.vars)
-        values += list(coefficients / scale)
-        low.append(linear.domain[0] / scale if linear.domain[0] > -(2**62) else -np.inf)
-        high.append(linear.domain[1] / scale if linear.domain[1] < 2**62 else np.inf)
-    cost = np.zeros(n)
-    for variable, coefficient in zip(proto.objective.vars, proto.objective.coeffs, strict=True):
-        cost[variable] += coefficient
-    scale = float(np.abs(cost).max()) or 1.0
-    matrix = coo_array((values, (rows, columns)), shape=(len(proto.constraints), n)).tocsr()
-    solved = milp(
-        cost / scale,
-        integrality=np.ones(n),
-        bounds=Bounds(lower, upper),
-        constraints=LinearConstraint(matrix, low, high),
-        options={"time_limit": time_limit_s, "mip_rel_gap": 1e-9},
-    )
-    if solved.status == 2:
-        return None
-    if solved.status != 0:
-        raise RuntimeError(solved.message)
-    return float(solved.fun * scale + proto.objective.offset)
+def highs_usd(problem: Problem) -> float | None:
+    """Least TCO with all demand served, or None if no plan serves it. [USD]"""
+    program = _Milp()
+    _columns(program, problem)
+    _serve(program, problem)
+    _pack(program, problem)
+    _limits(program, problem)
+    _budgets(program, problem)
+    usd = program.minimise()
+    return None if usd is None else usd + sum(sum(pool.fixed_usd) for pool in problem.pools)
+
+
+def _columns(program: _Milp, problem: Problem) -> None:
+    for q in range(len(problem.periods)):
+        for p, pool in enumerate(problem.pools):
+            program.column(("used", p, q), integer=True, upper=1.0)
+            for a, acquisition in enumerate(pool.acquisitions):
+                if acquisition.useful_in(q, len(problem.periods)):
+                    limit = acquisition.offer.max_units[q]
+                    program.column(
+                        ("acquired", p, a, q),
+                        integer=True,
+                        upper=MANY if limit is None else limit,
+                        usd=acquisition.unit_usd[q],
+                    )
+            for c, candidate in enumerate(problem.candidates):
+                if candidate.hardware != pool.hardware:
+                    continue
+                program.column(("replicas", c, p, q), integer=True)
+                program.column(("runs", c, pool.region, q), integer=True, upper=1.0)
+                headroom = 1 + problem.services[candidate.service].headroom
+                for k, rate in enumerate(candidate.requests_per_s):
+                    if rate > 0:
+                        usd = (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q] / rate / headroom
+                        program.column(("rate", c, k, p, q), integer=False, usd=usd)
+
+
+def _serve(program: _Milp, problem: Problem) -> None:
+    """Coverage by class and phase, and the load of the replicas."""
+    for index, cell in enumerate(problem.cells):
+        headroom = 1 + problem.services[cell.service].headroom
+        for k, demand in enumerate(cell.requests_per_s):
+            program.column(("separate", index, k), integer=False)
+            by_phase: dict[Phase, dict[Hashable, float]] = {phase: {} for phase in Phase}
+            for c, candidate in enumerate(problem.candidates):
+                for p, pool in enumerate(problem.pools):
+                    if candidate.service == cell.service and pool.region == cell.region:
+                        by_phase[candidate.phase]["rate", c, k, p, cell.period] = -1.0
+            separate: Hashable = ("separate", index, k)
+            program.at_most({**by_phase[Phase.AGGREGATED], separate: -1.0}, -demand * headroom)
+            program.at_most({**by_phase[Phase.PREFILL], separate: 1.0}, 0.0)
+            program.at_most({**by_phase[Phase.DECODE], separate: 1.0}, 0.0)
+    for key in list(program.columns):
+        if isinstance(key, tuple) and key[0] == "replicas":
+            _, c, p, q = key
+            rates = problem.candidates[c].requests_per_s
+            load: dict[Hashable, float] = {
+                ("rate", c, k, p, q): 1 / rate for k, rate in enumerate(rates) if rate > 0
+            }
+            program.at_most({**load, key: -1.0}, 0.0)
+
+
+def _pack(program: _Milp, problem: Problem) -> None:
+    """Every way to divide a unit is a column; a unit in reserve is divided in none."""
+    for p, pool in enumerate(problem.pools):
+        unit = pool.accelerators_per_unit
+        hosted = [c for c, candidate in enumerate(problem.candidates) if candidate.hardware == pool.hardware]
+        sizes = sorted({problem.candidates[c].accelerators for c in hosted})
+        small = tuple(size for size in sizes if size < unit)
+        patterns = _divisions(unit, small)
+        for q in range(len(problem.periods)):
+            units: dict[Hashable, float] = {}
+            for pattern in patterns:
+                program.column(("divided", p, q, pattern), integer=True)
+                units["divided", p, q, pattern] = 1.0
+            for position, size in enumerate(small):
+                terms: dict[Hashable, float] = {
+                    ("replicas", c, p, q): 1.0 for c in hosted if problem.candidates[c].accelerators == size
+                }
+                for pattern in patterns:
+                    terms["divided", p, q, pattern] = -float(pattern[position])
+                program.at_most(terms, 0.0)
+            for c in hosted:
+                size = problem.candidates[c].accelerators
+                if size >= unit:
+                    units["replicas", c, p, q] = float(-(-size // unit))
+                program.at_most({("replicas", c, p, q): 1.0, ("used", p, q): -MANY}, 0.0)
+            for a, acquisition in enumerate(pool.acquisitions):
+                for ordered in range(len(problem.periods)):
+                    if acquisition.serves(ordered, q):
+                        units["acquired", p, a, ordered] = -1.0
+            units["used", p, q] = float(pool.reserve_units)
+            program.at_most(units, float(pool.existing_units))
+
+
+def _divisions(unit: int, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All counts of the sizes that fit one unit."""
+    if not sizes:
+        return [()]
+    return [
+        (count, *rest)
+        for count in range(unit // sizes[0] + 1)
+        for rest in _divisions(unit - count * sizes[0], sizes[1:])
+    ]
+
+
+def _limits(program: _Milp, problem: Problem) -> None:
+    """Offers, power and the number of configurations."""
+    most = problem.fleet.policy.max_configs_per_service_region
+    for q in range(len(problem.periods)):
+        by_offer: dict[str, dict[Hashable, float]] = defaultdict(dict)
+        power: dict[str, dict[Hashable, float]] = defaultdict(dict)
+        running: dict[tuple[str, str], dict[Hashable, float]] = defaultdict(dict)
+        for p, pool in enumerate(problem.pools):
+            for a, acquisition in enumerate(pool.acquisitions):
+                by_offer[acquisition.offer.name]["acquired", p, a, q] = 1.0
+            for c, candidate in enumerate(problem.candidates):
+                if candidate.hardware == pool.hardware:
+                    power[pool.region]["replicas", c, p, q] = candidate.power_kw or 0.0
+                    running[candidate.service, pool.region]["runs", c, pool.region, q] = 1.0
+                    runs: Hashable = ("runs", c, pool.region, q)
+                    program.at_most({("replicas", c, p, q): 1.0, runs: -MANY}, 0.0)
+        for offer in problem.fleet.offers:
+            limit = offer.max_units[q]
+            if limit is not None:
+                program.at_most(by_offer[offer.name], float(limit))
+        for region in problem.fleet.regions:
+            if region.power_kw is not None:
+                program.at_most(power[region.name], region.power_kw[q] / region.pue)
+        if most is not None:
+            for terms in running.values():
+                program.at_most(terms, float(most))
+
+
+def _budgets(program: _Milp, problem: Problem) -> None:
+    budget = problem.fleet.budget
+    capex: dict[Hashable, float] = {}
+    opex: dict[Hashable, float] = {}
+    for key, column in program.columns.items():
+        if isinstance(key, tuple) and key[0] == "acquired":
+            _, p, a, q = key
+            acquisition = problem.pools[p].acquisitions[a]
+            capex[key] = acquisition.capex_usd_per_unit
+            opex[key] = program.cost[column] - acquisition.unit_cost_kinds.get("depreciation", _ZEROS)[q]
+        else:
+            opex[key] = program.cost[column]
+    for q, limit in enumerate(budget.capex_usd_by_period):
+        if limit is not None:
+            program.at_most({k: v for k, v in capex.items() if isinstance(k, tuple) and k[3] == q}, limit)
+    fixed = sum(sum(pool.fixed_usd) for pool in problem.pools)
+    written_off = sum(sum(pool.fixed_cost_kinds.get("depreciation", ())) for pool in problem.pools)
+    everything: dict[Hashable, float] = {key: program.cost[j] for key, j in program.columns.items()}
+    if budget.capex_usd is not None:
+        program.at_most(capex, budget.capex_usd)
+    if budget.opex_usd is not None:
+        program.at_most(opex, budget.opex_usd - (fixed - written_off))
+    if budget.tco_usd is not None:
+        program.at_most(everything, budget.tco_usd - fixed)
+
+
+class _Zeros:
+    def __getitem__(self, _: int) -> float:
+        return 0.0
+
+
+_ZEROS = _Zeros()

@@ -17,7 +17,7 @@ from fleetplan.perfmodel.architecture import (
 from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, work
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.parallelism import Layouts, parse_parallelism
-from fleetplan.perfmodel.phases import ConfigurationBatch
+from fleetplan.perfmodel.shapes import ConfigurationBatch
 
 TABLED = {
     OperatorKind.GEMM,
@@ -105,7 +105,7 @@ def layouts(*labels: str) -> Layouts:
     return Layouts.of([parse_parallelism(label) for label in labels])
 
 
-def configurations(  # noqa: PLR0913
+def configurations(
     labels: tuple[str, ...],
     batch: tuple[int, ...],
     input_tokens: int = 2048,

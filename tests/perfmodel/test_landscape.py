@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, mixture_model
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
@@ -23,7 +24,6 @@ from fleetplan.perfmodel.landscape import (
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.predict import predict
-from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, mixture_model
 
 BF16 = Precision("bf16", "bf16")
 REQUEST = RequestShape(2048, 150, 8192)
@@ -92,7 +92,9 @@ def test_every_configuration_is_there_once_with_its_numbers_or_a_reason() -> Non
     assert usable.any()
     assert table.loc[usable, ["requests_per_s", "latency_ms"]].notna().all().all()
     assert (table.loc[usable, "requests_per_s"] > 0).all()
-    shares = table.loc[usable, ["share_measured", "share_interpolated", "share_extrapolated", "share_roofline"]]
+    shares = table.loc[
+        usable, ["share_measured", "share_interpolated", "share_extrapolated", "share_roofline"]
+    ]
     assert np.allclose(shares.sum(axis=1), 1.0)
     prefill = table[usable & (table["phase"] == "prefill")]
     assert prefill["tpot_ms"].isna().all()

@@ -1,5 +1,12 @@
 import numpy as np
 import pytest
+from tests.perfmodel.fakes import (
+    CountingSource,
+    accelerator,
+    configurations,
+    dense_model,
+    whole,
+)
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.latency import (
@@ -10,14 +17,8 @@ from fleetplan.perfmodel.latency import (
 )
 from fleetplan.perfmodel.operators import Operator, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.times import OperatorTimes
-from fleetplan.perfmodel.phases import Evaluator, decode_shape
-from tests.perfmodel.fakes import (
-    CountingSource,
-    accelerator,
-    configurations,
-    dense_model,
-    whole,
-)
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.shapes import decode_shape
 
 BF16 = Precision("bf16", "bf16")
 

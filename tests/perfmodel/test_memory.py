@@ -1,9 +1,17 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.perfmodel.fakes import (
+    WorkSource,
+    accelerator,
+    configurations,
+    dense_model,
+    layouts,
+    mixture_model,
+    whole,
+)
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import (
@@ -15,21 +23,13 @@ from fleetplan.perfmodel.architecture import (
 from fleetplan.perfmodel.memory import (
     COMMUNICATION_BUFFER_GIB,
     FRAMEWORK_RESERVE_RATIO,
+    MemoryUse,
     kv_gib_per_sequence,
     resident_sequences,
     weights_gib,
 )
 from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.precision import part_dtypes
-from tests.perfmodel.fakes import (
-    WorkSource,
-    accelerator,
-    configurations,
-    dense_model,
-    layouts,
-    mixture_model,
-    whole,
-)
 
 BF16 = Precision("bf16", "bf16")
 GIB = 2.0**30
@@ -108,12 +108,17 @@ def test_what_fits_and_what_does_not() -> None:
     )
     assert memory.fits.tolist() == [True, False]
     assert memory.weights_fit.tolist() == [True, True]
-    each = kv_gib_per_sequence(
-        dense_model(), part_dtypes(dense_model(), BF16), layouts("TP1", "TP1"), whole(*[100_075] * 2)
-    )
-    most = np.floor(resident_sequences(memory, each, layouts("TP1", "TP1")))[0]
-    assert memory.without_kv_gib[0] + most * each[0] <= memory.capacity_gib
-    assert memory.without_kv_gib[0] + (most + 1) * each[0] > memory.capacity_gib
+
+
+def test_sequences_that_fit_are_the_last_that_fit() -> None:
+    model = evaluator(dense_model())
+
+    def memory(batch: int) -> MemoryUse:
+        return model.decode_memory(configurations(("PP2",), (batch,), context_tokens=100_000))
+
+    most = int(resident_sequences(memory(1), memory(64), whole(64))[0])
+    assert memory(most).fits.tolist() == [True]
+    assert memory(most + 1).fits.tolist() == [False]
 
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8, 16]))

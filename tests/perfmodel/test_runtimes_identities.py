@@ -2,6 +2,16 @@
 
 import numpy as np
 import pytest
+from tests.perfmodel.paper_tables import (
+    ACCELERATORS,
+    CONTINUOUS_BATCHING,
+    DISAGGREGATED,
+    HETEROGENEOUS,
+    OUTPUT_TOKENS,
+    ContinuousBatching,
+    Disaggregated,
+    Heterogeneous,
+)
 
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.runtimes import (
@@ -13,16 +23,6 @@ from fleetplan.perfmodel.runtimes import (
     prefill_mix,
     prefill_requests_per_s,
     prefill_to_decode_ratio,
-)
-from tests.perfmodel.paper_tables import (
-    ACCELERATORS,
-    CONTINUOUS_BATCHING,
-    DISAGGREGATED,
-    HETEROGENEOUS,
-    OUTPUT_TOKENS,
-    ContinuousBatching,
-    Disaggregated,
-    Heterogeneous,
 )
 
 # Printed figures are whole numbers: each may be off by half of its last digit.
@@ -98,7 +98,12 @@ def test_continuous_batching_rate_counts_prefill_and_decode(row: ContinuousBatch
 
 @pytest.mark.parametrize(
     ("model", "hardware"),
-    [("llama3-70b", "GPU-B"), ("llama3-70b", "NextGen"), ("llama3-405b", "GPU-B"), ("llama3-405b", "NextGen")],
+    [
+        ("llama3-70b", "GPU-B"),
+        ("llama3-70b", "NextGen"),
+        ("llama3-405b", "GPU-B"),
+        ("llama3-405b", "NextGen"),
+    ],
 )
 def test_continuous_batching_tpot_mixes_two_kinds_of_iteration(model: str, hardware: str) -> None:
     """The offline rows with the same batch and setup for decode alone give t_decode."""

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts, whole
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.phases import Evaluator
@@ -11,7 +12,6 @@ from fleetplan.perfmodel.serving import (
     iterations,
     open_loop,
 )
-from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts, whole
 
 BF16 = Precision("bf16", "bf16")
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), BF16)
@@ -24,7 +24,9 @@ def load(n_configs: int, label: str = "TP2", input_tokens: int = 1000, output_to
     return Load(layouts(*[label] * n_configs), filled(input_tokens), filled(0), filled(output_tokens))
 
 
-def closed(*concurrency: float, framework: str = "vllm", label: str = "TP2", tokens: int = 1000) -> SteadyState:
+def closed(
+    *concurrency: float, framework: str = "vllm", label: str = "TP2", tokens: int = 1000
+) -> SteadyState:
     return closed_loop(EVALUATOR, framework, load(len(concurrency), label, tokens), np.array(concurrency))
 
 

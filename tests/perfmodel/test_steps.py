@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.perfmodel.fakes import configurations, dense_model, mixture_model, whole
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import (
@@ -13,10 +14,9 @@ from fleetplan.perfmodel.architecture import (
     UnsupportedArchitecture,
 )
 from fleetplan.perfmodel.operators import DIMENSIONS, Operator, OperatorKind
-from fleetplan.perfmodel.phases import decode_shape, mixed_shape, prefill_shape
 from fleetplan.perfmodel.precision import part_dtypes
-from fleetplan.perfmodel.steps import StepShape, step_operators
-from tests.perfmodel.fakes import configurations, dense_model, mixture_model, whole
+from fleetplan.perfmodel.shapes import StepShape, decode_shape, mixed_shape, prefill_shape
+from fleetplan.perfmodel.steps import step_operators
 
 BF16 = Precision("bf16", "bf16")
 

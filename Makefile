@@ -1,0 +1,69 @@
+# fleetplan: everything that a newcomer or CI runs. Needs make and Python >= 3.11, nothing else.
+#
+#   make plan                   install into .venv, plan scenarios/quarterly.yaml, write out/
+#   make plan FLEET=my.yaml     the same for a fleet of one's own (ARGS="--gap 0.5%" for options)
+#   make test                   install with the test tools, run the tests in parallel
+#   make lint types contracts   what CI checks besides
+#   make slow                   the tests that take minutes
+#
+# Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
+
+PYTHON ?= python3
+VENV   ?= .venv
+FLEET  ?= scenarios/quarterly.yaml
+OUT    ?= out
+ARGS   ?=
+
+# On Windows' GNU make the scripts lie elsewhere; fleetplan's measured tables exist for Linux alone anyway.
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: help plan test slow lint format types contracts clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '3,9s/^# *//p' Makefile
+
+# The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "fleetplan needs Python >= 3.11: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "creating $(VENV) with $$($(PYTHON) --version)" >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing fleetplan and its dependencies into $(VENV) (a minute or two, once)" >&2
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo "installing fleetplan with its test tools into $(VENV) (a minute or two, once)" >&2
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+# A set-up with the test tools serves `plan` as well.
+plan: $(VENV)/.installed
+	@$(BIN)/plan $(FLEET) --out $(OUT) $(ARGS)
+
+test: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest -n auto -m "not slow"
+
+slow: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: $(VENV)/.installed-dev
+	@$(BIN)/mypy -p fleetplan
+
+contracts: $(VENV)/.installed-dev
+	@$(BIN)/lint-imports
+
+clean:
+	@rm -rf $(VENV) $(OUT) build dist

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetplan.perfmodel.optables import cache
+from fleetplan.perfmodel.optables.cache import file_sha256, imported
+from fleetplan.perfmodel.optables.measured import TableFile
+
+from .conftest import TableWriter
+
+TIMES = {(m, 64, 32): float(m) for m in (1, 2, 4, 8)}
+
+
+@pytest.fixture
+def file(write_table: TableWriter, gemm_frame: Callable[..., pd.DataFrame]) -> TableFile:
+    path = write_table("gemm", "vllm", "1.0", "gemm", gemm_frame(TIMES))
+    return TableFile(path, "gemm", "vllm", "1.0", "test")
+
+
+def latencies(file: TableFile, folder: Path) -> list[float]:
+    (rows,) = imported(file, file_sha256(file.path), folder)
+    return sorted(rows.latency_ms.tolist())
+
+
+def fail(file: TableFile) -> list[object]:
+    raise AssertionError(f"{file.path} was imported again")
+
+
+def test_a_second_reading_does_not_open_the_source(
+    file: TableFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = latencies(file, tmp_path / "cache")
+    monkeypatch.setattr(cache, "read_table", fail)
+    assert latencies(file, tmp_path / "cache") == first == sorted(TIMES.values())
+
+
+@pytest.mark.parametrize("damage", [b"", b"not an archive", None])
+def test_a_damaged_cache_is_rebuilt(
+    file: TableFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
+) -> None:
+    folder = tmp_path / "cache"
+    first = latencies(file, folder)
+    (kept,) = folder.iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    assert latencies(file, folder) == first
+    monkeypatch.setattr(cache, "read_table", fail)
+    assert latencies(file, folder) == first
+
+
+def test_a_flipped_byte_is_noticed(file: TableFile, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    first = latencies(file, folder)
+    (kept,) = folder.iterdir()
+    whole = bytearray(kept.read_bytes())
+    position = whole.find(np.float64(8.0).tobytes())
+    whole[position + 6] ^= 0xFF
+    kept.write_bytes(bytes(whole))
+    assert latencies(file, folder) == first
+
+
+def test_other_contents_and_other_importers_have_other_caches(
+    file: TableFile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gemm_frame: Callable[..., pd.DataFrame],
+) -> None:
+    folder = tmp_path / "cache"
+    latencies(file, folder)
+    gemm_frame({(1, 64, 32): 5.0}).to_parquet(file.path)
+    assert latencies(file, folder) == [5.0]
+    monkeypatch.setattr(cache, "IMPORTER_VERSION", 10**6)
+    latencies(file, folder)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_cache_that_cannot_be_written_costs_no_plan(file: TableFile, tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where the folder should be")
+    assert latencies(file, blocked) == sorted(TIMES.values())
+
+
+def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.starmap(latencies, [(file, folder)] * 4)
+    assert found == [sorted(TIMES.values())] * 4
+    assert [path.suffix for path in folder.iterdir()] == [".npz"]

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetplan.perfmodel.optables.unique import unique_rows
+
+WIDE = st.integers(min_value=0, max_value=2**40)
+NARROW = st.integers(min_value=0, max_value=2)
+
+
+@given(st.lists(st.tuples(WIDE, NARROW, WIDE, NARROW), max_size=40))
+def test_codes_give_the_columns_back_and_no_row_is_there_twice(rows: list[tuple[int, ...]]) -> None:
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    dims = {name: columns[:, i] for i, name in enumerate("abcd")}
+    found = unique_rows(dims)
+    for name, column in dims.items():
+        assert (found.dims[name][found.codes] == column).all()
+    assert found.dims["a"].size == len(set(rows))
+
+
+def test_rows_keep_the_order_of_their_first_appearance() -> None:
+    found = unique_rows({"a": np.array([5, 3, 5, 4]), "b": np.array([1, 1, 1, 1])})
+    assert found.dims["a"].tolist() == [5, 3, 4]
+    assert found.codes.tolist() == [0, 1, 0, 2]

@@ -1,0 +1,184 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.predict import NUMBER_COLUMNS, OUTPUT_COLUMNS, predict
+
+BASE: dict[str, object] = {
+    "case_id": "a",
+    "model": "llama3-8b",
+    "hardware": "H100-SXM",
+    "weights": "bf16",
+    "mode": "decode",
+    "tp": 1,
+    "input_tokens": 1000,
+    "output_tokens": 100,
+    "batch": 8,
+}
+
+
+def cases(*changes: dict[str, object]) -> pd.DataFrame:
+    return pd.DataFrame([{**BASE, "case_id": f"case-{at}", **change} for at, change in enumerate(changes)])
+
+
+def run(*changes: dict[str, object]) -> pd.DataFrame:
+    return predict(cases(*changes), Path())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": "lama3-8b"}, "no such model in the catalogue.*did you mean 'llama3-8b'"),
+        ({"model": "deepseek-ai/DeepSeek-V3"}, "mla attention is not evaluated yet"),
+        ({"hardware": "H10-SXM"}, "hardware: 'H10-SXM' is not in the catalogue.*did you mean 'H100-SXM'"),
+        ({"hardware": None}, "hardware: missing"),
+        ({"weights": "fp9"}, "weights: 'fp9' is not known; allowed: bf16, fp8"),
+        ({"weights": "fp4"}, "weights: H100-SXM has no matrix units for fp4"),
+        ({"kv": "fp4"}, "kv: 'fp4' is not known; allowed: bf16, fp8"),
+        ({"mode": "decoding"}, "mode: 'decoding' is not known.*did you mean 'decode'"),
+        ({"backend": "tgi"}, "backend: 'tgi' is not known; allowed: vllm, sglang, trtllm"),
+        ({"tp": 3}, "tp 3 does not divide 32 attention heads"),
+        ({"tp": 0}, "tp: 0 is not a whole number from 1"),
+        ({"tp": 1.5}, "tp: 1.5 is not a whole number from 1"),
+        ({"tp": None}, "tp: missing"),
+        ({"tp": "four"}, "tp: 'four' is not a finite number"),
+        ({"ep": 2}, "tp\\*dp = 1 and moe_tp\\*ep = 1\\*2 must be the same accelerators"),
+        ({"tp": 2, "ep": 2}, "ep 2 needs experts, and the model has none"),
+        ({"batch": -1}, "batch: -1 is not a whole number from 1"),
+        ({"batch": 1e400}, "batch: 'inf' is not a finite number"),
+        ({"batch": None}, "batch: missing"),
+        ({"input_tokens": 0}, "input_tokens: 0 is not a whole number from 1"),
+        ({"mode": "static", "output_tokens": None}, "output_tokens: at least 1 is needed in this mode"),
+        ({"mode": "closed_loop", "concurrency": None}, "concurrency: missing"),
+        ({"mode": "open_loop", "requests_per_s": -1}, "requests_per_s: must be above 0"),
+        ({"mode": "open_loop", "requests_per_s": 1e6}, "requests_per_s: the configuration sustains"),
+        ({"n_accelerators": 12, "tp": 8}, "12 is no multiple of the 8 of one replica \\(TP8\\)"),
+        ({"input_tokens": 0, "tp": 0}, "input_tokens: 0 is .*; tp: 0 is"),
+    ],
+)
+def test_rows_that_cannot_be_predicted_say_why(change: dict[str, object], reason: str) -> None:
+    found = run({}, change, {})
+    assert found["status"].tolist() == ["ok", "rejected", "ok"]
+    assert found["reason"].str.contains(reason).tolist() == [False, True, False]
+    assert found.loc[1, list(NUMBER_COLUMNS)].isna().all()
+    assert (found["reason"].iloc[[0, 2]] == "").all()
+
+
+def test_every_row_is_answered_once_in_order() -> None:
+    frame = cases(
+        *[
+            {"model": name, "mode": mode}
+            for name in ("llama3-8b", "x", "llama3-70b")
+            for mode in ("prefill", "decode", "static")
+        ]
+        * 3
+    )
+    frame = frame.sample(frac=1.0, random_state=1).reset_index(drop=True)
+    found = predict(frame, Path())
+    assert tuple(found.columns) == OUTPUT_COLUMNS
+    assert found["case_id"].tolist() == frame["case_id"].tolist()
+    alone = pd.concat([predict(frame.iloc[[at]], Path()) for at in range(len(frame))], ignore_index=True)
+    pd.testing.assert_frame_equal(found, alone, rtol=1e-12)
+
+
+def test_an_empty_table_has_an_empty_answer() -> None:
+    found = predict(cases({}).iloc[:0], Path())
+    assert tuple(found.columns) == OUTPUT_COLUMNS
+    assert found.empty
+
+
+def test_missing_columns_are_named_at_once() -> None:
+    frame = cases({}).rename(columns={"hardware": "hardwares", "tp": "tensor"})
+    with pytest.raises(InputError) as caught:
+        predict(frame, Path(), "cases.csv")
+    text = str(caught.value)
+    assert "cases.csv:1:1: hardware: required column is missing; is it the column 'hardwares'?" in text
+    assert "cases.csv:1:1: tp: required column is missing" in text
+
+
+def test_prefill_and_decode_steps() -> None:
+    found = run({"mode": "prefill", "batch": 2}, {"mode": "decode", "batch": 8, "pp": 2, "tp": 2})
+    prefill, decode = found.iloc[0], found.iloc[1]
+    assert prefill["ttft_ms"] == prefill["latency_ms"]
+    assert prefill["requests_per_s"] == pytest.approx(2 / prefill["latency_ms"] * 1e3)
+    assert np.isnan(prefill["tpot_ms"])
+    assert np.isnan(prefill["output_tokens_per_s_per_accelerator"])
+    assert decode["tpot_ms"] == decode["latency_ms"]
+    assert decode["requests_per_s"] == pytest.approx(2 * 8 / (100 * decode["tpot_ms"]) * 1e3)
+    assert decode["output_tokens_per_s_per_accelerator"] == pytest.approx(decode["requests_per_s"] * 100 / 4)
+    assert bool(decode["fits"])
+
+
+def test_decode_without_an_output_length_has_a_step_but_no_request_rate() -> None:
+    found = run({"output_tokens": None}).iloc[0]
+    assert found["status"] == "ok"
+    assert np.isnan(found["requests_per_s"])
+    assert found["output_tokens_per_s_per_accelerator"] == pytest.approx(8 / found["tpot_ms"] * 1e3)
+
+
+def test_static_is_prefill_and_a_decode_step_for_each_further_token() -> None:
+    found = run(
+        {"mode": "static"},
+        {"mode": "prefill"},
+        {"mode": "decode", "input_tokens": 1050},
+    )
+    static, prefill, decode = (found.iloc[at] for at in range(3))
+    assert static["ttft_ms"] == prefill["ttft_ms"]
+    assert static["tpot_ms"] == pytest.approx(decode["tpot_ms"], rel=1e-12)
+    assert static["latency_ms"] == pytest.approx(prefill["latency_ms"] + 99 * decode["latency_ms"])
+    assert static["requests_per_s"] == pytest.approx(8 / static["latency_ms"] * 1e3)
+
+
+def test_loops_report_the_whole_system() -> None:
+    alone = {"mode": "closed_loop", "concurrency": 16}
+    doubled = {"mode": "closed_loop", "concurrency": 32, "n_accelerators": 2}
+    found = run(alone, doubled)
+    assert found["tpot_ms"].iloc[0] == pytest.approx(found["tpot_ms"].iloc[1])
+    assert found["requests_per_s"].iloc[1] == pytest.approx(2 * found["requests_per_s"].iloc[0])
+    per_accelerator = found["output_tokens_per_s_per_accelerator"]
+    assert per_accelerator.iloc[0] == pytest.approx(per_accelerator.iloc[1])
+    rate = float(found["requests_per_s"].iloc[0])
+    opened = run({"mode": "open_loop", "requests_per_s": rate}).iloc[0]
+    assert opened["requests_per_s"] == pytest.approx(rate)
+    assert opened["tpot_ms"] == pytest.approx(found["tpot_ms"].iloc[0], rel=0.05)
+
+
+def test_what_does_not_fit_is_answered_and_marked() -> None:
+    found = run({"model": "llama3-70b"}, {"model": "llama3-70b", "mode": "closed_loop", "concurrency": 4})
+    assert found["status"].tolist() == ["ok", "ok"]
+    assert found["fits"].tolist() == [False, False]
+    assert (found["memory_gib_per_accelerator"] > 80).all()
+
+
+def test_other_spellings_and_defaults() -> None:
+    spelt = {"backend": "TensorRT-LLM", "weights": "FP16", "hardware": "h100-sxm", "mode": "Decode"}
+    plain = {"backend": "trtllm", "weights": "bf16"}
+    found = run(spelt, plain)
+    assert found["latency_ms"].iloc[0] == found["latency_ms"].iloc[1]
+    # TensorRT-LLM keeps an FP8 cache for FP8 weights.
+    given, left_out = run(
+        {"backend": "trtllm", "weights": "fp8", "kv": "fp8"}, {"backend": "trtllm", "weights": "fp8"}
+    )["latency_ms"]
+    assert given == left_out
+
+
+def test_expert_split_is_ignored_without_experts() -> None:
+    found = run({"tp": 4, "moe_tp": 1}, {"tp": 4})
+    assert found["status"].tolist() == ["ok", "ok"]
+    assert found["latency_ms"].iloc[0] == found["latency_ms"].iloc[1]
+
+
+@pytest.mark.parametrize("hardware", ["H200-SXM", "MI300X", "GPU-B"])
+@pytest.mark.parametrize("mode", ["prefill", "decode"])
+def test_longer_and_fuller_is_never_faster(hardware: str, mode: str) -> None:
+    steps = [1, 2, 3, 8, 13, 64, 100, 512, 1000]
+    grown: list[dict[str, object]] = [
+        {"hardware": hardware, "mode": mode, "tp": 8, "batch": step} for step in steps
+    ]
+    grown += [{"hardware": hardware, "mode": mode, "tp": 8, "input_tokens": 100 * step} for step in steps]
+    latency = predict(cases(*grown), Path())["latency_ms"].to_numpy()
+    assert (np.diff(latency[: len(steps)]) >= -1e-9).all()
+    assert (np.diff(latency[len(steps) :]) >= -1e-9).all()
