@@ -125,8 +125,8 @@ class Cases:
     reason: NDArray[np.object_]
 
 
-def read_cases(frame: pd.DataFrame, path: str) -> Cases:
-    """Read a table of cases.
+def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
+    """Check a table of cases and fill in its defaults.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 A group of `ranks` with `stride` holds the accelerators 0, stride, 2 stride and so on. Inside one scale-up
 domain it uses the scale-up links alone. A group that leaves the domain works in two levels: the ranks of one
 domain share the message out among themselves, each rank exchanges its share with its peers in the other
-domains over the network, and the shares are put together again within each domain.
+domains over the network, and the shares are put together again within each domain. Where a part's profile
+says `ring`, an all-reduce is one flat ring over all ranks instead.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def group_ms(accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntAr
     message = dims["message_bytes"].astype(np.float64)
     inside = inside_ms(accelerator, kind, inside_message(kind, message, placed), placed.inner)
     fixed = inside_ms(accelerator, kind, np.zeros(message.shape), placed.inner)
-    return with_network_ms(accelerator, network_bytes(kind, message, placed), placed, inside, fixed)
+    sent_bytes = network_bytes(accelerator, kind, message, placed)
+    return with_network_ms(accelerator, sent_bytes, placed, inside, fixed)
 
 
 def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
@@ -88,10 +90,15 @@ def inside_ms(
     return np.where(ranks > 1, time, 0.0)
 
 
-def network_bytes(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
-    """Bytes that a rank sends to other domains, shape (n_configs,)."""
+def network_bytes(
+    accelerator: Accelerator, kind: OperatorKind, message_bytes: FloatArray, placed: Groups
+) -> FloatArray:
+    """Bytes that the busiest network link of a group carries, shape (n_configs,)."""
     remote = 1.0 - 1.0 / placed.outer
     match kind:
+        case OperatorKind.ALL_REDUCE if accelerator.efficiency.network_all_reduce == "ring":
+            # The rank at the edge of a host passes on every piece but its own, in both halves of the ring.
+            return 2 * (1.0 - 1.0 / (placed.inner * placed.outer)) * message_bytes
         case OperatorKind.ALL_REDUCE:
             return 2 * remote * message_bytes / placed.inner
         case OperatorKind.ALL_GATHER | OperatorKind.REDUCE_SCATTER:

@@ -121,9 +121,10 @@ def service_landscape(
     Returns
     -------
     Landscape
-        Rows that do not fit are excluded as `memory: weights` or `memory: kv cache`, rows of a data type
-        that the part lacks as `dtype`, pipelines that cannot be cut evenly as `uneven pipeline`; their
-        latencies are not computed.
+        Rows that do not fit are excluded as `memory: weights` (they alone do not fit), `memory:
+        activations` (not even without a cache) or `memory: kv cache`, rows of a data type that the part
+        lacks as `dtype`, pipelines that cannot be cut evenly as `uneven pipeline`; their latencies are
+        not computed.
 
     Raises
     ------
@@ -165,7 +166,8 @@ def _phase_table(
         try:
             result = _evaluate(evaluator, phase, subset)
         except UnsupportedDtype:
-            excluded[kept] = "dtype"
+            # Nothing of this precision runs here, whatever its memory.
+            excluded[:] = "dtype"
         else:
             transfer = evaluator.kv_transfer_ms(subset) if phase == PREFILL else np.zeros(kept.size)
             for name, values in _numbers(result, transfer).items():
@@ -209,6 +211,7 @@ def _exclude_early(
 ) -> NDArray[np.object_]:
     excluded = np.full(configurations.batch.shape, "", dtype=object)
     excluded[~memory.fits] = "memory: kv cache"
+    excluded[memory.without_kv_gib > memory.capacity_gib] = "memory: activations"
     excluded[~memory.weights_fit] = "memory: weights"
     excluded[uneven_stages(evaluator.architecture, configurations.layouts)] = "uneven pipeline"
     return excluded

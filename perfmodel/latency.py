@@ -164,6 +164,24 @@ class _Totals:
         return share
 
 
+def joined_times(parts: list[StepTimes]) -> StepTimes:
+    """Return the times of all `parts`, one after the other."""
+    # A chunk without, say, any pipeline does not name its operators.
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    blocks = []
+    for part in parts:
+        block = np.zeros((len(names), part.latency_ms.size))
+        for row, name in enumerate(part.names):
+            block[names.index(name)] = part.breakdown_ms[row]
+        blocks.append(block)
+    return StepTimes(
+        np.concatenate([part.latency_ms for part in parts]),
+        np.concatenate([part.by_provenance_ms for part in parts], axis=1),
+        names,
+        np.concatenate(blocks, axis=1),
+    )
+
+
 def provenance_shares(by_provenance_ms: FloatArray) -> FloatArray:
     """Share of the time by `Provenance`, shape (4, n_configs); each column adds up to one.
 

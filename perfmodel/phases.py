@@ -19,6 +19,7 @@ from fleetplan.perfmodel.architecture import ModelArchitecture, load_architectur
 from fleetplan.perfmodel.latency import (
     OperatorTimesSource,
     StepTimes,
+    joined_times,
     provenance_shares,
     step_times,
 )
@@ -136,7 +137,7 @@ class Evaluator:
         if len(starts) == 1:
             return self._chunk(shape)
         rows = np.arange(n_configs)
-        return _joined([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
+        return joined_times([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
 
     def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
         """Times of several steps in one evaluation: their operators share the look-ups.
@@ -215,7 +216,11 @@ class Evaluator:
         )
 
     def aggregated(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate continuous batching: whole prompts join the decode iterations as sequences end."""
+        """Evaluate continuous batching: whole prompts join the decode iterations as sequences end.
+
+        TTFT is the iteration that carries the prompt, TPOT the mean of iterations with and without
+        prompts. Prompts are not cut into chunks here; `fleetplan.perfmodel.serving` does that.
+        """
         mix = prefill_mix(configurations.batch, configurations.output_tokens)
         fewer, more = self.steps(
             [mixed_shape(configurations, mix.fewer), mixed_shape(configurations, mix.more)]
@@ -282,20 +287,3 @@ def build_evaluator(
     """
     architecture = load_architecture(model, folder)
     return Evaluator(architecture, accelerator, operator_source(accelerator, framework), precision)
-
-
-def _joined(parts: list[StepTimes]) -> StepTimes:
-    # A chunk without, say, any pipeline does not name its operators.
-    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-    blocks = []
-    for part in parts:
-        block = np.zeros((len(names), part.latency_ms.size))
-        for row, name in enumerate(part.names):
-            block[names.index(name)] = part.breakdown_ms[row]
-        blocks.append(block)
-    return StepTimes(
-        np.concatenate([part.latency_ms for part in parts]),
-        np.concatenate([part.by_provenance_ms for part in parts], axis=1),
-        names,
-        np.concatenate(blocks, axis=1),
-    )

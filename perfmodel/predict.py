@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,41 +13,34 @@ from numpy.typing import NDArray
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, names_hint
 from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.answers import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
-from fleetplan.perfmodel.cases import Cases, Degrees, read_cases
+from fleetplan.perfmodel.case_files import read_cases
+from fleetplan.perfmodel.cases import Cases, Degrees, parse_cases
 from fleetplan.perfmodel.configurations import layout_problem
-from fleetplan.perfmodel.latency import provenance_shares, weakest_provenance
 from fleetplan.perfmodel.memory import MemoryUse
-from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.serving import Load, SteadyState, closed_loop, open_loop
 from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
 
-NUMBER_COLUMNS: Final = (
-    "ttft_ms",
-    "tpot_ms",
-    "latency_ms",
-    "requests_per_s",
-    "output_tokens_per_s_per_accelerator",
-    "memory_gib_per_accelerator",
-)
-OUTPUT_COLUMNS: Final = ("case_id", "status", "reason", *NUMBER_COLUMNS, "fits", "source", "bottleneck")
+__all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
 _MS_PER_S: Final = 1e3
 
 
-def predict(frame: pd.DataFrame, folder: Path, path: str = "cases") -> pd.DataFrame:
+def predict(frame: pd.DataFrame, folder: Path = Path(), path: str = "cases") -> pd.DataFrame:
     """Predict every row of a table of cases.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        See `fleetplan.perfmodel.cases.read_cases`. `batch` counts the sequences of one attention-DP rank
+        See `fleetplan.perfmodel.cases.parse_cases`. `batch` counts the sequences of one attention-DP rank
         and pipeline micro-batch; `concurrency` and `requests_per_s` are those of all `n_accelerators`.
     folder : Path
-        Where relative paths of model configs start.
+        Where relative paths of model configs start; the working directory if left out.
     path : str
         What to call the table in errors.
 
@@ -67,8 +60,8 @@ def predict(frame: pd.DataFrame, folder: Path, path: str = "cases") -> pd.DataFr
     InputError
         Required columns are missing.
     """
-    cases = read_cases(frame, path)
-    answers = _Answers(cases.reason)
+    cases = parse_cases(frame, path)
+    answers = Answers(cases.reason)
     keys = pd.DataFrame(
         {
             "model": cases.model,
@@ -87,60 +80,7 @@ def predict(frame: pd.DataFrame, folder: Path, path: str = "cases") -> pd.DataFr
     return answers.frame(cases.case_id)
 
 
-class _Answers:
-    """The columns of the answer, filled group by group."""
-
-    def __init__(self, reason: NDArray[np.object_]) -> None:
-        n_rows = reason.size
-        self.reason = reason.copy()
-        self.numbers = {name: np.full(n_rows, np.nan) for name in NUMBER_COLUMNS}
-        self.fits = np.zeros(n_rows, dtype=np.bool_)
-        self.source: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
-        self.bottleneck: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
-
-    def reject(self, rows: IntArray, reason: str) -> None:
-        self.reason[rows] = reason
-
-    def fill(self, rows: IntArray, result: _ModeResult) -> None:
-        for name in NUMBER_COLUMNS:
-            self.numbers[name][rows] = getattr(result, name)
-        self.fits[rows] = result.fits
-        labels = np.array([each.label for each in Provenance], dtype=object)
-        self.source[rows] = labels[weakest_provenance(provenance_shares(result.by_provenance_ms))]
-        self.bottleneck[rows] = np.array(result.names, dtype=object)[result.bottleneck]
-
-    def frame(self, case_id: pd.Series) -> pd.DataFrame:
-        rejected = self.reason != ""
-        numbers = {name: np.where(rejected, np.nan, values) for name, values in self.numbers.items()}
-        columns: dict[str, object] = {
-            "case_id": case_id.to_numpy(),
-            "status": np.where(rejected, "rejected", "ok"),
-            "reason": self.reason,
-            **numbers,
-            "fits": self.fits & ~rejected,
-            "source": np.where(rejected, "", self.source),
-            "bottleneck": np.where(rejected, "", self.bottleneck),
-        }
-        return pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS))
-
-
-@dataclass(frozen=True, slots=True)
-class _ModeResult:
-    """Columns of the answer for the rows of one mode; rates are those of one replica."""
-
-    ttft_ms: FloatArray
-    tpot_ms: FloatArray
-    latency_ms: FloatArray
-    requests_per_s: FloatArray
-    output_tokens_per_s_per_accelerator: FloatArray
-    memory_gib_per_accelerator: FloatArray
-    fits: NDArray[np.bool_]
-    by_provenance_ms: FloatArray
-    bottleneck: IntArray
-    names: tuple[str, ...]
-
-
-def _predict_group(cases: Cases, rows: IntArray, folder: Path, answers: _Answers) -> None:
+def _predict_group(cases: Cases, rows: IntArray, folder: Path, answers: Answers) -> None:
     first = int(rows[0])
     hardware = _hardware_name(str(cases.hardware[first]))
     catalogue = accelerators()
@@ -173,7 +113,7 @@ def _hardware_name(given: str) -> str:
 
 
 def _runnable(
-    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: _Answers
+    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: Answers
 ) -> tuple[IntArray, list[Parallelism]]:
     """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
     kept: list[int] = []
@@ -209,7 +149,7 @@ def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
 
 
 def _predict_mode(
-    cases: Cases, rows: IntArray, layouts: Layouts, mode: str, evaluator: Evaluator, answers: _Answers
+    cases: Cases, rows: IntArray, layouts: Layouts, mode: str, evaluator: Evaluator, answers: Answers
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
@@ -244,7 +184,7 @@ def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> Configu
     return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
 
 
-def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResult:
+def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
     if mode == "static":
         return _static_result(evaluator, batch)
     if mode == "prefill":
@@ -253,7 +193,7 @@ def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> 
     else:
         phase = evaluator.decode(batch)
         tokens_per_s = batch.layouts.pp * batch.sequences / phase.latency_ms * _MS_PER_S
-    return _ModeResult(
+    return ModeResult(
         ttft_ms=phase.ttft_ms,
         tpot_ms=phase.tpot_ms,
         latency_ms=phase.latency_ms,
@@ -267,7 +207,7 @@ def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> 
     )
 
 
-def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResult:
+def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
     """One batch from start to end: prefill, then a decode step for each further token."""
     prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
     prefill = evaluator.prefill_result(batch, prompts)
@@ -277,7 +217,7 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> _ModeResu
     rate = batch.sequences / latency * _MS_PER_S
     mostly_decode = steps * decode.latency_ms >= prefill.latency_ms
     memory = _static_memory(evaluator, batch)
-    return _ModeResult(
+    return ModeResult(
         ttft_ms=prefill.latency_ms,
         tpot_ms=decode.latency_ms,
         latency_ms=latency,
@@ -298,9 +238,9 @@ def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse
     return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)
 
 
-def _loop_result(state: SteadyState, load: Load) -> _ModeResult:
+def _loop_result(state: SteadyState, load: Load) -> ModeResult:
     tokens_per_s = state.requests_per_s * load.output_tokens
-    return _ModeResult(
+    return ModeResult(
         ttft_ms=state.ttft_ms,
         tpot_ms=state.tpot_ms,
         latency_ms=state.ttft_ms + (load.output_tokens - 1) * state.tpot_ms,
@@ -315,7 +255,7 @@ def _loop_result(state: SteadyState, load: Load) -> _ModeResult:
 
 
 def _reject_overload(
-    answers: _Answers, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
+    answers: Answers, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
 ) -> None:
     for position in np.flatnonzero(~state.sustained).tolist():
         most = state.requests_per_s[position] * replicas[position]

@@ -12,6 +12,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import assemble
 from fleetplan.planner.binding import binding_limits
 from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.interrupt import run_interruptibly
 from fleetplan.planner.plan import Infeasible, Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
@@ -64,7 +65,10 @@ def plan_fleet(
     problem = build_problem(fleet, candidates.candidates)
     if not problem.cells:
         raise ValueError("no service has any demand")
-    result = search(problem, limits, watch)
+    result = run_interruptibly(
+        lambda stop: search(problem, limits, watch, stop),
+        lambda: say("stopping at the best plan; once more to give up"),
+    )
     if result.status is SolveStatus.NO_PLAN:
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     provenance = _provenance(fleet, candidates, limits)

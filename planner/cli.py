@@ -159,7 +159,7 @@ def predict(
     from fleetplan.perfmodel.predict import read_cases
     from fleetplan.planner.export.files import write_text
 
-    frame = predict_frame(read_cases(cases))
+    frame = predict_frame(read_cases(cases), folder=cases.parent, path=str(cases))
     write_text(out, frame.to_csv(index=False))
     counts = frame["status"].value_counts()
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
 from fleetplan.planner import costs
@@ -152,6 +153,13 @@ class SupplyPool:
             return accelerators
         return -(-accelerators // unit) * unit
 
+    def units_per_replica(self, accelerators: int) -> Fraction:
+        """Units that a replica takes in a pool that runs nothing else."""
+        unit = self.accelerators_per_unit
+        if accelerators >= unit:
+            return Fraction(-(-accelerators // unit))
+        return Fraction(1, unit // accelerators)
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -258,8 +266,8 @@ def _supply_pools(fleet: Fleet) -> list[SupplyPool]:
                 for peer in fleet.offers
                 if (peer.name, region) not in placed
                 and region in peer.regions
-                and (peer.hardware, peer.unit, peer.energy_included)
-                == (offer.hardware, offer.unit, offer.energy_included)
+                and (peer.hardware, peer.unit, peer.accelerators_per_unit, peer.energy_included)
+                == (offer.hardware, offer.unit, offer.accelerators_per_unit, offer.energy_included)
             ]
             placed.update((peer.name, region) for peer in peers)
             pools.append(_new_pool(fleet, region, peers))
@@ -269,8 +277,8 @@ def _supply_pools(fleet: Fleet) -> list[SupplyPool]:
 def _joins(offer: Offer, pool: Pool) -> bool:
     """Whether what an offer brings is packed and billed like the pool."""
     included = pool.rented is not None and pool.rented.energy_included
-    unit = "host" if pool.accelerators_per_host > 1 else offer.unit
-    return offer.hardware == pool.hardware and offer.unit == unit and offer.energy_included == included
+    packing_unit = (offer.hardware, offer.accelerators_per_unit)
+    return packing_unit == (pool.hardware, pool.accelerators_per_host) and offer.energy_included == included
 
 
 def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
@@ -302,7 +310,7 @@ def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> Supply
         name=f"{region_name}/{'+'.join(offer.name for offer in offers)}",
         region=region_name,
         hardware=first.hardware,
-        accelerators_per_unit=hardware.accelerators_per_host if by_host else 1,
+        accelerators_per_unit=first.accelerators_per_unit,
         existing_units=0,
         # Single accelerators are replaced by the provider, so no host is kept free for them.
         reserve_units=fleet.policy.reserve_hosts_per_pool if by_host else 0,

@@ -49,6 +49,7 @@ def find_shortages(
     solver.parameters.random_seed = seed
     solver.parameters.num_workers = workers
     solver.parameters.linearization_level = 2
+    solver.parameters.catch_sigint_signal = False
     if solver.solve(planning.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return ()
     rows = []

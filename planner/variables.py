@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.problem import Cell, Phase, Problem, SupplyPool
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact
 
 UNLIMITED_UNITS = 1_000_000
@@ -136,7 +137,7 @@ def create_variables(model: cp_model.CpModel, problem: Problem, allow_unmet: boo
     variables = Variables()
     scales = rate_scales(problem)
     for cell_index, cell in enumerate(problem.cells):
-        _create_service_variables(model, problem, variables, cell)
+        _create_service_variables(model, problem, variables, cell, scales[cell.service])
         for k, demand in enumerate(cell.requests_per_s):
             scale = scales[cell.service]
             units = scale.demand_units(demand, problem.services[cell.service].headroom)
@@ -159,9 +160,10 @@ def cell_label(problem: Problem, cell: Cell, class_index: int) -> str:
 
 
 def _create_service_variables(
-    model: cp_model.CpModel, problem: Problem, variables: Variables, cell: Cell
+    model: cp_model.CpModel, problem: Problem, variables: Variables, cell: Cell, scale: RateScale
 ) -> None:
     """Replicas and loads of the candidates of one cell."""
+    headroom = problem.services[cell.service].headroom
     period_name = problem.periods[cell.period]
     limit = problem.fleet.policy.max_configs_per_service_region
     for c in problem.candidates_of(cell.service):
@@ -178,10 +180,15 @@ def _create_service_variables(
             label = f"{candidate.label},{pool.name},{period_name}"
             variables.replicas[c, p, cell.period] = model.new_int_var(0, bound, f"replicas[{label}]")
             for k, rate in enumerate(candidate.requests_per_s):
-                if rate > 0 and cell.requests_per_s[k] > 0:
+                rate_units = scale.rate_units(rate)
+                demand_units = scale.demand_units(cell.requests_per_s[k], headroom)
+                if rate_units and demand_units:
                     name = problem.services[cell.service].classes[k].name
+                    # No more than the class needs: a fast replica of a small service would else make
+                    # sums that pass 64 bits.
+                    needed_load = -(-demand_units * LOAD_UNITS_PER_REPLICA // rate_units)
                     variables.load[c, k, p, cell.period] = model.new_int_var(
-                        0, bound * LOAD_UNITS_PER_REPLICA, f"load[{label},{name}]"
+                        0, min(bound * LOAD_UNITS_PER_REPLICA, needed_load), f"load[{label},{name}]"
                     )
         if hosted and limit is not None:
             variables.configuration[c, cell.region, cell.period] = model.new_bool_var(
@@ -211,24 +218,33 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
 
 
 def _units_that_serve_everything(problem: Problem, pool_index: int) -> int:
-    """Units that would hold all replicas that any cell could use in this pool at once."""
+    """Units that would hold all replicas that any plan without waste puts into this pool."""
     pool = problem.pools[pool_index]
-    accelerators = 0
+    most = Fraction(0)
     for q in range(len(problem.periods)):
-        needed = 0
+        units = Fraction(0)
         for cell in problem.cells:
-            if cell.region != pool.region or cell.period != q:
-                continue
-            largest: dict[Phase, int] = {}
-            for c in problem.candidates_of(cell.service):
-                candidate = problem.candidates[c]
-                if candidate.hardware == pool.hardware:
-                    footprint = pool.footprint_accelerators(candidate.accelerators)
-                    largest[candidate.phase] = max(
-                        largest.get(candidate.phase, 0), footprint * replicas_needed(problem, cell, c)
-                    )
-                    # A mix of candidates rounds each of them up by less than one replica.
-                    needed += footprint
-            needed += sum(largest.values())
-        accelerators = max(accelerators, needed)
-    return -(-accelerators // pool.accelerators_per_unit) + pool.reserve_units
+            if (cell.region, cell.period) == (pool.region, q):
+                units += _units_for_cell(problem, pool, cell)
+        most = max(most, units)
+    return math.ceil(most) + pool.reserve_units
+
+
+def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
+    """Units of a pool for one cell: each class and phase on the candidate that takes the most."""
+    headroom = 1 + exact(problem.services[cell.service].headroom)
+    largest: dict[tuple[Phase, int], Fraction] = {}
+    rounding = Fraction(0)
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        if candidate.hardware != pool.hardware:
+            continue
+        units_per_replica = pool.units_per_replica(candidate.accelerators)
+        # A mix of candidates leaves a part of a replica, one of rounded rates and a part of a unit each.
+        rounding += 2 * units_per_replica + 1
+        for k, (demand, rate) in enumerate(zip(cell.requests_per_s, candidate.requests_per_s, strict=True)):
+            if demand > 0 and rate > 0:
+                units = exact(demand) * headroom / exact(rate) * units_per_replica
+                key = (candidate.phase, k)
+                largest[key] = max(largest.get(key, Fraction(0)), units)
+    return sum(largest.values(), start=rounding) if largest else Fraction(0)

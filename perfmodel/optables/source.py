@@ -137,7 +137,7 @@ class OperatorSource:
         smallest = np.full(inner.shape, table.surfaces.axes[1].nodes[0], dtype=np.int64)
         fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
         inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
-        sent_bytes = network_bytes(kind, message, placed)
+        sent_bytes = network_bytes(self.accelerator, kind, message, placed)
         latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
         # No table has this number of ranks, or these links.
         unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])

@@ -135,7 +135,7 @@ def _energy_usd(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[i
     demand = tuple(rate * headroom for rate in cell.requests_per_s)
     own = [(slot, n) for slot, n in zip(slots, counts, strict=True) if n]
     for k, wanted in enumerate(demand):
-        alone = {phase: 0.0 for phase in Phase}
+        alone = dict.fromkeys(Phase, 0.0)
         for (c, _), n in own:
             alone[problem.candidates[c].phase] += n * problem.candidates[c].requests_per_s[k]
         both = min(alone[Phase.PREFILL], alone[Phase.DECODE])
@@ -227,9 +227,7 @@ def _supplies(
         capex = sum(a.capex_usd_per_unit * n for a, n in zip(acquisitions, counts, strict=True))
         written_off = sum(_written_off(a) * n for a, n in zip(acquisitions, counts, strict=True))
         for other in _supplies(problem, rest, total):
-            yield _Supply(
-                usd + other.usd, capex + other.capex_usd, usd - written_off + other.opex_usd
-            )
+            yield _Supply(usd + other.usd, capex + other.capex_usd, usd - written_off + other.opex_usd)
 
 
 def _written_off(acquisition: Acquisition) -> float:

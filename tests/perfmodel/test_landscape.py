@@ -129,10 +129,14 @@ def test_targets_exclude_by_name_and_count() -> None:
     pd.testing.assert_frame_equal(limited.usable, table[table["excluded"] == ""])
 
 
-def test_memory_excludes_weights_and_cache_apart() -> None:
-    tight = Evaluator(dense_model(), accelerator(hbm_gib=0.06), WorkSource(), BF16)
-    counts = service_landscape(tight, REQUEST, NO_TARGET, SearchSpace()).excluded_counts
-    assert counts.keys() == {"memory: weights", "memory: kv cache"}
+def test_memory_excludes_weights_activations_and_cache_apart() -> None:
+    def reasons(hbm_gib: float) -> set[str]:
+        tight = Evaluator(dense_model(), accelerator(hbm_gib=hbm_gib), WorkSource(), BF16)
+        return set(service_landscape(tight, REQUEST, NO_TARGET, SearchSpace()).excluded_counts)
+
+    assert reasons(0.06) == {"memory: weights", "memory: activations"}
+    assert reasons(2.0) == {"memory: activations", "memory: kv cache"}
+    assert reasons(1000.0) == set()
 
 
 def test_uneven_pipelines_are_left_out() -> None:
@@ -155,7 +159,7 @@ def test_data_types_that_the_part_lacks_exclude_every_row() -> None:
         "llama3-8b", accelerators()["A100-SXM-80GB"], "vllm", Precision("fp4", "bf16"), Path()
     )
     found = service_landscape(evaluator, REQUEST, NO_TARGET, SearchSpace(max_accelerators=1))
-    assert set(found.table["excluded"]) <= {"dtype", "memory: kv cache"}
+    assert set(found.table["excluded"]) == {"dtype"}
     assert found.usable.empty
 
 

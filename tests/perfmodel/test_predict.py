@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.perfmodel.predict import NUMBER_COLUMNS, OUTPUT_COLUMNS, predict
+from fleetplan.perfmodel.predict import NUMBER_COLUMNS, OUTPUT_COLUMNS, predict, read_cases
 
 BASE: dict[str, object] = {
     "case_id": "a",
@@ -182,3 +183,50 @@ def test_longer_and_fuller_is_never_faster(hardware: str, mode: str) -> None:
     latency = predict(cases(*grown), Path())["latency_ms"].to_numpy()
     assert (np.diff(latency[: len(steps)]) >= -1e-9).all()
     assert (np.diff(latency[len(steps) :]) >= -1e-9).all()
+
+
+def test_a_file_is_predicted_like_its_table(tmp_path: Path) -> None:
+    frame = cases({}, {"tp": 2, "output_tokens": None}, {"hardware": "x"})
+    file = tmp_path / "cases.csv"
+    frame.to_csv(file, index=False)
+    pd.testing.assert_frame_equal(predict(read_cases(file)), predict(frame))
+
+
+def test_a_model_of_ones_own_is_read_beside_the_cases(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "vocab_size": 32000,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = predict(cases({"model": "config.json"}), tmp_path)
+    assert found["status"].tolist() == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; a header line"),
+        (b"\x89PNG\xff\x00", "cannot be read as CSV"),
+        (b"case_id,model\n1,2,3\n", ":2:1: 3 cells where the header has 2"),
+        (b'case_id,model\n1,"2\n', "cannot be read as CSV"),
+    ],
+)
+def test_files_that_are_no_table_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "cases.csv"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_cases(file)
+    with pytest.raises(InputError, match="No such file"):
+        read_cases(tmp_path / "missing.csv")
+
+
+def test_columns_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cases.csv"
+    file.write_text("case_id,model,hardware,weights,mode,tp,input_tokens,tp\n")
+    with pytest.raises(InputError, match="tp: the column is there twice"):
+        predict(read_cases(file))

@@ -101,15 +101,26 @@ def buy_offer(
 
 
 def rented_pool(
-    name: str, hosts: int, usd_per_hour: float, *, hardware: str | None = None, per_host: int = 8,
-    region: str = "here", periods: Sequence[str] = ONE_PERIOD,
+    name: str,
+    hosts: int,
+    usd_per_hour: float,
+    *,
+    hardware: str | None = None,
+    per_host: int = 8,
+    region: str = "here",
+    periods: Sequence[str] = ONE_PERIOD,
 ) -> Pool:
     rent = Rented(tuple(usd_per_hour for _ in periods), False, "test")
     return Pool(name, region, hardware or name, hosts, per_host, None, rent)
 
 
 def owned_pool(
-    name: str, hosts: int, capex_usd: float, *, hardware: str | None = None, per_host: int = 8,
+    name: str,
+    hosts: int,
+    capex_usd: float,
+    *,
+    hardware: str | None = None,
+    per_host: int = 8,
     region: str = "here",
 ) -> Pool:
     return Pool(name, region, hardware or name, hosts, per_host, Owned(capex_usd, None, 16, 0.0), None)

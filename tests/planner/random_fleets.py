@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
-from fleetplan.planner.problem import Candidate
 from tests.planner.builders import (
     buy_offer,
     candidate,
@@ -18,6 +16,9 @@ from tests.planner.builders import (
     rented_pool,
     service,
 )
+
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
+from fleetplan.planner.problem import Candidate
 
 CARD_KW = {"A": 0.7, "B": 1.4, "C": 0.4}
 UNITS = {"A": 8, "B": 4, "C": 8}
@@ -114,7 +115,9 @@ def several_periods_case(seed: int) -> Case:
 def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: int = 5) -> Case:
     """A fleet of a real size: single cards to pods, several replicas of everything, one period."""
     rng = random.Random(seed)
-    kinds = [hardware(f"H{i}", rng.choice((8, 8, 8, 4, 72)), rng.uniform(400, 1800)) for i in range(n_hardware)]
+    kinds = [
+        hardware(f"H{i}", rng.choice((8, 8, 8, 4, 72)), rng.uniform(400, 1800)) for i in range(n_hardware)
+    ]
     speed = {kind.name: rng.uniform(0.6, 4.0) for kind in kinds}
     places = [f"r{i}" for i in range(n_regions)]
     regions = [region(place, pue=1.2, energy_usd_per_kwh=(rng.uniform(0.05, 0.15),)) for place in places]
@@ -157,8 +160,14 @@ def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: i
             )
         )
     pools = [
-        rented_pool(f"{kind.name}-{place}", rng.randint(1, 12), speed[kind.name], hardware=kind.name,
-                    region=place, per_host=kind.accelerators_per_host)
+        rented_pool(
+            f"{kind.name}-{place}",
+            rng.randint(1, 12),
+            speed[kind.name],
+            hardware=kind.name,
+            region=place,
+            per_host=kind.accelerators_per_host,
+        )
         for kind in kinds
         for place in places
         if rng.random() < 0.4
@@ -207,9 +216,7 @@ def _service(
     for phase in rng.choice((("aggregated",), ("prefill", "decode"), ("prefill", "decode", "aggregated"))):
         for kind in rng.sample(kinds, rng.choice((1, 1, 2))):
             size = rng.choice((1, 2, 2, 3, 4, 5, 8, 16))
-            rates = [
-                round(base * rng.uniform(0.4, 1.6), 2) if rng.random() < 0.92 else 0.0 for _ in classes
-            ]
+            rates = [round(base * rng.uniform(0.4, 1.6), 2) if rng.random() < 0.92 else 0.0 for _ in classes]
             if any(rates):
                 power_kw = None if rng.random() < 0.1 else round(CARD_KW[kind.name] * size, 3)
                 candidates[phase, kind.name, size] = candidate(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-from fleetplan.fleet import tco
-from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search import SolveStatus
 from tests.planner.builders import (
     HOURS_PER_QUARTER,
     buy_offer,
@@ -18,6 +14,10 @@ from tests.planner.builders import (
     service,
 )
 from tests.planner.solving import solve
+
+from fleetplan.fleet import tco
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.search import SolveStatus
 
 
 def test_enough_hosts_may_be_bought_where_replicas_do_not_fill_them() -> None:

@@ -51,6 +51,15 @@ def test_leaving_the_domain_multiplies_a_decode_all_reduce_by_three_and_not_by_t
     assert 2.5 <= across / inside <= 4.0
 
 
+def test_a_flat_ring_carries_the_whole_message_over_one_link_of_a_host(toy: Accelerator) -> None:
+    ring = replace(toy, efficiency=replace(toy.efficiency, network_all_reduce="ring"))
+    carried_ms = 2 * 15 / 16 * DECODE_MESSAGE / (50e6 * 0.5)
+    across = collective(OperatorKind.ALL_REDUCE, ring, DECODE_MESSAGE, 16)
+    assert across == pytest.approx(0.06 + carried_ms)
+    inside = collective(OperatorKind.ALL_REDUCE, ring, DECODE_MESSAGE, 8)
+    assert inside == collective(OperatorKind.ALL_REDUCE, toy, DECODE_MESSAGE, 8)
+
+
 @pytest.mark.parametrize("kind", sorted(COLLECTIVE_KINDS))
 def test_a_group_across_domains_is_never_faster_than_one_inside(toy: Accelerator, kind: OperatorKind) -> None:
     for message in (256, 1 << 20, 1 << 30):

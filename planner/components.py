@@ -1,0 +1,74 @@
+"""Parts of a problem that share nothing, solved one by one: their optima add up to the optimum of all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from fleetplan.planner.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Regions that are coupled among themselves and with no other.
+
+    Attributes
+    ----------
+    problem : Problem
+        The whole problem with the cells of these regions alone; candidates and pools keep their indices.
+    cell_indices : tuple[int, ...]
+        Where each cell stands in the whole problem.
+    fixed_usd : float
+        Cost of what exists in these regions. [USD]
+    """
+
+    problem: Problem
+    cell_indices: tuple[int, ...]
+    fixed_usd: float
+
+
+def components(problem: Problem) -> list[Component]:
+    """Split a problem by regions.
+
+    Regions are coupled by offers with a maximum that serve several of them, and all of them by a budget.
+    Demand is served in its own region, and power and packing end at the region, so nothing else couples
+    them.
+
+    Returns
+    -------
+    list[Component]
+        In the order of the regions; regions without demand are left out, their fixed cost goes to none.
+    """
+    parent = {name: name for name in problem.regions}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    for coupled in _coupled_regions(problem):
+        for name in coupled[1:]:
+            parent[root(name)] = root(coupled[0])
+    cells: dict[str, list[int]] = defaultdict(list)
+    for index, cell in enumerate(problem.cells):
+        cells[root(cell.region)].append(index)
+    found = []
+    for name in problem.regions:
+        if name in cells:
+            fixed = sum(sum(pool.fixed_usd) for pool in problem.pools if root(pool.region) == name)
+            own = replace(problem, cells=tuple(problem.cells[index] for index in cells[name]))
+            found.append(Component(own, tuple(cells[name]), fixed))
+    return found
+
+
+def _coupled_regions(problem: Problem) -> list[list[str]]:
+    """Groups of regions that share a limit."""
+    budget = problem.fleet.budget
+    limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
+    if any(limit is not None for limit in limits):
+        return [list(problem.regions)]
+    return [
+        list(offer.regions)
+        for offer in problem.fleet.offers
+        if len(offer.regions) > 1 and any(limit is not None for limit in offer.max_units)
+    ]

@@ -1,0 +1,203 @@
+"""The CP-SAT model as a mixed-integer program, and HiGHS racing on it beside CP-SAT.
+
+CP-SAT is quick to find plans and weak at bounds on covering problems; HiGHS is the other way round. Loads
+and rates are continuous for HiGHS: its bound holds for the integer model, which is a restriction, and its
+plans are completed by CP-SAT before they count.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.variables import Variables
+
+BOUND_SAFETY: Final = 1e-6
+"""Share of the objective that a bound is lowered by: HiGHS computes in floats with tolerances of that size."""
+
+UNBOUNDED: Final = 2**62
+"""Limits of rows from here on stand for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HighsAnswer:
+    """What HiGHS knows after a round, in units of the CP-SAT objective and variables.
+
+    Attributes
+    ----------
+    bound : float or None
+        No solution has a lower objective.
+    values : list[float] or None
+        By variable, of the best plan with continuous loads.
+    """
+
+    bound: float | None
+    values: list[float] | None
+
+
+class HighsRace:
+    """HiGHS on one model in a child process, for as long as the context lasts.
+
+    Parameters
+    ----------
+    model : CpModel
+        Linear, with an objective.
+    variables : Variables
+        Says which variables are continuous for HiGHS.
+    time_limit_s : float
+        When the child gives up. [s]
+    gap_ratio : float
+        When it is content.
+    on_answer : callable
+        Called from another thread after every round.
+    """
+
+    def __init__(
+        self,
+        model: cp_model.CpModel,
+        variables: Variables,
+        time_limit_s: float,
+        gap_ratio: float,
+        on_answer: Callable[[HighsAnswer], None],
+    ) -> None:
+        continuous = continuous_indices(variables)
+        self._scales = _column_scales(model, continuous)
+        self._program = _archive(model, self._scales, continuous, time_limit_s, gap_ratio)
+        self._on_answer = on_answer
+
+    def __enter__(self) -> HighsRace:
+        # A session of its own: Ctrl-C in the terminal is for the parent, which decides what to keep.
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "fleetplan.planner.highs_child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._thread = threading.Thread(target=self._talk, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._thread.join()
+        self._child.wait()
+
+    def _talk(self) -> None:
+        if self._child.stdin is None or self._child.stdout is None:
+            raise RuntimeError("the HiGHS process has no pipes")
+        try:
+            with self._child.stdin as pipe:
+                pipe.write(self._program)
+        except BrokenPipeError:
+            # The race was called off before the child had read the program.
+            pass
+        with self._child.stdout as answers:
+            for line in answers:
+                answer = json.loads(line)
+                bound, values = answer["bound"], answer["values"]
+                self._on_answer(
+                    HighsAnswer(
+                        None if bound is None else bound - BOUND_SAFETY * abs(bound),
+                        None if values is None else (np.array(values) * self._scales).tolist(),
+                    )
+                )
+
+
+def continuous_indices(variables: Variables) -> set[int]:
+    """Variables that HiGHS need not keep whole: loads and rates, which are finely divided anyway."""
+    groups = (variables.load, variables.disaggregated, variables.unmet)
+    return {variable.index for group in groups for variable in group.values()}
+
+
+def _column_scales(model: cp_model.CpModel, continuous: set[int]) -> NDArray[np.float64]:
+    """Units of the columns: a continuous one runs from 0 to 1."""
+    return np.array(
+        [
+            max(float(variable.domain[1]), 1.0) if index in continuous else 1.0
+            for index, variable in enumerate(model.proto.variables)
+        ]
+    )
+
+
+def _archive(
+    model: cp_model.CpModel,
+    scales: NDArray[np.float64],
+    continuous: set[int],
+    time_limit_s: float,
+    gap_ratio: float,
+) -> bytes:
+    """The program as an npz archive of plain arrays; rows are divided by their largest coefficient."""
+    proto = model.proto
+    values, columns, row_starts, row_lower, row_upper = [], [], [0], [], []
+    for constraint in proto.constraints:
+        linear = constraint.linear
+        indices = np.array(list(linear.vars), dtype=np.int64)
+        if not indices.size:
+            continue
+        coefficients = np.array(list(linear.coeffs), dtype=float) * scales[indices]
+        largest = float(np.abs(coefficients).max())
+        values.append(coefficients / largest)
+        columns.append(indices)
+        row_starts.append(row_starts[-1] + indices.size)
+        # By position: an index of -1 into an OR-Tools field gives 0.
+        lower, upper = linear.domain[0], linear.domain[1]
+        row_lower.append(lower / largest if lower > -UNBOUNDED else -math.inf)
+        row_upper.append(upper / largest if upper < UNBOUNDED else math.inf)
+    cost = np.zeros(len(proto.variables))
+    cost[list(proto.objective.vars)] = list(proto.objective.coeffs)
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        values=np.concatenate([*values, np.zeros(0)]),
+        columns=np.concatenate([*columns, np.zeros(0, dtype=np.int64)]),
+        row_starts=np.array(row_starts),
+        row_lower=np.array(row_lower),
+        row_upper=np.array(row_upper),
+        shape=np.array([len(row_lower), len(proto.variables)]),
+        lower=np.array([v.domain[0] for v in proto.variables], dtype=float) / scales,
+        upper=np.array([v.domain[1] for v in proto.variables], dtype=float) / scales,
+        integrality=np.array([index not in continuous for index in range(len(scales))], dtype=np.int64),
+        cost=cost * scales,
+        time_limit_s=np.array(time_limit_s),
+        gap_ratio=np.array(gap_ratio),
+    )
+    return buffer.getvalue()
+
+
+def complete(
+    model: cp_model.CpModel, variables: Variables, values: list[float], time_limit_s: float
+) -> cp_model.CpSolver | None:
+    """An exact solution of the integer model with the replicas and units that HiGHS found.
+
+    Returns
+    -------
+    CpSolver or None
+        None if rounding the rates down leaves those replicas too few.
+    """
+    fixed = model.clone()
+    fixed.clear_hints()
+    loose = continuous_indices(variables)
+    for index, value in enumerate(values):
+        variable = fixed.get_int_var_from_proto_index(index)
+        if index in loose:
+            fixed.add_hint(variable, min(round(value), variable.proto.domain[1]))
+        else:
+            fixed.add(variable == round(value))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = time_limit_s
+    solver.parameters.num_workers = 1
+    solver.parameters.linearization_level = 2
+    solver.parameters.catch_sigint_signal = False
+    status = solver.solve(fixed)
+    return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -1,0 +1,262 @@
+"""One model, two solvers: CP-SAT finds plans, HiGHS raises the bound, whichever proves enough ends it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.interrupt import Stop
+from fleetplan.planner.variables import Variables
+
+ALONE_S = 1.0
+"""CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
+
+HIGHS_MARGIN_S = 0.5
+"""HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
+
+COMPLETION_LIMIT_S = 5.0
+"""Time to complete a plan of HiGHS in integers. [s]"""
+
+
+FIRST_PLAN_LIMIT_S = 2.0
+"""Time for a plan of a part that has none yet when a stop is requested. [s]"""
+
+
+class ModelStatus(StrEnum):
+    """What is known of a model."""
+
+    SOLVED = "solved"
+    FOUND = "found"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutcome:
+    """What one model gave.
+
+    Attributes
+    ----------
+    status : ModelStatus
+        SOLVED where the gap is closed.
+    values : CpSolver or None
+        Holds the values of the best solution.
+    objective, bound : float or None
+        In units of the model's objective.
+    bound_source : str
+        The solver that proved the bound.
+    deterministic_time : float
+        Of CP-SAT. [solver units]
+    """
+
+    status: ModelStatus
+    values: cp_model.CpSolver | None
+    objective: float | None
+    bound: float | None
+    bound_source: str
+    deterministic_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class SolverLimits:
+    """Limits of one model.
+
+    Attributes
+    ----------
+    time_limit_s : float
+        Wall time. [s]
+    seed, workers : int
+        Of CP-SAT.
+    stop : Stop
+        Ends the solve at its best solution.
+    """
+
+    time_limit_s: float
+    seed: int
+    workers: int
+    stop: Stop
+
+
+Enough = Callable[[float, float], bool]
+"""Whether an objective and a bound are close enough to stop."""
+
+Listener = Callable[[float | None, float | None], None]
+"""Told of every better objective or bound."""
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best of both solvers; both threads write it under its lock."""
+
+    enough: Enough
+    listen: Listener
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    objective: float | None = None
+    bound: float | None = None
+    bound_source: str = "CP-SAT"
+    values: cp_model.CpSolver | None = None
+
+    def offer_objective(self, objective: float) -> bool:
+        """Note an objective; True if it is the best so far."""
+        with self.lock:
+            if self.objective is not None and objective >= self.objective:
+                return False
+            self.objective = objective
+            self.listen(self.objective, self.bound)
+            return True
+
+    def offer_bound(self, bound: float, source: str) -> None:
+        with self.lock:
+            if self.bound is None or bound > self.bound:
+                self.bound, self.bound_source = bound, source
+                self.listen(self.objective, self.bound)
+
+    def closed(self) -> bool:
+        with self.lock:
+            if self.objective is None or self.bound is None:
+                return False
+            return self.bound >= self.objective or self.enough(self.objective, self.bound)
+
+
+def solve_model(
+    model: cp_model.CpModel,
+    variables: Variables,
+    limits: SolverLimits,
+    enough: Enough,
+    listen: Listener,
+) -> ModelOutcome:
+    """Minimise a model.
+
+    Parameters
+    ----------
+    model : CpModel
+        Linear, with an objective.
+    variables : Variables
+        Its decisions.
+    limits : SolverLimits
+        When to stop.
+    enough : callable
+        Whether a gap is small enough.
+    listen : callable
+        Told of every improvement.
+
+    Returns
+    -------
+    ModelOutcome
+        INFEASIBLE only by CP-SAT's proof.
+    """
+    started = time.monotonic()
+    best = _Best(enough, listen)
+    alone_s = min(FIRST_PLAN_LIMIT_S if limits.stop.requested else ALONE_S, limits.time_limit_s)
+    solver, status = _run(model, limits, alone_s, best)
+    spent = solver.response_proto.deterministic_time
+    left = limits.time_limit_s - (time.monotonic() - started)
+    ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
+    if ended or left <= 2 * HIGHS_MARGIN_S:
+        return _outcome(best, status, spent)
+    if best.values is not None:
+        hint(model, best.values)
+    gap = 1e-9
+    while gap < 1 and best.objective is not None and best.enough(best.objective, best.objective * (1 - gap)):
+        gap *= 2
+
+    def hear(answer: HighsAnswer) -> None:
+        if answer.bound is not None:
+            best.offer_bound(answer.bound, "HiGHS")
+        if answer.values is not None:
+            exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
+            if exact is not None and best.offer_objective(exact.objective_value):
+                with best.lock:
+                    best.values = exact
+        if best.closed():
+            running.stop_search()
+
+    running = cp_model.CpSolver()
+    with HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear):
+        solver, status = _run(model, limits, left, best, running)
+    return _outcome(best, status, spent + solver.response_proto.deterministic_time)
+
+
+def _outcome(best: _Best, status: cp_model.CpSolverStatus, deterministic_time: float) -> ModelOutcome:
+    with best.lock:
+        if status == cp_model.INFEASIBLE and best.values is None:
+            known = ModelStatus.INFEASIBLE
+        elif best.values is None:
+            known = ModelStatus.UNKNOWN
+        else:
+            known = ModelStatus.SOLVED if best.closed() else ModelStatus.FOUND
+        return ModelOutcome(
+            known, best.values, best.objective, best.bound, best.bound_source, deterministic_time
+        )
+
+
+def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
+    """Start the next solve of a model from the values of the last."""
+    model.clear_hints()
+    for index in range(len(values.response_proto.solution)):
+        variable = model.get_int_var_from_proto_index(index)
+        model.add_hint(variable, values.value(variable))
+
+
+def _run(
+    model: cp_model.CpModel,
+    limits: SolverLimits,
+    time_limit_s: float,
+    best: _Best,
+    solver: cp_model.CpSolver | None = None,
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """CP-SAT, its improvements noted."""
+    solver = solver or cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.max_time_in_seconds = max(time_limit_s, 0.05)
+    parameters.random_seed = limits.seed
+    parameters.num_workers = limits.workers
+    parameters.linearization_level = 2
+    parameters.catch_sigint_signal = False
+    if limits.stop.requested:
+        parameters.max_time_in_seconds = min(time_limit_s, FIRST_PLAN_LIMIT_S)
+    report = _Report(solver, best)
+    solver.best_bound_callback = report.on_bound
+    limits.stop.running(solver)
+    status = solver.solve(model, report)
+    limits.stop.running(None)
+    if status == cp_model.MODEL_INVALID:
+        raise RuntimeError(f"the model is invalid: {model.validate()}")
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        with best.lock:
+            if best.values is None or best.objective is None or solver.objective_value <= best.objective:
+                best.offer_objective(solver.objective_value)
+                best.values = solver
+        best.offer_bound(solver.best_objective_bound, "CP-SAT")
+    return solver, status
+
+
+class _Report(cp_model.CpSolverSolutionCallback):
+    """Notes every better plan and bound, and stops at the gap that was asked for."""
+
+    def __init__(self, solver: cp_model.CpSolver, best: _Best) -> None:
+        super().__init__()
+        self.solver = solver
+        self.best = best
+
+    def on_solution_callback(self) -> None:
+        """Note the plan that was just found."""
+        # A plan of HiGHS may be better; then this one is no news.
+        self.best.offer_objective(self.objective_value)
+        self.best.offer_bound(self.best_objective_bound, "CP-SAT")
+        self._stop_if_enough()
+
+    def on_bound(self, bound: float) -> None:
+        """Note a better bound."""
+        self.best.offer_bound(bound, "CP-SAT")
+        self._stop_if_enough()
+
+    def _stop_if_enough(self) -> None:
+        if self.best.closed():
+            self.solver.stop_search()

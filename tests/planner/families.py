@@ -1,0 +1,295 @@
+"""The tiny fleets that show each constraint family, and the rows it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from ortools.sat.python import cp_model
+from tests.planner.builders import (
+    buy_offer,
+    candidate,
+    fleet,
+    hardware,
+    region,
+    rent_offer,
+    rented_pool,
+    service,
+)
+from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
+from fleetplan.planner.problem import Candidate, Problem, build_problem
+from fleetplan.planner.variables import create_variables
+from fleetplan.planner.verify import verify
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+"""Rows of every family; `python -m tests.planner.families` writes them anew after a wanted change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A fleet that a family limits, its optimum, and a change of it that no plan can meet.
+
+    `unlimited` is a fleet whose plan breaks the family's rule where the family is left out of the model;
+    the fleet itself where that is None.
+    """
+
+    fleet: Fleet
+    candidates: tuple[Candidate, ...]
+    usd: float
+    infeasible: Fleet
+    unlimited: Fleet | None = None
+
+
+def coverage() -> Example:
+    """Two classes; a request may be served by one replica or through both phases."""
+    question = fleet(
+        services=[service("chat", 10.0, classes={"short": 0.6, "long": 0.4})],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[rented_pool("A", 3, 1.0, per_host=1), rented_pool("B", 3, 1.0, per_host=1)],
+        offers=[],
+    )
+    configurations = (
+        candidate("chat", "A", (6.0, 3.0)),
+        candidate("chat", "A", (8.0, 4.0), phase="prefill"),
+        candidate("chat", "B", (5.0, 2.5), phase="decode"),
+    )
+    too_much = replace(
+        question.services[0],
+        demand_requests_per_s={
+            ("here", "now", "short"): 60.0,
+            ("here", "now", "long"): 4.0,
+        },
+    )
+    return Example(question, configurations, 6 * 2190.0, replace(question, services=(too_much,)))
+
+
+def replica_load() -> Example:
+    """Two classes share one replica: half of it each."""
+    question = fleet(
+        services=[service("chat", 3.0, classes={"short": 2 / 3, "long": 1 / 3})],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("rent", 1.0, hardware="A", maximum=1)],
+    )
+    too_much = replace(
+        question.services[0],
+        demand_requests_per_s={
+            ("here", "now", "short"): 2.0,
+            ("here", "now", "long"): 1.1,
+        },
+    )
+    return Example(
+        question,
+        (candidate("chat", "A", (4.0, 2.0)),),
+        2190.0,
+        replace(question, services=(too_much,)),
+    )
+
+
+def capacity() -> Example:
+    """A pod of 72 takes four replicas of 16 and one of 8, and one host more is kept in reserve."""
+    question = fleet(
+        services=[service("big", 4.0), service("small", 1.0)],
+        hardware=[hardware("pod", 72)],
+        offers=[
+            rent_offer("rent", 1.0, hardware="pod", unit="host", per_unit=72, maximum=2),
+        ],
+        policy={"reserve_hosts_per_pool": 1},
+    )
+    configurations = (
+        candidate("big", "pod", 1.0, accelerators=16),
+        candidate("small", "pod", 1.0, accelerators=8),
+    )
+    too_much = replace(question, services=(service("big", 5.0), service("small", 1.0)))
+    two_of_three = replace(
+        question,
+        services=(service("big", 9.0), service("small", 1.0)),
+        offers=(),
+        pools=(rented_pool("pod", 2, 1.0, per_host=72),),
+        policy=replace(question.policy, reserve_hosts_per_pool=0),
+    )
+    return Example(question, configurations, 2 * 72 * 2190.0, too_much, two_of_three)
+
+
+def power() -> Example:
+    """The cheaper hardware draws more than the region has."""
+    here = region(power_kw=(12.0,), pue=1.2)
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("hot", 1), hardware("cool", 1)],
+        offers=[rent_offer("hot", 1.0), rent_offer("cool", 3.0)],
+        regions=[here],
+    )
+    configurations = (
+        candidate("chat", "hot", 1.0, power_kw=1.5),
+        candidate("chat", "cool", 1.0, power_kw=0.75),
+    )
+    # 10 kW of IT power carry three hot replicas and seven cool ones (9.75 kW).
+    too_little = replace(question, regions=(region(power_kw=(8.9,), pue=1.2),))
+    return Example(question, configurations, (3 * 1.0 + 7 * 3.0) * 2190.0, too_little)
+
+
+def budgets() -> Example:
+    """Buying is cheaper over the horizon, and the capital is for two hosts of three."""
+    question = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("A", 1)],
+        offers=[
+            buy_offer("buy", 16_000, hardware="A", per_unit=1),
+            rent_offer("rent", 1.0, hardware="A"),
+        ],
+        budget={
+            "capex_usd_by_period": (40_000.0,),
+            "capex_usd": 50_000.0,
+            "opex_usd": 2_500.0,
+            "tco_usd": 4_500.0,
+        },
+    )
+    no_rent = replace(question.budget, opex_usd=2_000.0)
+    return Example(question, (candidate("chat", "A", 1.0),), 4_190.0, replace(question, budget=no_rent))
+
+
+def purchases() -> Example:
+    """What is ordered in the first quarter stands in the second; rent covers the first."""
+    periods = ("2026Q1", "2026Q2", "2026Q3")
+    demand = {("here", q, "all"): rate for q, rate in zip(periods, (1.0, 3.0, 3.0), strict=True)}
+    question = fleet(
+        services=[service("chat", demand, periods=periods)],
+        hardware=[hardware("A", 1)],
+        offers=[
+            buy_offer("buy", 16_000, hardware="A", per_unit=1, lead=1, maximum=2, periods=periods),
+            rent_offer("rent", 1.0, hardware="A", maximum=1, periods=periods),
+        ],
+        periods=periods,
+    )
+    # Two bought at 1000 $ a quarter for two quarters; one rented for all three.
+    later = replace(question.services[0], demand_requests_per_s={**demand, ("here", "2026Q1", "all"): 2.0})
+    places = (region("east"), region("west"))
+    one_for_two = fleet(
+        services=[service("chat", 1.0, regions=("east", "west"))],
+        hardware=[hardware("A", 1)],
+        offers=[buy_offer("buy", 16_000, hardware="A", per_unit=1, maximum=1, regions=("east", "west"))],
+        regions=places,
+    )
+    return Example(
+        question,
+        (candidate("chat", "A", 1.0),),
+        2 * 2 * 1000.0 + 3 * 2190.0,
+        replace(question, services=(later,)),
+        one_for_two,
+    )
+
+
+def configurations() -> Example:
+    """One configuration alone is dearer than the best mix of two."""
+    question = fleet(
+        services=[service("chat", 5.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 4.0), rent_offer("B", 1.9, maximum=3)],
+        policy={"max_configs_per_service_region": 1},
+    )
+    runs = (candidate("chat", "A", 4.0), candidate("chat", "B", 1.0))
+    # Two of A; without the limit one of A and one of B.
+    only_b = replace(question, offers=(question.offers[1],))
+    return Example(question, runs, 2 * 4.0 * 2190.0, only_b)
+
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "coverage": coverage,
+    "replica_load": replica_load,
+    "capacity": capacity,
+    "power": power,
+    "budgets": budgets,
+    "purchases": purchases,
+    "configurations": configurations,
+}
+"""By the module name of the family."""
+
+
+def family_name(module: object) -> str:
+    """Last part of the name of a family's module."""
+    return str(getattr(module, "__name__", "")).rsplit(".", 1)[-1]
+
+
+def family_rows(problem: Problem, name: str) -> list[str]:
+    """The rows that one family adds to the model of a problem, as text."""
+    module = next(family for family in FAMILIES if family_name(family) == name)
+    model = cp_model.CpModel()
+    variables = create_variables(model, problem, allow_unmet=problem.fleet.policy.unmet == "penalise")
+    module.add(model, problem, variables)
+    return list(rows_of(model))
+
+
+def rows_of(model: cp_model.CpModel) -> Iterator[str]:
+    """Every row as `name: low <= terms <= high`."""
+    names = [variable.name for variable in model.proto.variables]
+    for row in model.proto.constraints:
+        if row.has_bool_or():
+            yield f"{row.name}: {'always' if len(row.bool_or.literals) else 'never'}"
+            continue
+        linear = row.linear
+        terms = " ".join(
+            f"{coefficient:+d}*{names[index]}"
+            for coefficient, index in sorted(
+                zip(list(linear.coeffs), list(linear.vars), strict=True), key=lambda t: t[1]
+            )
+        )
+        low, high = list(linear.domain)[0], list(linear.domain)[1]
+        text = terms if low < -(2**62) else f"{low} <= {terms}"
+        yield f"{row.name}: {text}" if high > 2**62 else f"{row.name}: {text} <= {high}"
+
+
+def dump(name: str) -> str:
+    """The golden text of a family: its variables and rows in its example."""
+    example = EXAMPLES[name]()
+    problem = build_problem(example.fleet, example.candidates)
+    planning: PlanningModel = build_model(problem, allow_unmet=False)
+    variables = [
+        f"{variable.name}: {list(variable.domain)[0]}..{list(variable.domain)[1]}"
+        for variable in planning.model.proto.variables
+    ]
+    lines = [f"variables of the example of {name}", *variables, "", f"rows of {name}"]
+    return "\n".join([*lines, *family_rows(problem, name)]) + "\n"
+
+
+def check_optimum(name: str) -> Solved:
+    """The example costs what was worked out by hand."""
+    example = EXAMPLES[name]()
+    solved = solve(example.fleet, example.candidates)
+    assert solved.usd == pytest.approx(example.usd)
+    return solved
+
+
+def check_infeasible(name: str) -> None:
+    """The changed example has no plan."""
+    example = EXAMPLES[name]()
+    assert is_infeasible(example.infeasible, example.candidates)
+
+
+def check_golden(name: str) -> None:
+    """The family's rows are the golden ones."""
+    assert dump(name) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def check_deletion(name: str, monkeypatch: pytest.MonkeyPatch, instead: tuple[object, ...] = ()) -> None:
+    """Without the family, the verifier reports the plan that the solver then finds."""
+    example = EXAMPLES[name]()
+    rest = tuple(family for family in FAMILIES if family_name(family) != name)
+    monkeypatch.setattr("fleetplan.planner.model.FAMILIES", (*rest, *instead))
+    solved = solve_unchecked(example.unlimited or example.fleet, example.candidates)
+    assert solved.plan is not None
+    assert name in {violation.family for violation in verify(solved.problem, solved.plan)}
+
+
+def main() -> None:
+    """Write the golden files."""
+    for name in EXAMPLES:
+        (GOLDEN / f"{name}.txt").write_text(dump(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

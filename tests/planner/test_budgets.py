@@ -1,0 +1,71 @@
+"""Family 6: capital, operating cost and TCO stay within their limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.solving import is_infeasible, solve
+
+from fleetplan.fleet.inventory import Budget
+
+
+def test_the_example_has_its_optimum() -> None:
+    check_optimum("budgets")
+
+
+def test_the_changed_example_has_no_plan() -> None:
+    check_infeasible("budgets")
+
+
+def test_the_rows_are_the_golden_ones() -> None:
+    check_golden("budgets")
+
+
+def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_deletion("budgets", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("budget", "usd"),
+    [
+        ({}, 3_000.0),
+        ({"capex_usd": 32_000.0}, 2_000.0 + 2_190.0),
+        ({"capex_usd_by_period": (16_000.0,)}, 1_000.0 + 2 * 2_190.0),
+        ({"capex_usd": 0.0}, 3 * 2_190.0),
+        ({"opex_usd": 0.0}, 3_000.0),
+        ({"tco_usd": 3_000.0}, 3_000.0),
+        ({"tco_usd": 2_999.0}, None),
+        ({"capex_usd": 0.0, "opex_usd": 6_000.0}, None),
+    ],
+)
+def test_each_budget_limits_its_kind_of_spending(budget: dict[str, object], usd: float | None) -> None:
+    example = EXAMPLES["budgets"]()
+    none: dict[str, object] = {
+        "capex_usd_by_period": (None,),
+        "capex_usd": None,
+        "opex_usd": None,
+        "tco_usd": None,
+    }
+    question = replace(example.fleet, budget=Budget(**{**none, **budget}))  # type: ignore[arg-type]
+    solved = solve(question, example.candidates)
+    assert solved.usd == (None if usd is None else pytest.approx(usd))
+
+
+def test_a_plan_that_costs_exactly_the_budget_is_allowed_with_energy() -> None:
+    here = region(pue=1.2, energy_usd_per_kwh=(0.1,))
+    question = fleet(
+        services=[service("chat", 7.7)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        regions=[here],
+    )
+    runs = [candidate("chat", "A", 3.0, power_kw=1.0)]
+    usd = solve(question, runs).usd
+    assert usd is not None
+    assert usd == pytest.approx(3 * 2190 + 7.7 / 3.0 * 1.2 * 0.1 * 2190)
+    limits = replace(question.budget, tco_usd=usd)
+    assert solve(replace(question, budget=limits), runs).usd == pytest.approx(usd)
+    assert is_infeasible(replace(question, budget=replace(limits, tco_usd=usd * 0.999)), runs)

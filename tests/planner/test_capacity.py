@@ -1,0 +1,142 @@
+"""Family 3: replicas fit hosts and pods, the reserve stays free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles.brute_force import least_units
+from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.solving import is_infeasible, solve
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.verify import fits
+
+
+def test_the_example_has_its_optimum() -> None:
+    check_optimum("capacity")
+
+
+def test_the_changed_example_has_no_plan() -> None:
+    check_infeasible("capacity")
+
+
+def test_the_rows_are_the_golden_ones() -> None:
+    check_golden("capacity")
+
+
+def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_deletion("capacity", monkeypatch)
+
+
+def _hosts(sizes: dict[int, int], per_host: int, hosts: int, reserve: int = 0) -> Fleet:
+    """A pool of hosts, and for every replica size a service that needs so many of them."""
+    return fleet(
+        services=[service(f"s{size}", float(count)) for size, count in sizes.items()],
+        hardware=[hardware("H", per_host)],
+        pools=[rented_pool("H", hosts, 1.0, per_host=per_host)],
+        policy={"reserve_hosts_per_pool": reserve},
+    )
+
+
+def _runs(sizes: Iterable[int]) -> list[Candidate]:
+    return [candidate(f"s{size}", "H", 1.0, accelerators=size) for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "per_host", "hosts"),
+    [
+        ({1: 8}, 8, 1),
+        ({4: 1, 2: 1, 1: 2}, 8, 1),
+        ({3: 2}, 8, 1),
+        ({3: 4}, 8, 2),
+        ({3: 2, 2: 1}, 8, 1),
+        ({3: 2, 1: 2}, 8, 1),
+        ({5: 2, 3: 2}, 8, 2),
+        ({16: 1}, 8, 2),
+        ({12: 1}, 8, 2),
+        ({16: 4, 8: 1}, 72, 1),
+        ({16: 8, 8: 2}, 72, 2),
+        ({16: 3, 8: 3}, 72, 1),
+        ({72: 1, 16: 4}, 72, 2),
+        ({6: 1, 4: 1, 2: 3}, 8, 2),
+    ],
+)
+def test_replicas_take_the_hosts_that_packing_needs(sizes: dict[int, int], per_host: int, hosts: int) -> None:
+    runs = _runs(sizes)
+    assert solve(_hosts(sizes, per_host, hosts), runs).plan is not None
+    assert is_infeasible(_hosts(sizes, per_host, hosts - 1), runs)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "per_host", "hosts"),
+    [
+        ({3: 5}, 8, 2),  # 15 of 16 accelerators
+        ({5: 3}, 8, 2),  # 15 of 16
+        ({3: 3, 5: 1, 1: 1}, 8, 2),  # 15 of 16, but 3 + 3 leave no room for 5 and 3
+        ({16: 9}, 72, 2),  # 144 of 144
+        ({16: 5}, 72, 1),
+        ({12: 2}, 8, 3),  # 24 of 24, but each takes two whole hosts
+        ({12: 1, 4: 1}, 8, 2),  # the half-used host stays with its replica
+        ({6: 2, 4: 1}, 8, 2),  # 16 of 16
+    ],
+)
+def test_accelerators_that_add_up_do_not_always_fit(sizes: dict[int, int], per_host: int, hosts: int) -> None:
+    runs = _runs(sizes)
+    assert sum(size * count for size, count in sizes.items()) <= per_host * hosts
+    if sizes == {3: 3, 5: 1, 1: 1}:
+        # 5 + 3 and 3 + 3 + 1 fit after all.
+        assert solve(_hosts(sizes, per_host, hosts), runs).plan is not None
+    else:
+        assert is_infeasible(_hosts(sizes, per_host, hosts), runs)
+
+
+@given(
+    sizes=st.dictionaries(st.integers(1, 12), st.integers(1, 4), min_size=1, max_size=4),
+    per_host=st.sampled_from((4, 8, 9)),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_packing_agrees_with_trying_every_assignment(sizes: dict[int, int], per_host: int) -> None:
+    listed = tuple(sorted((s for s, n in sizes.items() for _ in range(n)), reverse=True))
+    hosts = least_units(listed, per_host)
+    assert fits(list(listed), per_host, hosts)
+    assert not fits(list(listed), per_host, hosts - 1)
+    runs = _runs(sizes)
+    assert solve(_hosts(sizes, per_host, hosts), runs).plan is not None
+    if hosts > 1:
+        assert is_infeasible(_hosts(sizes, per_host, hosts - 1), runs)
+
+
+def test_the_reserve_of_an_existing_pool_stays_free() -> None:
+    runs = _runs([8])
+    assert solve(_hosts({8: 2}, 8, 3, reserve=1), runs).plan is not None
+    assert is_infeasible(_hosts({8: 2}, 8, 2, reserve=1), runs)
+
+
+def test_a_pool_that_nobody_uses_needs_no_reserve() -> None:
+    question = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A"), hardware("B")],
+        offers=[
+            rent_offer("A", 1.0, unit="host", per_unit=8),
+            rent_offer("B", 1.5, unit="host", per_unit=8),
+        ],
+        policy={"reserve_hosts_per_pool": 1},
+    )
+    solved = solve(question, [candidate("chat", "A", 1.0), candidate("chat", "B", 1.0)])
+    # One host to run on and one in reserve, of the cheaper kind alone.
+    assert solved.usd == pytest.approx(2 * 8 * 2190.0)
+
+
+def test_single_rented_accelerators_need_no_reserve() -> None:
+    question = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A")],
+        offers=[rent_offer("A", 1.0)],
+        policy={"reserve_hosts_per_pool": 1},
+    )
+    assert solve(question, [candidate("chat", "A", 1.0)]).usd == pytest.approx(2190.0)

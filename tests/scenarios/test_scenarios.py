@@ -1,0 +1,167 @@
+"""The packaged scenarios load, solve, and answer the question that each of them asks."""
+
+import re
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import pytest
+
+from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.verify import verify
+from fleetplan.scenarios import __name__ as scenarios_package
+
+REPOSITORY = Path(__file__).parents[2]
+SCENARIOS = ("tiny", "quarterly", "meta-405b-heterogeneous", "bring-your-own-rates/fleet")
+
+
+def scenario_file(name: str) -> Path:
+    with as_file(files(scenarios_package)) as folder:
+        return folder / f"{name}.yaml"
+
+
+@lru_cache
+def plan_of(name: str, *scenarios: str, gap_ratio: float = 1e-3, time_limit_s: float = 30.0) -> Plan:
+    """A verified plan of a packaged scenario."""
+    fleet = load_expanded_fleet(scenario_file(name), scenarios, ())
+    planned = plan_fleet(fleet, SearchLimits(time_limit_s, gap_ratio, seed=1, workers=8))
+    assert isinstance(planned.outcome, Plan)
+    assert verify(planned.problem, planned.outcome) == []
+    return planned.outcome
+
+
+def hardware_by_phase(plan: Plan) -> dict[str, set[str]]:
+    phases: dict[str, set[str]] = {}
+    for row in plan.placements:
+        phases.setdefault(row.phase, set()).add(row.hardware)
+    return phases
+
+
+def rate_per_accelerator(rows: list[Placement]) -> float:
+    """What the placements sustain, by accelerator. [requests/s]"""
+    return sum(row.requests_per_s / row.utilisation for row in rows) / sum(row.accelerators for row in rows)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_is_a_fleet_without_warnings(name: str) -> None:
+    fleet = load_expanded_fleet(scenario_file(name), (), ())
+    assert fleet.services
+    assert fleet.warnings == ()
+
+
+def test_every_packaged_file_is_one_of_them() -> None:
+    with as_file(files(scenarios_package)) as folder:
+        found = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")}
+    assert found == set(SCENARIOS)
+
+
+def test_tiny_rents_what_its_own_host_cannot_carry() -> None:
+    plan = plan_of("tiny")
+    assert plan.gap <= 1e-3
+    assert plan.unmet == ()
+    own = next(use for use in plan.pools if use.pool == "own-h100")
+    assert own.utilisation > 0.5
+    assert [purchase.offer for purchase in plan.purchases] == ["h200-rent"]
+
+
+def test_own_rates_find_the_split_class_that_costs_4_68_usd_an_hour() -> None:
+    plan = plan_of("bring-your-own-rates/fleet", gap_ratio=0.0)
+    assert plan.objective_usd / HOURS_PER_QUARTER == pytest.approx(4.68, rel=1e-9)
+    replicas = {row.hardware: row.replicas for row in plan.placements}
+    assert replicas == {"small-gpu": 1, "big-gpu": 1}
+    assert sum(row.requests_per_s for row in plan.placements) == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "prefill", "decode"),
+    [
+        ((), {"GPU-A"}, {"GPU-C"}),
+        (("slides",), {"GPU-C"}, {"GPU-C"}),
+        (("scarce-c",), {"GPU-A", "GPU-C"}, {"GPU-C"}),
+        (("without-c",), {"GPU-A"}, {"GPU-B"}),
+        (("dear-a",), {"GPU-B"}, {"GPU-B"}),
+    ],
+)
+def test_prices_decide_which_hardware_prefills_and_which_decodes(
+    scenarios: tuple[str, ...], prefill: set[str], decode: set[str]
+) -> None:
+    plan = plan_of("meta-405b-heterogeneous", *scenarios)
+    assert hardware_by_phase(plan) == {"prefill": prefill, "decode": decode}
+    assert plan.gap <= 1e-3
+
+
+@pytest.mark.parametrize("scenario", [(), ("slides",), ("without-c",), ("dear-a",)])
+def test_accelerators_of_the_phases_follow_their_rates(scenario: tuple[str, ...]) -> None:
+    plan = plan_of("meta-405b-heterogeneous", *scenario)
+    phases: Mapping[str, list[Placement]] = {
+        phase: [row for row in plan.placements if row.phase == phase] for phase in ("prefill", "decode")
+    }
+    expected = rate_per_accelerator(phases["decode"]) / rate_per_accelerator(phases["prefill"])
+    (ratio,) = plan.phase_ratios
+    # Whole hosts: one of some twenty that decode, and less than one of some hundred that prefill.
+    assert ratio.ratio == pytest.approx(expected, rel=0.06)
+    assert all(row.utilisation > 0.94 for row in plan.placements)
+
+
+def test_heterogeneous_hardware_saves_what_the_closed_form_says() -> None:
+    mixed, alone = plan_of("meta-405b-heterogeneous", "without-c"), plan_of("meta-405b-heterogeneous", "dear-a")
+    prefill = rate_per_accelerator([row for row in mixed.placements if row.phase == "prefill"])
+    decode = rate_per_accelerator([row for row in mixed.placements if row.phase == "decode"])
+    alone_prefill = rate_per_accelerator([row for row in alone.placements if row.phase == "prefill"])
+    # Rents of the file: A 2.0, B 3.0 USD an hour; in `dear-a` everything runs on B.
+    expected = (2.0 / prefill + 3.0 / decode) / (3.0 / alone_prefill + 3.0 / decode)
+    assert mixed.objective_usd / alone.objective_usd == pytest.approx(expected, rel=0.02)
+    assert mixed.objective_usd < 0.85 * alone.objective_usd
+
+
+def test_quarterly_is_a_heterogeneous_fleet_that_buys() -> None:
+    fleet = load_expanded_fleet(scenario_file("quarterly"), (), ())
+    assert len(fleet.services) >= 6
+    assert len(fleet.regions) == 3
+    assert len({pool.hardware for pool in fleet.pools} | {offer.hardware for offer in fleet.offers}) >= 5
+    assert any(len(service.classes) > 1 for service in fleet.services)
+
+
+@pytest.mark.slow
+def test_quarterly_is_planned_within_one_percent_in_half_a_minute() -> None:
+    plan = plan_of("quarterly", gap_ratio=0.01)
+    assert plan.gap <= 0.01
+
+
+def test_quarterly_has_a_verified_plan_in_seconds() -> None:
+    plan = plan_of("quarterly", gap_ratio=0.05, time_limit_s=20.0)
+    assert plan.unmet == ()
+    assert plan.purchases
+    assert len({row.hardware for row in plan.placements}) >= 3
+    assert {row.service for row in plan.placements} == {
+        service.name for service in load_expanded_fleet(scenario_file("quarterly"), (), ()).services
+    }
+
+
+def test_the_readme_names_commands_and_files_that_exist() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    used = set(re.findall(r"^make ([a-z]+)", readme, flags=re.MULTILINE))
+    assert {"plan", "test"} <= used
+    assert used <= targets
+    for path in re.findall(r"\b(?:scenarios|docs|planner|fleet|perfmodel)/[\w./-]*\w", readme):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_the_fleet_in_the_readme_is_planned(tmp_path: Path) -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", readme, flags=re.DOTALL)
+    path = tmp_path / "my.yaml"
+    path.write_text(block, encoding="utf-8")
+    fleet = load_expanded_fleet(path, (), ())
+    assert fleet.warnings == ()
+    planned = plan_fleet(fleet, SearchLimits(20.0, 0.01, seed=1, workers=8))
+    assert isinstance(planned.outcome, Plan)
+    shutil.rmtree(tmp_path)
