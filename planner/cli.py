@@ -90,7 +90,7 @@ def solve(
     ] = 120.0,
     gap: Annotated[
         str, typer.Option(help="stop when the plan is proven this close to the optimum", metavar="RATIO")
-    ] = "0.1%",
+    ] = "0.5%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
 ) -> None:

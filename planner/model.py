@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
@@ -41,7 +42,9 @@ class PlanningModel:
     variables: Variables
 
 
-def build_model(problem: Problem, allow_unmet: bool) -> PlanningModel:
+def build_model(
+    problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()
+) -> PlanningModel:
     """All constraints of a problem, without an objective.
 
     Parameters
@@ -50,9 +53,12 @@ def build_model(problem: Problem, allow_unmet: bool) -> PlanningModel:
         Sets and data.
     allow_unmet : bool
         Whether demand may stay unserved.
+    without : Collection[ModuleType]
+        Families to leave out, to find out what they cost.
     """
     model = cp_model.CpModel()
-    variables = create_variables(model, problem, allow_unmet)
+    variables = create_variables(model, problem, allow_unmet, bounded_by_supply=capacity not in without)
     for family in FAMILIES:
-        family.add(model, problem, variables)
+        if family not in without:
+            family.add(model, problem, variables)
     return PlanningModel(problem, model, variables)

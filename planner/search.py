@@ -61,7 +61,7 @@ class SearchLimits:
     """
 
     time_limit_s: float = 120.0
-    gap_ratio: float = 0.001
+    gap_ratio: float = 0.005
     seed: int = 1
     workers: int = 8
 

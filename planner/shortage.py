@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
+from typing import Final
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.constraints import budgets, capacity, configurations, power
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Rejections, Shortage
@@ -14,6 +17,11 @@ from fleetplan.planner.variables import rate_scales
 
 SHORTAGE_TIME_LIMIT_S = 20.0
 """Time to find the least unmet demand; the best found by then is stated. [s]"""
+
+LIFTING_TIME_LIMIT_S = 5.0
+"""Time to find a plan with one limit lifted. [s]"""
+
+SOLVED: Final = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
 
 def find_shortages(
@@ -44,14 +52,10 @@ def find_shortages(
             for (cell, _), variable in planning.variables.unmet.items()
         )
     )
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = SHORTAGE_TIME_LIMIT_S
-    solver.parameters.random_seed = seed
-    solver.parameters.num_workers = workers
-    solver.parameters.linearization_level = 2
-    solver.parameters.catch_sigint_signal = False
-    if solver.solve(planning.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    solver = _solver(seed, workers, SHORTAGE_TIME_LIMIT_S)
+    if solver.solve(planning.model) not in SOLVED:
         return ()
+    blocking = blocking_limits(problem, seed, workers)
     rows = []
     for (cell_index, k), variable in planning.variables.unmet.items():
         units = solver.value(variable)
@@ -69,18 +73,52 @@ def find_shortages(
                     unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
                     demand_requests_per_s=cell.requests_per_s[k],
                     accelerators_short=short,
-                    reason=_reason(cell.service, bool(short), rejections),
+                    reason=_reason(cell.service, bool(short), blocking, rejections),
                 )
             )
     return tuple(rows)
 
 
-def _reason(service: str, servable: bool, rejections: tuple[Rejections, ...]) -> str:
+LIMITS: Final[dict[str, ModuleType]] = {
+    "power": power,
+    "budget": budgets,
+    "configurations (max_configs_per_service_region)": configurations,
+    "hardware (pools and offers are used up)": capacity,
+}
+"""Constraint families that can be what is missing, by what people call them. Without the capacity rows
+hardware is free, so hardware is what is short only if no other limit alone is."""
+
+
+def blocking_limits(problem: Problem, seed: int, workers: int) -> tuple[str, ...]:
+    """Limits of which each one alone, if it were lifted, would let all demand be served."""
+    found = []
+    for name, family in LIMITS.items():
+        if family is capacity and found:
+            break
+        planning = build_model(problem, allow_unmet=False, without=(family,))
+        if _solver(seed, workers, LIFTING_TIME_LIMIT_S).solve(planning.model) in SOLVED:
+            found.append(name)
+    return tuple(found)
+
+
+def _solver(seed: int, workers: int, time_limit_s: float) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = time_limit_s
+    solver.parameters.random_seed = seed
+    solver.parameters.num_workers = workers
+    solver.parameters.linearization_level = 2
+    solver.parameters.catch_sigint_signal = False
+    return solver
+
+
+def _reason(
+    service: str, servable: bool, blocking: tuple[str, ...], rejections: tuple[Rejections, ...]
+) -> str:
     if servable:
-        return "capacity, power, budget or the number of configurations"
+        return " or ".join(blocking) if blocking else "several limits together"
     counts = next((row.counts for row in rejections if row.service == service), {})
     excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
-    return f"no configuration meets the SLO and fits memory ({excluded})"
+    return f"a configuration that meets the SLO and fits memory ({excluded})"
 
 
 def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:

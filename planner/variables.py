@@ -117,7 +117,9 @@ def most_units(problem: Problem, pool_index: int, period: int) -> int:
     return units
 
 
-def create_variables(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> Variables:
+def create_variables(
+    model: cp_model.CpModel, problem: Problem, allow_unmet: bool, bounded_by_supply: bool = True
+) -> Variables:
     """Variables for every decision that the problem leaves open.
 
     Parameters
@@ -128,6 +130,8 @@ def create_variables(model: cp_model.CpModel, problem: Problem, allow_unmet: boo
         Sets and data.
     allow_unmet : bool
         Whether demand may stay unserved.
+    bounded_by_supply : bool
+        Whether replicas are bounded by what their pool can hold; without that only by the demand.
 
     Returns
     -------
@@ -137,7 +141,9 @@ def create_variables(model: cp_model.CpModel, problem: Problem, allow_unmet: boo
     variables = Variables()
     scales = rate_scales(problem)
     for cell_index, cell in enumerate(problem.cells):
-        _create_service_variables(model, problem, variables, cell, scales[cell.service])
+        _create_service_variables(
+            model, problem, variables, cell, scales[cell.service], bounded_by_supply
+        )
         for k, demand in enumerate(cell.requests_per_s):
             scale = scales[cell.service]
             units = scale.demand_units(demand, problem.services[cell.service].headroom)
@@ -160,7 +166,12 @@ def cell_label(problem: Problem, cell: Cell, class_index: int) -> str:
 
 
 def _create_service_variables(
-    model: cp_model.CpModel, problem: Problem, variables: Variables, cell: Cell, scale: RateScale
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    cell: Cell,
+    scale: RateScale,
+    bounded_by_supply: bool,
 ) -> None:
     """Replicas and loads of the candidates of one cell."""
     headroom = problem.services[cell.service].headroom
@@ -173,7 +184,8 @@ def _create_service_variables(
         for p in problem.pools_for(candidate, cell.region):
             pool = problem.pools[p]
             capacity = most_units(problem, p, cell.period) * pool.accelerators_per_unit
-            bound = min(needed, capacity // pool.footprint_accelerators(candidate.accelerators))
+            held = capacity // pool.footprint_accelerators(candidate.accelerators)
+            bound = min(needed, held) if bounded_by_supply else needed
             if bound <= 0:
                 continue
             hosted = True

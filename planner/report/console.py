@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -90,7 +90,7 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
         table.add_row(
             escape(service),
             escape(region),
-            escape(", ".join(_config(row) for row in rows)),
+            escape(", ".join(_configs(rows))),
             f"{served:.4g}",
             f"{load:.0%}",
             _worst(row.ttft_ms for row in rows),
@@ -101,8 +101,12 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
     console.print(table)
 
 
-def _config(row: Placement) -> str:
-    return f"{PHASES[row.phase]} {row.replicas}x {row.config} {row.hardware}"
+def _configs(rows: Sequence[Placement]) -> list[str]:
+    """What runs, pools of the same hardware taken together."""
+    replicas: dict[tuple[str, str, str], int] = defaultdict(int)
+    for row in rows:
+        replicas[PHASES[row.phase], row.config, row.hardware] += row.replicas
+    return [f"{phase} {count}x {config} {part}" for (phase, config, part), count in replicas.items()]
 
 
 def _worst(latencies: Iterable[float | None]) -> str:
