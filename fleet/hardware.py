@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-NetworkAllReduce = Literal["hierarchical", "ring"]
-"""How an all-reduce crosses hosts: hierarchical (every accelerator carries its share of the message over its
-own network link) or one flat ring (the link that leaves a host carries the whole message)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +29,6 @@ class Efficiency:
         Launches and gaps of one decoder layer.
     source : str
         How the constants were obtained: fitted on what, or carried over from what.
-    network_all_reduce : {"hierarchical", "ring"}
-        How an all-reduce that leaves the scale-up domain crosses the network; libraries of today work in
-        levels, so profiles say it only where they differ.
     """
 
     gemm_ratio: float
@@ -48,7 +40,6 @@ class Efficiency:
     inter_host_latency_us: float
     layer_overhead_us: float
     source: str
-    network_all_reduce: NetworkAllReduce = "hierarchical"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,25 @@
 A group of `ranks` with `stride` holds the accelerators 0, stride, 2 stride and so on. Inside one scale-up
 domain it uses the scale-up links alone. A group that leaves the domain works in two levels: the ranks of one
 domain share the message out among themselves, each rank exchanges its share with its peers in the other
-domains over the network, and the shares are put together again within each domain. Where a part's profile
-says `ring`, an all-reduce is one flat ring over all ranks instead.
+domains over the network, and the shares are put together again within each domain. A communication library
+that knows no levels (`NetworkAllReduce` "ring") runs an all-reduce as one flat ring over all ranks instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
+
+NetworkAllReduce = Literal["hierarchical", "ring"]
+"""How the communication library lets an all-reduce cross domains: in levels (every accelerator carries its
+share of the message over its own network link), or as one flat ring (the link that leaves a domain carries
+the whole message)."""
 
 _US_PER_MS: Final = 1e3
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
@@ -49,13 +54,18 @@ def groups(accelerator: Accelerator, ranks: IntArray, stride: IntArray) -> Group
     return Groups(inner, -(-ranks // inner), leaves)
 
 
-def group_ms(accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
+def group_ms(
+    accelerator: Accelerator,
+    kind: OperatorKind,
+    dims: dict[str, IntArray],
+    network_all_reduce: NetworkAllReduce = "hierarchical",
+) -> FloatArray:
     """Time of a collective by latency and bandwidth, 0 for a group of one, in ms."""
     placed = groups(accelerator, dims["ranks"], dims["stride"])
     message = dims["message_bytes"].astype(np.float64)
     inside = inside_ms(accelerator, kind, inside_message(kind, message, placed), placed.inner)
     fixed = inside_ms(accelerator, kind, np.zeros(message.shape), placed.inner)
-    sent_bytes = network_bytes(accelerator, kind, message, placed)
+    sent_bytes = network_bytes(kind, message, placed, network_all_reduce)
     return with_network_ms(accelerator, sent_bytes, placed, inside, fixed)
 
 
@@ -91,12 +101,15 @@ def inside_ms(
 
 
 def network_bytes(
-    accelerator: Accelerator, kind: OperatorKind, message_bytes: FloatArray, placed: Groups
+    kind: OperatorKind,
+    message_bytes: FloatArray,
+    placed: Groups,
+    network_all_reduce: NetworkAllReduce = "hierarchical",
 ) -> FloatArray:
     """Bytes that the busiest network link of a group carries, shape (n_configs,)."""
     remote = 1.0 - 1.0 / placed.outer
     match kind:
-        case OperatorKind.ALL_REDUCE if accelerator.efficiency.network_all_reduce == "ring":
+        case OperatorKind.ALL_REDUCE if network_all_reduce == "ring":
             # The rank at the edge of a host passes on every piece but its own, in both halves of the ring.
             return 2 * (1.0 - 1.0 / (placed.inner * placed.outer)) * message_bytes
         case OperatorKind.ALL_REDUCE:

@@ -134,9 +134,7 @@ def build_plan(
     )
 
 
-def _cost_breakdown(
-    problem: Problem, result: SearchResult, rows: tuple[Placement, ...]
-) -> dict[str, float]:
+def _cost_breakdown(problem: Problem, result: SearchResult, rows: tuple[Placement, ...]) -> dict[str, float]:
     """TCO over the horizon by kind. [USD]"""
     if result.solution is None:
         return {}

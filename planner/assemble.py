@@ -126,9 +126,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
         by_class = {
             name: traffic.rates[c, k, p, q] for k, name in enumerate(names) if (c, k, p, q) in traffic.rates
         }
-        load = sum(
-            rate / candidate.requests_per_s[names.index(name)] for name, rate in by_class.items()
-        )
+        load = sum(rate / candidate.requests_per_s[names.index(name)] for name, rate in by_class.items())
         energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q]
         footprint = pool.footprint_accelerators(candidate.accelerators) * replicas
         units = units_in_pool(problem, solution.acquired, p, q)
@@ -171,9 +169,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
     )
 
 
-def _worst(
-    latencies: tuple[float | None, ...], names: list[str], by_class: dict[str, float]
-) -> float | None:
+def _worst(latencies: tuple[float | None, ...], names: list[str], by_class: dict[str, float]) -> float | None:
     known = [
         latency
         for latency, name in zip(latencies, names, strict=True)
@@ -182,9 +178,7 @@ def _worst(
     return max(known, default=None)
 
 
-def units_in_pool(
-    problem: Problem, acquired: dict[tuple[int, int, int], int], p: int, q: int
-) -> int:
+def units_in_pool(problem: Problem, acquired: dict[tuple[int, int, int], int], p: int, q: int) -> int:
     """Units that stand in a pool in a period, reserve included."""
     pool = problem.pools[p]
     return pool.existing_units + sum(

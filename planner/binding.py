@@ -85,9 +85,15 @@ def _capacity(
         room = usable - use.used_accelerators
         if room < smallest.get((use.pool, use.period), 0):
             name = f"{use.pool} {use.period}"
-            found.append(Binding(
-                family="capacity", name=name, used=use.used_accelerators, limit=usable, unit="accelerators"
-            ))
+            found.append(
+                Binding(
+                    family="capacity",
+                    name=name,
+                    used=use.used_accelerators,
+                    limit=usable,
+                    unit="accelerators",
+                )
+            )
     return found
 
 
@@ -98,13 +104,15 @@ def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]
     for (name, period), units in taken.items():
         limit = offers[name].max_units[problem.periods.index(period)]
         if limit is not None and units >= limit:
-            found.append(Binding(
-                family="purchases",
-                name=f"{name} {period}",
-                used=units,
-                limit=limit,
-                unit=f"{offers[name].unit}s",
-            ))
+            found.append(
+                Binding(
+                    family="purchases",
+                    name=f"{name} {period}",
+                    used=units,
+                    limit=limit,
+                    unit=f"{offers[name].unit}s",
+                )
+            )
     return found
 
 

@@ -14,9 +14,8 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
-from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, service_landscape
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.phases import Evaluator
@@ -106,8 +105,9 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     supplied = set(supplied_hardware(fleet))
     found = []
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
-    for key, rows in service.engines.groupby(keys, sort=False, dropna=False):
-        phase, hardware, config, accelerators = key
+    for group, rows in service.engines.groupby(keys, sort=False, dropna=False):
+        phase, hardware, config = str(group[0]), str(group[1]), str(group[2])
+        accelerators = int(str(group[3]))
         if not _may_run(service, Phase(phase), hardware, supplied, log):
             continue
         rates, ttft, tpot, power = [], [], [], 0.0
@@ -129,12 +129,12 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
                 service=service.name,
                 phase=Phase(phase),
                 hardware=hardware,
-                config=str(config),
-                accelerators=int(accelerators),
+                config=config,
+                accelerators=accelerators,
                 requests_per_s=tuple(rates),
                 ttft_ms=tuple(ttft),
                 tpot_ms=tuple(tpot),
-                power_kw=power or replica_power_kw(fleet.hardware[hardware], int(accelerators)),
+                power_kw=power or replica_power_kw(fleet.hardware[hardware], accelerators),
                 provenance=ProvenanceShares(given=1.0),
             )
         )
@@ -177,14 +177,16 @@ def _optional(row: pd.Series | None, column: str) -> float | None:
 
 def _too_late(service: Service, phase: Phase, row: pd.Series) -> str | None:
     """Which target an engine row states that it misses."""
-    ttft, tpot = _optional(row, "ttft_ms"), _optional(row, "tpot_ms")
-    if phase is not Phase.DECODE and ttft is not None and service.ttft_ms is not None:
-        if ttft + service.network_latency_ms > service.ttft_ms:
-            return "ttft"
-    if phase is not Phase.PREFILL and tpot is not None and service.tpot_ms is not None:
-        if tpot > service.tpot_ms:
-            return "tpot"
-    return None
+    ttft = None if phase is Phase.DECODE else _optional(row, "ttft_ms")
+    tpot = None if phase is Phase.PREFILL else _optional(row, "tpot_ms")
+    if _exceeds(ttft, service.ttft_ms, service.network_latency_ms):
+        return "ttft"
+    return "tpot" if _exceeds(tpot, service.tpot_ms, 0.0) else None
+
+
+def _exceeds(latency_ms: float | None, limit_ms: float | None, outside_ms: float) -> bool:
+    """Whether a known latency, with the time outside inference, is above a limit that is set."""
+    return latency_ms is not None and limit_ms is not None and latency_ms + outside_ms > limit_ms
 
 
 def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
@@ -399,11 +401,10 @@ def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
     divides = accelerators_per_host % a.accelerators == 0 or a.accelerators % accelerators_per_host == 0
     if spans_hosts and multiple > 1 and not divides:
         return False
-    if a.power_kw is not None and b.power_kw is not None:
-        # Power is rounded up by accelerator; equal watts an accelerator stay equal after rounding.
-        if a.power_kw / a.accelerators > b.power_kw / b.accelerators * (1 + 1e-12):
-            return False
+    # Power is rounded up by accelerator; equal watts an accelerator stay equal after rounding.
+    watts_a, watts_b = ((c.power_kw or 0.0) / c.accelerators for c in (a, b))
+    if watts_a > watts_b * (1 + 1e-12):
+        return False
     return all(
-        multiple * rate_a >= rate_b
-        for rate_a, rate_b in zip(a.requests_per_s, b.requests_per_s, strict=True)
+        multiple * rate_a >= rate_b for rate_a, rate_b in zip(a.requests_per_s, b.requests_per_s, strict=True)
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,20 +29,7 @@ class ExitCode(IntEnum):
     LIMIT = 4
 
 
-class PlanGroup(TyperGroup):
-    """Commands, with `plan FLEET.yaml` as a short form of `plan solve FLEET.yaml`."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        """Put `solve` in front of anything that is a file and not a command."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            looks_like_file = Path(args[0]).suffix.lower() in {".yaml", ".yml"} or Path(args[0]).exists()
-            if looks_like_file:
-                args = ["solve", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
-    cls=PlanGroup,
     name="plan",
     help="The cheapest accelerator fleet that serves every LLM within its latency targets. "
     "'plan FLEET.yaml' is short for 'plan solve FLEET.yaml'.",
@@ -174,8 +160,8 @@ def verify(
     assignment: Assignments = None,
 ) -> None:
     """Check a plan against its fleet without the solver, in unrounded numbers."""
-    from fleetplan.planner.loading import read_plan
     from fleetplan.planner.candidates import build_candidates
+    from fleetplan.planner.loading import read_plan
     from fleetplan.planner.problem import build_problem
     from fleetplan.planner.verify import verify as violations_of
 
@@ -191,9 +177,7 @@ def verify(
     _console().print("the plan holds: every constraint and cost term was recomputed", markup=False)
 
 
-def _load(
-    path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console
-) -> Fleet:
+def _load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
     from fleetplan.planner.loading import load_expanded_fleet
 
@@ -213,6 +197,20 @@ def _console(stderr: bool = False) -> Console:
     return console
 
 
+def _with_command(arguments: list[str]) -> list[str]:
+    """`plan FLEET.yaml` in full: `plan solve FLEET.yaml`."""
+    if arguments and not arguments[0].startswith("-"):
+        names = {
+            command.name or command.callback.__name__
+            for command in app.registered_commands
+            if command.callback
+        }
+        first = Path(arguments[0])
+        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or first.exists()):
+            return ["solve", *arguments]
+    return arguments
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
@@ -222,7 +220,7 @@ def main(arguments: list[str] | None = None) -> None:
     from fleetplan.fleet.errors import InputError
 
     try:
-        app(args=arguments)
+        app(args=_with_command(sys.argv[1:] if arguments is None else arguments))
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(ExitCode.BAD_INPUT)

@@ -15,15 +15,11 @@ CostKinds = Mapping[str, tuple[float, ...]]
 """USD by kind of cost; one figure a period."""
 
 
-def existing_pool_usd(
-    pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str]
-) -> CostKinds:
+def existing_pool_usd(pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str]) -> CostKinds:
     """Cost of what stands in a pool already, by kind and period, used or not. [USD]"""
     every = range(len(periods))
     if pool.rented is not None:
-        rent = tuple(
-            tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators) for q in every
-        )
+        rent = tuple(tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators) for q in every)
         charged = 0.0 if pool.rented.energy_included else _hosting_usd(hardware, region, pool.accelerators)
         return {"rent": rent, "hosting": tuple(charged for _ in every)}
     if pool.owned is None:

@@ -33,7 +33,9 @@ def main(source: IO[bytes], target: IO[str]) -> None:
     round_s = FIRST_ROUND_S
     while (left := deadline - time.monotonic()) > 0:
         # A last round that would be cut short is worth more as part of this one.
-        limit = left if left < round_s * (1 + ROUND_GROWTH) and round_s > FIRST_ROUND_S else min(round_s, left)
+        limit = (
+            left if left < round_s * (1 + ROUND_GROWTH) and round_s > FIRST_ROUND_S else min(round_s, left)
+        )
         found = milp(
             arrays["cost"],
             integrality=arrays["integrality"],

@@ -15,16 +15,18 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.variables import Variables
 
 BOUND_SAFETY: Final = 1e-6
-"""Share of the objective that a bound is lowered by: HiGHS computes in floats with tolerances of that size."""
+"""Share of the objective that a bound is lowered by: HiGHS computes with tolerances of that size."""
 
 UNBOUNDED: Final = 2**62
 """Limits of rows from here on stand for none."""
@@ -79,7 +81,8 @@ class HighsRace:
     def __enter__(self) -> HighsRace:
         # A session of its own: Ctrl-C in the terminal is for the parent, which decides what to keep.
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "fleetplan.planner.highs_child"],
+            # By its path: the child needs no fleetplan, and must start where the package is not installed.
+            [sys.executable, str(Path(__file__).with_name("highs_child.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -186,7 +189,7 @@ def complete(
         None if rounding the rates down leaves those replicas too few.
     """
     fixed = model.clone()
-    fixed.clear_hints()
+    fixed.clear_hints()  # type: ignore[no-untyped-call]
     loose = continuous_indices(variables)
     for index, value in enumerate(values):
         variable = fixed.get_int_var_from_proto_index(index)
@@ -194,10 +197,6 @@ def complete(
             fixed.add_hint(variable, min(round(value), variable.proto.domain[1]))
         else:
             fixed.add(variable == round(value))
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = time_limit_s
-    solver.parameters.num_workers = 1
-    solver.parameters.linearization_level = 2
-    solver.parameters.catch_sigint_signal = False
+    solver = configured_solver(time_limit_s, seed=1, workers=1)
     status = solver.solve(fixed)
     return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -42,9 +42,7 @@ class PlanningModel:
     variables: Variables
 
 
-def build_model(
-    problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()
-) -> PlanningModel:
+def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()) -> PlanningModel:
     """All constraints of a problem, without an objective.
 
     Parameters

@@ -59,9 +59,7 @@ def packing(accelerators_per_unit: int, sizes: Iterable[int]) -> Packing:
 @lru_cache(maxsize=1024)
 def _packing(unit: int, sizes: tuple[int, ...]) -> Packing:
     linear = 0
-    while linear < len(sizes) and all(
-        larger % sizes[linear] == 0 for larger in (*sizes[linear + 1 :], unit)
-    ):
+    while linear < len(sizes) and all(larger % sizes[linear] == 0 for larger in (*sizes[linear + 1 :], unit)):
         linear += 1
     large = tuple(reversed(sizes[linear:]))
     if not large:

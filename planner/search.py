@@ -13,6 +13,7 @@ from enum import StrEnum
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.components import Component, components
+from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, total_cost, unmet_demand
@@ -272,7 +273,10 @@ class _Run:
                 self.watch(Progress(stage, time.monotonic() - self.started, None, None))
 
             outcome = self.solve(
-                planning, self.time_left_s() * UNMET_SHARE_OF_TIME, lambda value, bound: value <= bound, listen
+                planning,
+                self.time_left_s() * UNMET_SHARE_OF_TIME,
+                lambda value, bound: value <= bound,
+                listen,
             )
             if outcome.values is None:
                 return outcome
@@ -289,9 +293,7 @@ class _Run:
         listen: Callable[[float | None, float | None], None],
     ) -> ModelOutcome:
         """Solve one stage."""
-        limits = SolverLimits(
-            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop
-        )
+        limits = SolverLimits(max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop)
         outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
         self.deterministic_time += outcome.deterministic_time
         return outcome
@@ -340,12 +342,7 @@ class _Run:
                 running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
             model.add(replicas <= replicas.proto.domain[1] * running[key])
         model.minimize(sum(running.values()))
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = left
-        solver.parameters.random_seed = self.limits.seed
-        solver.parameters.num_workers = self.limits.workers
-        solver.parameters.linearization_level = 2
-        solver.parameters.catch_sigint_signal = False
+        solver = configured_solver(left, self.limits.seed, self.limits.workers)
         self.stop.running(solver)
         status = solver.solve(model)
         self.stop.running(None)

@@ -9,6 +9,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.constraints import budgets, capacity, configurations, power
+from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Rejections, Shortage
@@ -52,7 +53,7 @@ def find_shortages(
             for (cell, _), variable in planning.variables.unmet.items()
         )
     )
-    solver = _solver(seed, workers, SHORTAGE_TIME_LIMIT_S)
+    solver = configured_solver(SHORTAGE_TIME_LIMIT_S, seed, workers)
     if solver.solve(planning.model) not in SOLVED:
         return ()
     blocking = blocking_limits(problem, seed, workers)
@@ -91,24 +92,14 @@ hardware is free, so hardware is what is short only if no other limit alone is."
 
 def blocking_limits(problem: Problem, seed: int, workers: int) -> tuple[str, ...]:
     """Limits of which each one alone, if it were lifted, would let all demand be served."""
-    found = []
+    found: list[str] = []
     for name, family in LIMITS.items():
         if family is capacity and found:
             break
         planning = build_model(problem, allow_unmet=False, without=(family,))
-        if _solver(seed, workers, LIFTING_TIME_LIMIT_S).solve(planning.model) in SOLVED:
+        if configured_solver(LIFTING_TIME_LIMIT_S, seed, workers).solve(planning.model) in SOLVED:
             found.append(name)
     return tuple(found)
-
-
-def _solver(seed: int, workers: int, time_limit_s: float) -> cp_model.CpSolver:
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = time_limit_s
-    solver.parameters.random_seed = seed
-    solver.parameters.num_workers = workers
-    solver.parameters.linearization_level = 2
-    solver.parameters.catch_sigint_signal = False
-    return solver
 
 
 def _reason(

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.variables import Variables
@@ -198,7 +199,7 @@ def _outcome(best: _Best, status: cp_model.CpSolverStatus, deterministic_time: f
 
 def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
     """Start the next solve of a model from the values of the last."""
-    model.clear_hints()
+    model.clear_hints()  # type: ignore[no-untyped-call]
     for index in range(len(values.response_proto.solution)):
         variable = model.get_int_var_from_proto_index(index)
         model.add_hint(variable, values.value(variable))
@@ -212,15 +213,9 @@ def _run(
     solver: cp_model.CpSolver | None = None,
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
     """CP-SAT, its improvements noted."""
-    solver = solver or cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.max_time_in_seconds = max(time_limit_s, 0.05)
-    parameters.random_seed = limits.seed
-    parameters.num_workers = limits.workers
-    parameters.linearization_level = 2
-    parameters.catch_sigint_signal = False
     if limits.stop.requested:
-        parameters.max_time_in_seconds = min(time_limit_s, FIRST_PLAN_LIMIT_S)
+        time_limit_s = min(time_limit_s, FIRST_PLAN_LIMIT_S)
+    solver = configured_solver(max(time_limit_s, 0.05), limits.seed, limits.workers, solver)
     report = _Report(solver, best)
     solver.best_bound_callback = report.on_bound
     limits.stop.running(solver)

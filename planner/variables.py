@@ -141,9 +141,7 @@ def create_variables(
     variables = Variables()
     scales = rate_scales(problem)
     for cell_index, cell in enumerate(problem.cells):
-        _create_service_variables(
-            model, problem, variables, cell, scales[cell.service], bounded_by_supply
-        )
+        _create_service_variables(model, problem, variables, cell, scales[cell.service], bounded_by_supply)
         for k, demand in enumerate(cell.requests_per_s):
             scale = scales[cell.service]
             units = scale.demand_units(demand, problem.services[cell.service].headroom)
@@ -213,12 +211,10 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
     for p, pool in enumerate(problem.pools):
         for a, acquisition in enumerate(pool.acquisitions):
             for q, period in enumerate(problem.periods):
-                bound = min(
-                    acquisition.offer.max_units[q]
-                    if acquisition.offer.max_units[q] is not None
-                    else UNLIMITED_UNITS,
-                    _units_that_serve_everything(problem, p),
-                )
+                limit = acquisition.offer.max_units[q]
+                bound = _units_that_serve_everything(problem, p)
+                if limit is not None:
+                    bound = min(bound, limit)
                 if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
                     continue
                 variables.acquired[p, a, q] = model.new_int_var(

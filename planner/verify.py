@@ -140,7 +140,7 @@ class _Check:
             rows = self.in_cell(cell.service, cell.region, cell.period)
             for k, demand in enumerate(cell.requests_per_s):
                 name = self.problem.services[cell.service].classes[k].name
-                served = {phase: 0.0 for phase in Phase}
+                served = dict.fromkeys(Phase, 0.0)
                 for row, candidate in rows:
                     served[candidate.phase] += row.requests_per_s_by_class.get(name, 0.0)
                 separate = min(served[Phase.PREFILL], served[Phase.DECODE])

@@ -9,7 +9,14 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.collectives import groups, inside_message, network_bytes, with_network_ms
+from fleetplan.perfmodel.collectives import (
+    NetworkAllReduce,
+    group_ms,
+    groups,
+    inside_message,
+    network_bytes,
+    with_network_ms,
+)
 from fleetplan.perfmodel.operators import (
     COLLECTIVE_KINDS,
     DIMENSIONS,
@@ -26,9 +33,15 @@ from fleetplan.perfmodel.optables.rows import AXES
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
-_ATTENTION: Final = frozenset({OperatorKind.PREFILL_ATTENTION, OperatorKind.DECODE_ATTENTION})
+_ATTENTION: Final = frozenset(
+    {
+        OperatorKind.PREFILL_ATTENTION,
+        OperatorKind.DECODE_ATTENTION,
+        OperatorKind.LATENT_PREFILL_ATTENTION,
+    }
+)
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride"})
-_WITH_WEIGHTS: Final = frozenset({OperatorKind.GEMM, OperatorKind.MOE})
+_WITH_WEIGHTS: Final = frozenset({OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE})
 
 
 class OperatorSource:
@@ -40,11 +53,20 @@ class OperatorSource:
         The part.
     framework : str
         trtllm, sglang or vllm.
+    network_all_reduce : {"hierarchical", "ring"}
+        How its communication library lets an all-reduce cross scale-up domains.
     """
 
-    def __init__(self, accelerator: Accelerator, framework: str, library: TableLibrary | None) -> None:
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        framework: str,
+        library: TableLibrary | None,
+        network_all_reduce: NetworkAllReduce = "hierarchical",
+    ) -> None:
         self.accelerator = accelerator
         self.framework = framework
+        self.network_all_reduce = network_all_reduce
         self._library = library
         self._tables: dict[tuple[OperatorKind, str], LookupTable | None] = {}
         self._sources: dict[TableSource, None] = {}
@@ -117,9 +139,11 @@ class OperatorSource:
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         table = self.table(kind, dtype)
         if table is None or not next(iter(dims.values())).size:
-            return OperatorTimes.labelled(
-                roofline_ms(self.accelerator, kind, dtype, dims), Provenance.ROOFLINE
-            )
+            if kind in COLLECTIVE_KINDS:
+                latency_ms = group_ms(self.accelerator, kind, dims, self.network_all_reduce)
+            else:
+                latency_ms = roofline_ms(self.accelerator, kind, dtype, dims)
+            return OperatorTimes.labelled(latency_ms, Provenance.ROOFLINE)
         if kind in _ATTENTION:
             return attention_times(table, dims)
         if kind in COLLECTIVE_KINDS:
@@ -137,7 +161,7 @@ class OperatorSource:
         smallest = np.full(inner.shape, table.surfaces.axes[1].nodes[0], dtype=np.int64)
         fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
         inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
-        sent_bytes = network_bytes(self.accelerator, kind, message, placed)
+        sent_bytes = network_bytes(kind, message, placed, self.network_all_reduce)
         latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
         # No table has this number of ranks, or these links.
         unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])

@@ -46,23 +46,24 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         _add_patterns(model, problem, variables, keys, units)
 
 
-def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExprT:
+def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
     """Units of a pool that offers have brought by a period: bought ones stay, rented ones do not."""
-    return sum(
-        variable
-        for (pool, a, ordered), variable in variables.acquired.items()
-        if pool == p and problem.pools[p].acquisitions[a].serves(ordered, q)
+    return cp_model.LinearExpr.sum(
+        [
+            variable
+            for (pool, a, ordered), variable in variables.acquired.items()
+            if pool == p and problem.pools[p].acquisitions[a].serves(ordered, q)
+        ]
     )
 
 
-def available_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExprT:
+def available_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
     """Units of a pool that may run replicas in a period."""
     pool = problem.pools[p]
+    arrived = arrived_units(problem, variables, p, q)
     if (p, q) in variables.in_use:
-        reserve: cp_model.LinearExprT = pool.reserve_units * variables.in_use[p, q]
-    else:
-        reserve = min(pool.reserve_units, pool.existing_units)
-    return pool.existing_units + arrived_units(problem, variables, p, q) - reserve
+        return pool.existing_units + arrived - pool.reserve_units * variables.in_use[p, q]
+    return arrived + (pool.existing_units - min(pool.reserve_units, pool.existing_units))
 
 
 def _add_patterns(
@@ -70,7 +71,7 @@ def _add_patterns(
     problem: Problem,
     variables: Variables,
     keys: list[ReplicaKey],
-    units: cp_model.LinearExprT,
+    units: cp_model.LinearExpr,
 ) -> None:
     """Slots of the sizes that do not divide each other."""
     _, p, q = keys[0]
@@ -88,8 +89,6 @@ def _add_patterns(
         slots = sum(pattern[index] * variables.packed[p, q, pattern] for pattern in plan.patterns)
         running = sum(variables.replicas[key] for key in keys if sizes[key] == size)
         model.add(running <= slots).with_name(f"slots[{label},{size}]")
-    whole = sum(
-        -(-sizes[key] // unit) * variables.replicas[key] for key in keys if sizes[key] >= unit
-    )
+    whole = sum(-(-sizes[key] // unit) * variables.replicas[key] for key in keys if sizes[key] >= unit)
     packed = sum(variables.packed[p, q, pattern] for pattern in plan.patterns)
     model.add(packed + whole <= units).with_name(f"patterns[{label}]")

@@ -37,8 +37,8 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             if units == 0:
                 continue
             label = cell_label(problem, cell, k)
-            served: dict[Phase, list[cp_model.LinearExprT]] = {phase: [] for phase in Phase}
-            running: dict[Phase, list[cp_model.LinearExprT]] = {phase: [] for phase in Phase}
+            served: dict[Phase, list[cp_model.LinearExpr]] = {phase: [] for phase in Phase}
+            running: dict[Phase, list[cp_model.LinearExpr]] = {phase: [] for phase in Phase}
             for c in problem.candidates_of(cell.service):
                 candidate = problem.candidates[c]
                 rate = scale.rate_units(candidate.requests_per_s[k])
@@ -46,19 +46,23 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                     if (c, k, p, cell.period) in variables.load:
                         served[candidate.phase].append(rate * variables.load[c, k, p, cell.period])
                         running[candidate.phase].append(rate * variables.replicas[c, p, cell.period])
-            unmet = variables.unmet.get((cell_index, k), 0)
-            separate = variables.disaggregated.get((cell_index, k), 0)
+            total = cp_model.LinearExpr.sum
+            # Where a variable does not exist its sum is empty, so zero.
+            unmet = total([variables.unmet[key] for key in [(cell_index, k)] if key in variables.unmet])
+            separate = total(
+                [variables.disaggregated[key] for key in [(cell_index, k)] if key in variables.disaggregated]
+            )
             model.add(
-                sum(served[Phase.AGGREGATED]) + LOAD_UNITS_PER_REPLICA * (separate + unmet)
+                total(served[Phase.AGGREGATED]) + LOAD_UNITS_PER_REPLICA * (separate + unmet)
                 >= LOAD_UNITS_PER_REPLICA * units
             ).with_name(f"coverage[{label}]")
             if (cell_index, k) in variables.disaggregated:
                 for phase in (Phase.PREFILL, Phase.DECODE):
-                    model.add(sum(served[phase]) >= LOAD_UNITS_PER_REPLICA * separate).with_name(
+                    model.add(total(served[phase]) >= LOAD_UNITS_PER_REPLICA * separate).with_name(
                         f"{phase}[{label}]"
                     )
             if len(cell.requests_per_s) == 1:
                 for phase in (Phase.PREFILL, Phase.DECODE):
                     model.add(
-                        sum(running[phase]) + sum(running[Phase.AGGREGATED]) + unmet >= units
+                        total(running[phase]) + total(running[Phase.AGGREGATED]) + unmet >= units
                     ).with_name(f"replicas_{phase}[{label}]")

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, Phase
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
 
@@ -27,32 +27,30 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
     console : Console
         Where to.
     """
-    table = Table(box=None, pad_edge=False)
+    lines = Table(box=None, pad_edge=False)
     for name in ("service", "hardware"):
-        table.add_column(name, overflow="fold")
+        lines.add_column(name, overflow="fold")
     for name in ("prefill", "decode", "aggregated", *KINDS):
-        table.add_column(name, justify="right")
-    table.add_column("excluded", overflow="fold")
+        lines.add_column(name, justify="right")
+    lines.add_column("excluded", overflow="fold")
     groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates.candidates:
         groups[candidate.service, candidate.hardware].append(candidate)
     excluded = {row.service: row.by_hardware for row in candidates.rejections}
     for service in fleet.services:
-        names = list(
-            dict.fromkeys([name for owner, name in groups if owner == service.name] + list(excluded.get(service.name, {})))
-        )
-        for name in names:
+        own = [name for owner, name in groups if owner == service.name]
+        for name in dict.fromkeys([*own, *excluded.get(service.name, {})]):
             rows = groups.get((service.name, name), [])
-            counts = [str(sum(row.phase == phase for row in rows)) for phase in ("prefill", "decode", "aggregated")]
+            counts = [str(sum(row.phase is phase for row in rows)) for phase in Phase]
             shares = [_share(rows, kind) for kind in KINDS]
             reasons = excluded.get(service.name, {}).get(name, {})
             text = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-            table.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
-    console.print(table)
+            lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
+    console.print(lines)
     console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
     read = {
-        f"{source.package} {source.package_version}: {source.system}, {source.framework} {source.framework_version}"
-        for source in candidates.table_sources
+        f"{each.package} {each.package_version}: {each.system}, {each.framework} {each.framework_version}"
+        for each in candidates.table_sources
     }
     for line in sorted(read):
         console.print(f"  measured tables of {escape(line)}", style="dim")

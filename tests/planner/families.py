@@ -166,7 +166,7 @@ def purchases() -> Example:
         ],
         periods=periods,
     )
-    # Two bought at 1000 $ a quarter for two quarters; one rented for all three.
+    # Two bought for two quarters at 1000 $ each, one more for the last; one rented for the first two.
     later = replace(question.services[0], demand_requests_per_s={**demand, ("here", "2026Q1", "all"): 2.0})
     places = (region("east"), region("west"))
     one_for_two = fleet(
@@ -178,7 +178,7 @@ def purchases() -> Example:
     return Example(
         question,
         (candidate("chat", "A", 1.0),),
-        2 * 2 * 1000.0 + 3 * 2190.0,
+        (2 * 2 + 1) * 1000.0 + 2 * 2190.0,
         replace(question, services=(later,)),
         one_for_two,
     )
@@ -238,7 +238,7 @@ def rows_of(model: cp_model.CpModel) -> Iterator[str]:
                 zip(list(linear.coeffs), list(linear.vars), strict=True), key=lambda t: t[1]
             )
         )
-        low, high = list(linear.domain)[0], list(linear.domain)[1]
+        low, high = linear.domain[0], linear.domain[1]
         text = terms if low < -(2**62) else f"{low} <= {terms}"
         yield f"{row.name}: {text}" if high > 2**62 else f"{row.name}: {text} <= {high}"
 
@@ -249,7 +249,7 @@ def dump(name: str) -> str:
     problem = build_problem(example.fleet, example.candidates)
     planning: PlanningModel = build_model(problem, allow_unmet=False)
     variables = [
-        f"{variable.name}: {list(variable.domain)[0]}..{list(variable.domain)[1]}"
+        f"{variable.name}: {variable.domain[0]}..{variable.domain[1]}"
         for variable in planning.model.proto.variables
     ]
     lines = [f"variables of the example of {name}", *variables, "", f"rows of {name}"]

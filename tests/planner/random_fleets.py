@@ -116,7 +116,7 @@ def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: i
     """A fleet of a real size: single cards to pods, several replicas of everything, one period."""
     rng = random.Random(seed)
     kinds = [
-        hardware(f"H{i}", rng.choice((8, 8, 8, 4, 72)), rng.uniform(400, 1800)) for i in range(n_hardware)
+        hardware(f"H{i}", rng.choice((8, 8, 8, 4)), rng.uniform(400, 1800)) for i in range(n_hardware)
     ]
     speed = {kind.name: rng.uniform(0.6, 4.0) for kind in kinds}
     places = [f"r{i}" for i in range(n_regions)]

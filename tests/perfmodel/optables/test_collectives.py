@@ -8,6 +8,7 @@ import pytest
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.collectives import group_ms, groups, send_recv_ms
 from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind
+from fleetplan.perfmodel.optables.source import OperatorSource
 
 # Decode of a model with hidden size 16384 at batch 64: one BF16 tensor.
 DECODE_MESSAGE = 64 * 16384 * 2
@@ -51,13 +52,16 @@ def test_leaving_the_domain_multiplies_a_decode_all_reduce_by_three_and_not_by_t
     assert 2.5 <= across / inside <= 4.0
 
 
-def test_a_flat_ring_carries_the_whole_message_over_one_link_of_a_host(toy: Accelerator) -> None:
-    ring = replace(toy, efficiency=replace(toy.efficiency, network_all_reduce="ring"))
-    carried_ms = 2 * 15 / 16 * DECODE_MESSAGE / (50e6 * 0.5)
-    across = collective(OperatorKind.ALL_REDUCE, ring, DECODE_MESSAGE, 16)
-    assert across == pytest.approx(0.06 + carried_ms)
-    inside = collective(OperatorKind.ALL_REDUCE, ring, DECODE_MESSAGE, 8)
-    assert inside == collective(OperatorKind.ALL_REDUCE, toy, DECODE_MESSAGE, 8)
+def test_a_flat_ring_carries_the_whole_message_over_one_link_of_a_domain(toy: Accelerator) -> None:
+    ring = OperatorSource(toy, "vllm", None, network_all_reduce="ring")
+    levels = OperatorSource(toy, "vllm", None)
+    ranks, ones = np.array([8, 16]), np.ones(2, dtype=np.int64)
+    dims = {"message_bytes": DECODE_MESSAGE * ones, "ranks": ranks, "stride": ones}
+    inside, across = ring.times(OperatorKind.ALL_REDUCE, "bf16", dims).latency_ms
+    assert across == pytest.approx(0.06 + 2 * 15 / 16 * DECODE_MESSAGE / (50e6 * 0.5))
+    in_levels = levels.times(OperatorKind.ALL_REDUCE, "bf16", dims).latency_ms
+    assert inside == in_levels[0]
+    assert across > in_levels[1]
 
 
 @pytest.mark.parametrize("kind", sorted(COLLECTIVE_KINDS))

@@ -1,0 +1,40 @@
+"""The CP-SAT settings that every solve shares."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+LINEARIZATION_LEVEL: Final = 2
+"""Covering rows need the full linear relaxation: without it small fleets stay open for minutes."""
+
+SYMMETRY_LEVEL: Final = 0
+"""CP-SAT 9.15 calls some feasible fleets infeasible when its presolve uses symmetries (one of 1,360 random
+fleets; kept as a test). Without them no solve of these fleets got slower."""
+
+
+def configured_solver(
+    time_limit_s: float, seed: int, workers: int, solver: cp_model.CpSolver | None = None
+) -> cp_model.CpSolver:
+    """Return a solver with its limits and the shared settings.
+
+    Parameters
+    ----------
+    time_limit_s : float
+        Wall time. [s]
+    seed, workers : int
+        Random seed and parallel searches.
+    solver : CpSolver, optional
+        One to configure, where somebody holds it already to stop it; a new one otherwise.
+    """
+    solver = solver or cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.max_time_in_seconds = time_limit_s
+    parameters.random_seed = seed
+    parameters.num_workers = workers
+    parameters.linearization_level = LINEARIZATION_LEVEL
+    parameters.symmetry_level = SYMMETRY_LEVEL
+    # Ctrl-C is for the caller, which decides what to keep.
+    parameters.catch_sigint_signal = False
+    return solver

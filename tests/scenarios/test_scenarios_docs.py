@@ -1,0 +1,62 @@
+"""README and reference agree with the program: commands, paths, the example fleet, the schema's keys."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.search import SearchLimits
+
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_names_make_targets_that_exist() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    lines = re.findall(r"^make ([a-z ]+)", README, flags=re.MULTILINE)
+    used = {target for line in lines for target in line.split()}
+    assert {"plan", "test"} <= used
+    assert used <= targets
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    from typer.main import get_command  # noqa: PLC0415 - the only test here that needs the command line
+
+    from fleetplan.planner.cli import app  # noqa: PLC0415
+
+    commands = set(get_command(app).list_commands(None))  # type: ignore[attr-defined]
+    words = re.findall(r"^plan ([a-z]+) ", README, flags=re.MULTILINE)
+    assert words
+    assert set(words) <= commands
+
+
+def test_the_readme_names_files_that_exist() -> None:
+    paths = re.findall(r"\b(?:scenarios|docs|planner|fleet|perfmodel)/[\w./-]*\w", README)
+    assert paths
+    for path in paths:
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_the_fleet_in_the_readme_is_planned(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    path = tmp_path / "my.yaml"
+    path.write_text(block, encoding="utf-8")
+    fleet = load_expanded_fleet(path, (), ())
+    assert fleet.warnings == ()
+    planned = plan_fleet(fleet, SearchLimits(20.0, 0.01, seed=1, workers=8))
+    assert isinstance(planned.outcome, Plan)
+    assert planned.outcome.gap <= 0.01
+
+
+def test_the_reference_of_fleet_yaml_is_up_to_date() -> None:
+    script = REPOSITORY / "docs" / "generate_reference.py"
+    spec = importlib.util.spec_from_file_location("generate_reference", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (REPOSITORY / "docs" / "fleet-yaml.md").read_text(encoding="utf-8")
+    assert module.reference() == written, "run: python docs/generate_reference.py"
