@@ -345,8 +345,9 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
                 own += candidates
                 tables.update(dict.fromkeys(sources))
         found += prune_dominated(own, fleet.hardware, log)
+    energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
-        if candidate.power_kw is None:
+        if candidate.power_kw is None and energy_counts:
             warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings))
 

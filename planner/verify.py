@@ -8,34 +8,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleetplan.planner.assemble import find_candidate
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Acquisition, Candidate, Phase, Problem, SupplyPool
-
-RELATIVE_TOLERANCE = 1e-6
-"""What floating-point sums may differ by, relative to the larger figure."""
+from fleetplan.planner.statements import (
+    Violation,
+    cost_statements,
+    differs,
+    exceeds,
+    placement_faults,
+    purchase_faults,
+)
 
 
 class PlanError(Exception):
     """A plan breaks its own rules: a bug of ours, never a user's mistake."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One rule that a plan breaks.
-
-    Attributes
-    ----------
-    family : str
-        The constraint family, or `cost`.
-    message : str
-        What is wrong, with figures.
-    """
-
-    family: str
-    message: str
 
 
 def verify(problem: Problem, plan: Plan) -> list[Violation]:
@@ -56,12 +44,19 @@ def verify(problem: Problem, plan: Plan) -> list[Violation]:
     known: list[tuple[Placement, Candidate]] = []
     found: list[Violation] = []
     for row in plan.placements:
+        faults = placement_faults(problem, row)
+        found += [Violation("placement", fault) for fault in faults]
         candidate = find_candidate(problem, row)
-        if candidate is None:
-            found.append(Violation("placement", f"{row.service} {row.phase} {row.config} is no candidate"))
-        else:
+        if candidate is not None and not faults:
             known.append((row, candidate))
-    check = _Check(problem, plan, known)
+    sound = []
+    for purchase in plan.purchases:
+        faults = purchase_faults(problem, purchase)
+        found += [Violation("purchases", fault) for fault in faults]
+        if not faults:
+            sound.append(purchase)
+    # The rules are checked on what is left, so that one wrong name does not hide the rest.
+    check = _Check(problem, plan.model_copy(update={"purchases": tuple(sound)}), known)
     for part in (
         check.coverage(),
         check.latency(),
@@ -89,10 +84,6 @@ def require_valid(problem: Problem, plan: Plan) -> None:
     if violations:
         lines = "\n".join(f"  {violation.family}: {violation.message}" for violation in violations)
         raise PlanError(f"the plan does not hold; this is a bug of fleetplan:\n{lines}")
-
-
-def _exceeds(value: float, limit: float) -> bool:
-    return value > limit + RELATIVE_TOLERANCE * max(abs(limit), abs(value), 1e-9)
 
 
 class _Check:
@@ -148,9 +139,9 @@ class _Check:
                 missing = unmet.get((cell.service, cell.region, period, name), 0.0)
                 total = served[Phase.AGGREGATED] + separate + missing
                 label = f"{cell.service} {name} {cell.region} {period}"
-                if _exceeds(demand, total):
+                if exceeds(demand, total):
                     yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served")
-                if _exceeds(served[Phase.PREFILL], separate) or _exceeds(served[Phase.DECODE], separate):
+                if exceeds(served[Phase.PREFILL], separate) or exceeds(served[Phase.DECODE], separate):
                     yield Violation("coverage", f"{label}: the phases serve different rates: {served}")
 
     def latency(self) -> Iterator[Violation]:
@@ -164,9 +155,9 @@ class _Check:
                 label = f"{row.service} {row.config} {request_class.name}"
                 if ttft is not None and service.ttft_ms is not None:
                     total = ttft + service.network_latency_ms
-                    if _exceeds(total, service.ttft_ms):
+                    if exceeds(total, service.ttft_ms):
                         yield Violation("latency", f"{label}: TTFT {total} ms of {service.ttft_ms} ms")
-                if tpot is not None and service.tpot_ms is not None and _exceeds(tpot, service.tpot_ms):
+                if tpot is not None and service.tpot_ms is not None and exceeds(tpot, service.tpot_ms):
                     yield Violation("latency", f"{label}: TPOT {tpot} ms of {service.tpot_ms} ms")
 
     def replica_load(self) -> Iterator[Violation]:
@@ -181,7 +172,7 @@ class _Check:
                     yield Violation("replica_load", f"{row.config} cannot serve {row.service} {name}")
                     continue
                 load += rate * (1 + service.headroom) / capacity
-            if _exceeds(load, row.replicas):
+            if exceeds(load, row.replicas):
                 yield Violation("replica_load", f"{row.service} {row.config}: {load} on {row.replicas}")
 
     def capacity(self) -> Iterator[Violation]:
@@ -213,7 +204,7 @@ class _Check:
                     for row, candidate in self.rows
                     if (row.region, row.period) == (region.name, period)
                 )
-                if _exceeds(load_kw * region.pue, region.power_kw[q]):
+                if exceeds(load_kw * region.pue, region.power_kw[q]):
                     yield Violation(
                         "power",
                         f"{region.name} {period}: {load_kw * region.pue} of {region.power_kw[q]} kW",
@@ -256,7 +247,7 @@ class _Check:
             per_unit = self.acquisition(purchase.offer, purchase.pool).capex_usd_per_unit
             capex[purchase.period] += purchase.units * per_unit
         for period, limit in zip(self.problem.periods, self.budget.capex_usd_by_period, strict=True):
-            if limit is not None and _exceeds(capex[period], limit):
+            if limit is not None and exceeds(capex[period], limit):
                 yield Violation("budgets", f"capex {period}: {capex[period]} of {limit} USD")
         kinds = self.cost_kinds()
         totals = (
@@ -265,20 +256,22 @@ class _Check:
             ("TCO", sum(kinds.values()), self.budget.tco_usd),
         )
         for name, spent, limit in totals:
-            if limit is not None and _exceeds(spent, limit):
+            if limit is not None and exceeds(spent, limit):
                 yield Violation("budgets", f"{name}: {spent} of {limit} USD")
 
     def cost(self) -> Iterator[Violation]:
         """The stated cost is the cost, and the bound is below it."""
-        total = sum(self.cost_kinds().values())
+        kinds = self.cost_kinds()
+        total = sum(kinds.values())
         stated = self.plan.objective_usd
-        if _exceeds(total, stated) or _exceeds(stated, total):
+        if differs(total, stated):
             yield Violation("cost", f"the plan states {stated} USD, its parts cost {total} USD")
-        if _exceeds(self.plan.bound_usd, stated):
+        if exceeds(self.plan.bound_usd, stated):
             yield Violation("cost", f"the bound {self.plan.bound_usd} exceeds the cost {stated} USD")
         split = sum(row.usd for row in self.plan.placements) + sum(use.idle_usd for use in self.plan.pools)
-        if _exceeds(split, stated) or _exceeds(stated, split):
+        if differs(split, stated):
             yield Violation("cost", f"placements and idle capacity cost {split} USD of {stated} USD")
+        yield from cost_statements(self.problem, self.plan, kinds)
 
     def cost_kinds(self) -> dict[str, float]:
         """TCO over the horizon by kind, from the fleet's prices."""

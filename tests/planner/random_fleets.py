@@ -115,9 +115,7 @@ def several_periods_case(seed: int) -> Case:
 def large_case(seed: int, n_services: int = 8, n_regions: int = 3, n_hardware: int = 5) -> Case:
     """A fleet of a real size: single cards to pods, several replicas of everything, one period."""
     rng = random.Random(seed)
-    kinds = [
-        hardware(f"H{i}", rng.choice((8, 8, 8, 4)), rng.uniform(400, 1800)) for i in range(n_hardware)
-    ]
+    kinds = [hardware(f"H{i}", rng.choice((8, 8, 8, 4)), rng.uniform(400, 1800)) for i in range(n_hardware)]
     speed = {kind.name: rng.uniform(0.6, 4.0) for kind in kinds}
     places = [f"r{i}" for i in range(n_regions)]
     regions = [region(place, pue=1.2, energy_usd_per_kwh=(rng.uniform(0.05, 0.15),)) for place in places]

@@ -19,7 +19,7 @@ REL = 1e-6
 """Energy is rounded to whole objective units, and load to whole load units."""
 
 cases = st.integers(0, 3_000).map(tiny_case)
-law = settings(max_examples=25, deadline=None, derandomize=True)
+law = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def usd(fleet: Fleet, candidates: tuple[Candidate, ...]) -> float:

@@ -1,0 +1,1 @@
+"""What `plan landscape` asks, prints, draws and explains."""

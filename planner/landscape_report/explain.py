@@ -1,0 +1,189 @@
+"""One configuration, operator by operator: what it takes, what light would take, and how that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.blocks import Option
+from fleetplan.perfmodel.collectives import groups, network_bytes
+from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, RequestShape
+from fleetplan.perfmodel.latency import OVERHEAD_NAME, TABLED_KINDS
+from fleetplan.perfmodel.operators import (
+    BYTES_PER_ELEMENT,
+    COLLECTIVE_KINDS,
+    Operator,
+    OperatorKind,
+    Provenance,
+    work,
+)
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.runtimes import prefill_mix
+from fleetplan.perfmodel.shapes import StepShape, decode_shape, mixed_shape, prefill_shape
+from fleetplan.perfmodel.steps import step_operators
+from fleetplan.perfmodel.sweep_tables import configurations_of
+
+_FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
+_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
+_LINK_KINDS: Final = COLLECTIVE_KINDS | {OperatorKind.SEND_RECV}
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLine:
+    """One operator of a step.
+
+    Attributes
+    ----------
+    name, dtype : str
+        What it is, and its data type.
+    kind : OperatorKind or None
+        None for the overhead of the layers, which no operator contains.
+    shape : str
+        Its dimensions.
+    count : float
+        How often it runs in a pass.
+    time_ms : float
+        Of all runs. [ms]
+    compute_ms : float
+        What its multiplications need at the peak of its data type. [ms]
+    light_ms : float
+        Speed of light: the slowest of computing, memory and link at their data-sheet figures. [ms]
+    tflop : float
+        Floating-point operations of all runs on one accelerator. [10^12]
+    source : str
+        measured, interpolated, extrapolated or roofline.
+    """
+
+    name: str
+    dtype: str
+    kind: OperatorKind | None
+    shape: str
+    count: float
+    time_ms: float
+    compute_ms: float
+    light_ms: float
+    tflop: float
+    source: str
+
+    @property
+    def light_share(self) -> float:
+        """Speed of light over the time, 0 to 1 where the model is right."""
+        return self.light_ms / self.time_ms if self.time_ms > 0 else 0.0
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it moves data between accelerators."""
+        return self.kind in _LINK_KINDS
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it does the model's multiplications."""
+        return self.kind in TABLED_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The step of one configuration.
+
+    Attributes
+    ----------
+    step : str
+        Which step it is.
+    lines : tuple[OperatorLine, ...]
+        The largest first.
+    latency_ms : float
+        Their sum. [ms]
+    """
+
+    step: str
+    lines: tuple[OperatorLine, ...]
+    latency_ms: float
+
+
+def explain(
+    option: Option, phase: str, layout: Parallelism, batch: int, request: RequestShape
+) -> Explanation:
+    """Take one configuration apart.
+
+    For continuous batching the step is the iteration that carries prompts.
+    """
+    shape, step = step_of(phase, layout, batch, request)
+    evaluator = option.evaluator
+    lines = []
+    for operator in step_operators(evaluator.architecture, evaluator.dtypes, shape):
+        if operator.count[0] > 0:
+            found = evaluator.source.times(operator.kind, operator.dtype, operator.dims)
+            label = Provenance(int(found.provenance[0])).label
+            lines.append(_line(option.evaluator.accelerator, operator, float(found.latency_ms[0]), label))
+    times = evaluator.step(shape)
+    if OVERHEAD_NAME in times.names:
+        overhead = float(times.breakdown_ms[times.names.index(OVERHEAD_NAME), 0])
+        label = Provenance.ROOFLINE.label
+        lines.append(OperatorLine(OVERHEAD_NAME, "", None, "", 1.0, overhead, 0.0, 0.0, 0.0, label))
+    latency_ms = float(times.latency_ms[0])
+    if not np.isclose(sum(line.time_ms for line in lines), latency_ms, rtol=1e-9):
+        raise ValueError(f"the operators of {layout.label} do not add up to its step of {latency_ms} ms")
+    lines.sort(key=lambda line: -line.time_ms)
+    return Explanation(step, tuple(lines), latency_ms)
+
+
+def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) -> tuple[StepShape, str]:
+    """Return the step that a configuration is explained by, and what to call it."""
+    configurations = configurations_of([layout], np.array([batch], dtype=np.int64), [request])
+    if phase == PREFILL:
+        return prefill_shape(configurations), "prefill pass"
+    if phase != AGGREGATED:
+        return decode_shape(configurations), "decode pass"
+    mix = prefill_mix(configurations.batch, configurations.output_tokens)
+    share = float(mix.more_share[0])
+    name = f"iteration with {int(mix.more[0])} prompts ({share:.1%} of iterations)"
+    return mixed_shape(configurations, mix.more), name
+
+
+def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: str) -> OperatorLine:
+    done = work(operator.kind, operator.dtype, operator.dims)
+    count = float(operator.count[0])
+    peak_tflops = None
+    if operator.kind in TABLED_KINDS:
+        # Attention computes in BF16 whatever its cache is kept in.
+        with_weights = operator.kind in (OperatorKind.GEMM, OperatorKind.MOE)
+        peak_tflops = accelerator.peak_tflops(operator.dtype if with_weights else "bf16")
+    compute_ms = 0.0
+    if peak_tflops is not None:
+        compute_ms = float(done.flops[0]) / (peak_tflops * _FLOPS_PER_MS_OF_TFLOPS)
+    moved = float(done.weight_bytes[0] + done.kv_bytes[0] + done.activation_bytes[0])
+    memory_ms = moved / (accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    light_ms = max(compute_ms, memory_ms, _link_ms(accelerator, operator, float(done.link_bytes[0])))
+    shape = ", ".join(f"{name} {int(values[0]):,}" for name, values in operator.dims.items())
+    return OperatorLine(
+        operator.name,
+        operator.dtype if operator.dtype in BYTES_PER_ELEMENT else "",
+        operator.kind,
+        shape,
+        count,
+        count * each_ms,
+        count * compute_ms,
+        count * light_ms,
+        count * float(done.flops[0]) / 1e12,
+        source,
+    )
+
+
+def _link_ms(accelerator: Accelerator, operator: Operator, link_bytes: float) -> float:
+    if operator.kind not in _LINK_KINDS:
+        return 0.0
+    inside_ms = link_bytes / (accelerator.scale_up_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    if accelerator.scale_out_gb_per_s is None:
+        return inside_ms
+    per_ms = accelerator.scale_out_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    if operator.kind is OperatorKind.SEND_RECV:
+        far = int(operator.dims["stride"][0]) >= accelerator.scale_up_accelerators
+        return link_bytes / per_ms if far else inside_ms
+    placed = groups(accelerator, operator.dims["ranks"], operator.dims["stride"])
+    if not placed.leaves[0]:
+        return inside_ms
+    message = operator.dims["message_bytes"].astype(np.float64)
+    return float(network_bytes(operator.kind, message, placed)[0]) / per_ms

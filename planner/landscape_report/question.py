@@ -1,0 +1,296 @@
+"""What is asked: a service of a fleet, or a model and hardware from the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet import tco
+from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Precision, Region, Service
+from fleetplan.fleet.power import all_in_power_w
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
+from fleetplan.perfmodel.blocks import Option
+from fleetplan.perfmodel.configurations import SearchSpace
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
+from fleetplan.perfmodel.optables.measured import FRAMEWORKS
+from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.phases import Evaluator, build_evaluator
+from fleetplan.perfmodel.precision import KV_PRECISIONS, WEIGHT_PRECISIONS
+from fleetplan.perfmodel.sweep import SweepSpace
+from fleetplan.planner.candidates import supplied_hardware
+from fleetplan.planner.costs import existing_pool_usd
+
+COMMAND_LINE: Final = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What of a fleet turns a configuration's rate into served traffic.
+
+    Attributes
+    ----------
+    peak_requests_per_s : float
+        Of the request class, in the busiest region and period. [1/s]
+    headroom : float
+        Planned capacity above demand, as a share of it.
+    reserve_hosts : int
+        Hosts that a pool keeps free.
+    accelerators_per_host : dict[str, int]
+        By hardware.
+    """
+
+    peak_requests_per_s: dict[str, float]
+    headroom: float
+    reserve_hosts: int
+    accelerators_per_host: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search space with names for what stands in it.
+
+    Attributes
+    ----------
+    title : str
+        What is asked, in a line.
+    space : SweepSpace
+        What to sweep.
+    request_names : tuple[str, ...]
+        Of the requests.
+    price_notes : tuple[str, ...]
+        Where the prices are from, one a hardware.
+    capacity : Capacity or None
+        Of a service of a fleet; None without one.
+    """
+
+    title: str
+    space: SweepSpace
+    request_names: tuple[str, ...]
+    price_notes: tuple[str, ...]
+    capacity: Capacity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question from the command line.
+
+    Attributes
+    ----------
+    model : str
+        HF id, alias or path of a config.
+    hardware : tuple[str, ...]
+        Names of the catalogue.
+    request : RequestShape
+        Lengths.
+    target : LatencyTarget
+        Limits.
+    weights, kv : tuple[str, ...]
+        Precisions to try, each with each.
+    framework : str
+        trtllm, sglang or vllm.
+    prices : str
+        Column of the price book.
+    """
+
+    model: str
+    hardware: tuple[str, ...]
+    request: RequestShape
+    target: LatencyTarget
+    weights: tuple[str, ...]
+    kv: tuple[str, ...]
+    framework: str
+    prices: str
+
+
+def bad_option(option: str, message: str, hint: str = "") -> InputError:
+    """Return the error of one option of the command line."""
+    return InputError([Issue(COMMAND_LINE, 0, 0, option, message, hint)])
+
+
+def question_of_options(asked: Asked, search: SearchSpace) -> Question:
+    """Return the question of a command line.
+
+    Raises
+    ------
+    InputError
+        An unknown model, hardware, precision, framework or price column.
+    """
+    _check(asked)
+    notes, options = [], []
+    for name in asked.hardware:
+        part = accelerators()[name]
+        price = price_book().get(name, {}).get(asked.prices)
+        usd = None if price is None else price.usd_per_accelerator_hour
+        notes.append(
+            f"{name}: no price in the column {asked.prices}"
+            if price is None
+            else f"{name}: {usd:g} USD/h ({asked.prices}, {price.as_of}, {price.source})"
+        )
+        power_w = all_in_power_w(part)
+        for weights in asked.weights:
+            for kv in asked.kv:
+                evaluator = _evaluator(asked, name, Precision(weights, kv))
+                options.append(
+                    Option(name, evaluator, usd, None if power_w is None else power_w / tco.W_PER_KW)
+                )
+    space = SweepSpace(tuple(options), (asked.request,), asked.target, search)
+    lengths = f"{asked.request.input_tokens} in, {asked.request.output_tokens} out"
+    return Question(
+        f"{asked.model} on {', '.join(asked.hardware)}: {lengths}", space, ("all",), tuple(notes), None
+    )
+
+
+def _check(asked: Asked) -> None:
+    known = tuple(accelerators())
+    for name in asked.hardware:
+        if name not in known:
+            raise bad_option("--hardware", f"there is no {name!r} in the catalogue", names_hint(name, known))
+    for option, given, allowed in (
+        ("--weights", asked.weights, WEIGHT_PRECISIONS),
+        ("--kv", asked.kv, KV_PRECISIONS),
+        ("--framework", (asked.framework,), FRAMEWORKS),
+        ("--prices", (asked.prices,), tuple(price_book_columns())),
+    ):
+        for value in given:
+            if value not in allowed:
+                raise bad_option(option, f"there is no {value!r}", names_hint(value, allowed))
+
+
+def _evaluator(asked: Asked, hardware: str, precision: Precision) -> Evaluator:
+    try:
+        return build_evaluator(asked.model, accelerators()[hardware], asked.framework, precision, Path())
+    except UnsupportedArchitecture as error:
+        raise bad_option("--model", str(error)) from error
+
+
+def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> Question:
+    """Return the question of one service of a fleet; of its only one with a model, without a name.
+
+    Raises
+    ------
+    InputError
+        No such service, one with an engine table, or hardware without figures.
+    """
+    service = _service(fleet, name)
+    assert service.model is not None
+    try:
+        architecture = load_architecture(service.model, fleet.path.parent)
+    except UnsupportedArchitecture as error:
+        raise InputError(
+            [Issue(str(fleet.path), 0, 0, f"services.{service.name}.model", str(error))]
+        ) from error
+    options, notes = [], []
+    for hardware in (fleet.hardware[each] for each in supplied_hardware(fleet)):
+        if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
+            continue
+        if hardware.accelerator is None:
+            notes.append(f"{hardware.name}: left out, no figures")
+            continue
+        usd, note = cheapest_usd_per_accelerator_hour(fleet, hardware)
+        notes.append(f"{hardware.name}: {note}")
+        source = operator_source(hardware.accelerator, service.framework)
+        evaluator = Evaluator(architecture, hardware.accelerator, source, service.precision)
+        power_w = hardware.power_w_per_accelerator
+        options.append(
+            Option(hardware.name, evaluator, usd, None if power_w is None else power_w / tco.W_PER_KW)
+        )
+    if not options:
+        place = f"services.{service.name}"
+        raise InputError([Issue(str(fleet.path), 0, 0, place, "no hardware with figures may serve it")])
+    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.network_latency_ms
+    space = SweepSpace(
+        tuple(options),
+        tuple(_request(service, position) for position in range(len(service.classes))),
+        LatencyTarget(ttft_ms, service.tpot_ms),
+        search,
+    )
+    return Question(
+        f"{service.name} of {fleet.name}: {service.model}",
+        space,
+        tuple(each.name for each in service.classes),
+        tuple(notes),
+        _capacity(fleet, service),
+    )
+
+
+def _service(fleet: Fleet, name: str | None) -> Service:
+    modelled = {service.name: service for service in fleet.services if service.model is not None}
+    if name is None:
+        if len(modelled) == 1:
+            return next(iter(modelled.values()))
+        raise bad_option(
+            "--service", f"{fleet.name} has {len(modelled)} services with a model", ", ".join(modelled)
+        )
+    if name not in modelled:
+        engines = any(service.name == name for service in fleet.services)
+        what = "brings its own rates: there is nothing to search" if engines else "is not in the fleet"
+        raise bad_option("--service", f"{name!r} {what}", names_hint(name, tuple(modelled)))
+    return modelled[name]
+
+
+def _request(service: Service, position: int) -> RequestShape:
+    request = service.classes[position]
+    if request.input_tokens is None or request.output_tokens is None:
+        raise ValueError(f"class {request.name!r} of {service.name!r} has no lengths")
+    return RequestShape(request.input_tokens, request.output_tokens, request.context_tokens)
+
+
+def _capacity(fleet: Fleet, service: Service) -> Capacity:
+    peaks: dict[str, float] = {}
+    for (_, _, name), rate in service.demand_requests_per_s.items():
+        peaks[name] = max(peaks.get(name, 0.0), rate)
+    return Capacity(
+        peaks,
+        service.headroom,
+        fleet.policy.reserve_hosts_per_pool,
+        {name: hardware.accelerators_per_host for name, hardware in fleet.hardware.items()},
+    )
+
+
+def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple[float, str]:
+    """Least that an hour of an accelerator costs in the first period, energy included, and where.
+
+    What a pool or an offer costs in the period is spread over all of its hours.
+    """
+    regions = {region.name: region for region in fleet.regions}
+    found: list[tuple[float, str]] = []
+    for pool in fleet.pools:
+        if pool.hardware == hardware.name and pool.accelerators:
+            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods)
+            included = pool.rented is not None and pool.rented.energy_included
+            usd = sum(by_period[0] for by_period in costs.values()) / (
+                pool.accelerators * tco.HOURS_PER_QUARTER
+            )
+            found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
+    for offer in fleet.offers:
+        if offer.hardware != hardware.name:
+            continue
+        for region in (regions[name] for name in offer.regions):
+            usd = _offer_usd_per_hour(offer, hardware, region)
+            found.append((usd + _energy(hardware, region, offer.energy_included), f"offer {offer.name}"))
+    usd, place = min(found)
+    return usd, f"{usd:.3g} USD/h ({place}, energy included)"
+
+
+def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
+    """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
+    power_kw = (hardware.power_w_per_accelerator or 0.0) / tco.W_PER_KW
+    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / tco.HOURS_PER_QUARTER
+    if offer.rent_usd_per_accelerator_hour is not None:
+        return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
+    if offer.capex_usd_per_host is None:
+        raise ValueError(f"offer {offer.name!r} has no price")
+    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0) + tco.maintenance_usd(
+        offer.capex_usd_per_host, offer.maintenance_ratio_per_year
+    )
+    return quarter / (offer.accelerators_per_unit * tco.HOURS_PER_QUARTER) + hosting
+
+
+def _energy(hardware: Hardware, region: Region, included: bool) -> float:
+    power_w = hardware.power_w_per_accelerator
+    if included or power_w is None or region.energy_usd_per_kwh is None:
+        return 0.0
+    return power_w / tco.W_PER_KW * region.pue * region.energy_usd_per_kwh[0]

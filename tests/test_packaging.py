@@ -1,0 +1,81 @@
+"""What the wheel holds: one top-level package, with its catalogues and scenarios."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+NEWEST_OF_SETUPTOOLS_TOO_OLD = 76
+"""The build backend of pyproject.toml needs a later one (SPDX licence expressions)."""
+
+
+def _can_build() -> bool:
+    """Whether `build` and a new enough setuptools are installed; `pip install .[dev]` brings both."""
+    try:
+        recent = int(version("setuptools").split(".")[0]) > NEWEST_OF_SETUPTOOLS_TOO_OLD
+    except PackageNotFoundError:
+        return False
+    return recent and find_spec("build") is not None
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Names of the files in a wheel built from a copy of the sources."""
+    if not _can_build():
+        pytest.skip("build and setuptools >= 77 are not installed")
+    folder = tmp_path_factory.mktemp("packaging")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source / name)
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc")
+    for name in ("fleet", "perfmodel", "scenarios", "planner", "src"):
+        # The four rooms are symbolic links under src/; the copy keeps them.
+        shutil.copytree(REPOSITORY / name, source / name, symlinks=True, ignore=ignored)
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(source),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_fleetplan_is_the_only_top_level_name(names: set[str]) -> None:
+    packages = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert packages == {"fleetplan"}
+
+
+def test_every_module_is_inside(names: set[str]) -> None:
+    for room in ("fleet", "perfmodel", "scenarios", "planner"):
+        for path in (REPOSITORY / room).rglob("*.py"):
+            assert f"fleetplan/{path.relative_to(REPOSITORY).as_posix()}" in names
+    assert "fleetplan/py.typed" in names
+
+
+def test_catalogues_and_scenarios_are_inside(names: set[str]) -> None:
+    data = [*(REPOSITORY / "fleet" / "catalog").glob("*.yaml")]
+    data += [path for kind in ("yaml", "csv") for path in (REPOSITORY / "scenarios").rglob(f"*.{kind}")]
+    assert data
+    for path in data:
+        assert f"fleetplan/{path.relative_to(REPOSITORY).as_posix()}" in names
+
+
+def test_the_commands_are_installed(names: set[str]) -> None:
+    assert any(name.endswith("entry_points.txt") for name in names)
