@@ -88,7 +88,15 @@ def price_book_columns() -> Mapping[str, str]:
 
 # Figures that count things, or name them; every other figure is a quantity and held as a float.
 _NOT_QUANTITIES: Final = frozenset(
-    {"vendor", "scale_up_accelerators", "accelerators_per_host", "lifecycle", "measured_system", "source"}
+    {
+        "vendor",
+        "scale_up_accelerators",
+        "accelerators_per_host",
+        "lifecycle",
+        "measured_system",
+        "source",
+        "sram_only",
+    }
 )
 
 

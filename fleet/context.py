@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,18 @@ class Context:
             return True
         self.error(key_path, f"there is no {kind} {name!r}", names_hint(name, known), at_key=at_key)
         return False
+
+    def readable_file(self, key_path: KeyPath, reference: str) -> Path | None:
+        """Return the file that a value names and keep its hash, or note an issue where it cannot be read."""
+        path = Path(self.document.place(key_path).file).parent / reference
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            hint = "the path is relative to this file"
+            self.error(key_path, f"{path} cannot be read: {error.strerror}", hint)
+            return None
+        self.hashes[str(path)] = hashlib.sha256(content).hexdigest()
+        return path
 
     def source(self, key_path: KeyPath) -> str:
         """Return where a value stands, the file relative to the fleet file, for provenance."""

@@ -78,6 +78,12 @@ class Accelerator:
         The roofline constants.
     sources : tuple[str, ...]
         Where the figures come from, with dates.
+    operator_tables : tuple[str, ...]
+        Files with measured operators that the fleet file names for this part.
+    sram_only : bool
+        The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model out
+        over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
+        stages need not end at layers, and no framework or communication library keeps memory for itself.
     """
 
     name: str
@@ -98,6 +104,8 @@ class Accelerator:
     measured_system: str | None
     efficiency: Efficiency
     sources: tuple[str, ...]
+    operator_tables: tuple[str, ...] = ()
+    sram_only: bool = False
 
     def peak_tflops(self, dtype: str) -> float | None:
         """Dense matrix peak for weights of `dtype`, or None where the part has no units for it.

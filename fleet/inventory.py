@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.techniques import ModelVariant, Techniques
 
 if TYPE_CHECKING:  # importing pandas takes longer than all of this room; `plan --help` must not pay for it
     import pandas as pd
@@ -257,6 +258,12 @@ class Service:
         Hardware it may run on; None is any.
     network_latency_ms : float
         Time spent outside inference; counts against TTFT. [ms]
+    techniques : Techniques
+        Serving techniques.
+    variants : tuple[ModelVariant, ...]
+        Ways to serve it that compete; without any, `model` at `precision` is the only one.
+    quality_floor : float or None
+        Least quality of a variant; None is none.
     """
 
     name: str
@@ -273,6 +280,9 @@ class Service:
     framework: str
     allowed_hardware: tuple[str, ...] | None
     network_latency_ms: float
+    techniques: Techniques = field(default_factory=Techniques)
+    variants: tuple[ModelVariant, ...] = ()
+    quality_floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +359,8 @@ class Fleet:
         What was read but has no effect yet, and what was assumed.
     input_hashes : Mapping[str, str]
         SHA-256 of every file that was read, by its path relative to the fleet file.
+    calibration : Path or None
+        Calibration of the performance model by measurements of one's own.
     """
 
     name: str
@@ -364,3 +376,4 @@ class Fleet:
     objective: str
     warnings: tuple[str, ...]
     input_hashes: Mapping[str, str]
+    calibration: Path | None = None

@@ -87,6 +87,9 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     if not document.root.child("pools") and not document.root.child("offers"):
         context.error((), "there are no pools and no offers", "a service needs hardware to run on")
     used = _used_hardware(hardware, pools, offers, services)
+    calibration = None
+    if spec.calibration is not None:
+        calibration = context.readable_file(("calibration",), spec.calibration)
     _warn_of_lifecycles(context, used, offers)
     _check_power(context, regions, used, pools, offers, services)
     return Fleet(
@@ -103,6 +106,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         objective=spec.objective,
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
+        calibration=calibration,
     )
 
 

@@ -58,6 +58,8 @@ def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dic
             if base_name is not None
             else _new_part(context, key_path, name, spec)
         )
+        if spec.optables is not None:
+            part = _with_tables(context, key_path, part, spec.optables)
         if part is not None:
             found[name] = _hardware(name, part)
         else:
@@ -152,3 +154,17 @@ def _with_profile(context: Context, key_path: KeyPath, part: Accelerator, profil
     if context.check_name((*key_path, "profile"), "roofline profile", profile, tuple(profiles)):
         return replace(part, efficiency=profiles[profile])
     return part
+
+
+def _with_tables(
+    context: Context, key_path: KeyPath, part: Accelerator | None, reference: str
+) -> Accelerator | None:
+    """Return a part with its own operator tables; their contents are read by the performance model."""
+    here = (*key_path, "optables")
+    if part is None:
+        context.error(here, "needs the figures of the part as well", "or name a catalogue part with `like`")
+        return None
+    path = context.readable_file(here, reference)
+    if path is None:
+        return part
+    return replace(part, operator_tables=(*part.operator_tables, str(path)))

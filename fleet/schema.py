@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from fleetplan.fleet.schema_supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
+from fleetplan.fleet.schema_techniques import TechniquesSpec
 from fleetplan.fleet.schema_values import (
     Count,
     DemandTree,
@@ -97,6 +98,21 @@ class SloSpec(Spec):
         return value
 
 
+class VariantSpec(Spec):
+    """One way to serve a service: quantised, pruned, distilled, or with a compressed context."""
+
+    name: Name
+    """What placements call it."""
+    model: Text | None = None
+    """Its model; that of the service where it is left out."""
+    precision: PrecisionSpec | None = None
+    """Its data types; those of the service where they are left out."""
+    quality: float
+    """Score on a scale of the service's own, compared with quality_floor."""
+    input_tokens_ratio: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """New prompt tokens over those of the workload: below 1 with context compression."""
+
+
 class ServiceSpec(Spec):
     """A service with its targets and its demand."""
 
@@ -108,6 +124,12 @@ class ServiceSpec(Spec):
     """Instead of a model: a CSV file of one's own measured rates, relative to this file."""
     precision: PrecisionSpec = PrecisionSpec()
     """Data types of weights and KV cache."""
+    variants: Annotated[list[VariantSpec], Field(min_length=1)] | None = None
+    """Ways to serve it that compete instead of `model` and `precision` as they stand."""
+    quality_floor: float | None = None
+    """Least quality of a variant; all are good enough where it is left out."""
+    techniques: TechniquesSpec = TechniquesSpec()
+    """Serving techniques."""
     workload: WorkloadSpec | None = None
     """What requests look like; a service with a model needs it."""
     slo: SloSpec = SloSpec()
@@ -174,6 +196,8 @@ class FleetSpec(Spec):
     """What can be bought or rented."""
     services: list[ServiceSpec] = Field(json_schema_extra={"minItems": 1})
     """What is to be served."""
+    calibration: Text | None = None
+    """A file made by `plan calibrate`, relative to this file; predictions are uncalibrated without it."""
     policy: PolicySpec = PolicySpec()
     """Rules for every service and pool."""
     budget: BudgetSpec = BudgetSpec()

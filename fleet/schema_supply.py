@@ -73,6 +73,8 @@ class HardwareSpec(Spec):
     """Power of a card with its share of host, network and fans, before PUE. [W]"""
     profile: Text | None = None
     """Roofline constants: the name of a profile of the catalogue."""
+    optables: Text | None = None
+    """Measured operators of one's own: a CSV or Parquet file, relative to this file."""
     price_usd_per_accelerator_hour: dict[Name, NotNegative] = Field(default_factory=dict)
     """Prices of one's own, by column, as an addition to the price book. [USD/h]"""
 

@@ -14,6 +14,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.engines import SINGLE_CLASS, read_engines
 from fleetplan.fleet.inventory import Precision, RequestClass, Service
 from fleetplan.fleet.schema import RequestClassSpec, ServiceSpec, WorkloadSpec
+from fleetplan.fleet.service_techniques import check_techniques, resolve_techniques, resolve_variants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,9 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
     for i, name in enumerate(spec.hardware or ()):
         context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
     _check_latencies(context, key_path, spec)
+    variants = resolve_variants(context, key_path, spec, _model)
     classes = _class_specs(context, key_path, spec, engines)
+    check_techniques(context, key_path, spec, classes or {})
     # With a broken engine table the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
     demand = None if classes is None or unreadable else _demand(context, key_path, spec, classes)
@@ -60,6 +63,9 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
         framework=spec.framework,
         allowed_hardware=None if spec.hardware is None else tuple(spec.hardware),
         network_latency_ms=spec.network_latency_ms,
+        techniques=resolve_techniques(spec.techniques),
+        variants=variants,
+        quality_floor=spec.quality_floor,
     )
 
 

@@ -45,7 +45,7 @@ class Column:
 
 
 PHASES: Final = ("aggregated", "prefill", "decode")
-MODES: Final = ("prefill", "decode", "static", "closed_loop", "open_loop")
+MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
 SOURCES: Final = ("measured", "interpolated", "extrapolated", "roofline")
 
 _ENGINES: Final = (
@@ -82,6 +82,29 @@ _CANDIDATES: Final = (
     Column("power_kw", "number", "kW", "IT power of one replica at full load", may_be_missing=True),
 )
 
+_TECHNIQUES: Final = tuple(
+    Column(name, kind, unit, meaning, required=False, may_be_missing=True)
+    for name, kind, unit, meaning in (
+        ("chunk_tokens", "number", "", "most prompt tokens of an iteration"),
+        ("samples_per_prompt", "number", "", "generations that share one prefill"),
+        ("shared_prefix_tokens", "number", "", "part of prefix_tokens that all requests share"),
+        ("draft_tokens", "number", "", "tokens that a draft proposes a step"),
+        ("acceptance_ratio", "number", "", "chance that a proposed token is accepted"),
+        ("draft_cost_ratio", "number", "", "time of a proposed token over the step"),
+        ("session_hit_ratio", "number", "", "requests whose prefix is kept outside HBM"),
+        ("session_gb_per_s", "number", "GB/s", "speed of loading it, an accelerator"),
+        ("offload_weights_ratio", "number", "", "share of the weights outside HBM"),
+        ("offload_kv_ratio", "number", "", "share of the running cache outside HBM"),
+        ("offload_gb_per_s", "number", "GB/s", "link to what is outside HBM"),
+        ("expert_activation", "text", "", "experts reached: uniform, balanced, log-linear"),
+        ("log_linear_intercept", "number", "", "experts reached by one token"),
+        ("log_linear_slope", "number", "", "experts more for e times the tokens"),
+        ("busiest_expert_ratio", "number", "", "routed tokens of the busiest expert"),
+        ("expert_placement", "text", "", "on ranks: mixed, random, sorted"),
+        ("power_cap_w", "number", "W", "power cap of a card"),
+    )
+)
+
 _PREDICT_INPUT: Final = (
     Column("case_id", "text", "", "identifies the row"),
     Column("model", "text", "", "an id of the model catalogue"),
@@ -102,6 +125,7 @@ _PREDICT_INPUT: Final = (
     Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
     Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
     Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
+    *_TECHNIQUES,
 )
 
 _PREDICT_OUTPUT: Final = (
@@ -135,12 +159,51 @@ _PLACEMENTS: Final = (
     Column("usd", "number", "USD", "cost of the period"),
 )
 
+_OPERATOR_TABLE: Final = (
+    Column("operator", "text", "", "what ran: gemm, prefill_attention and so on; it decides the dimensions"),
+    Column("dtype", "text", "", "of the weights; of the KV cache for attention; bf16 for collectives"),
+    Column("latency_us", "number", "us", "time of one execution on one accelerator"),
+    Column("hardware", "text", "", "the part; other parts' rows are refused", required=False),
+    Column("framework", "text", "", "trtllm, sglang or vllm; any where it is empty", required=False),
+    Column("version", "text", "", "of the framework, for the record", required=False),
+    Column("power_w", "number", "W", "board power, for the record", required=False, may_be_missing=True),
+    Column("source", "text", "", "who measured it and how, for the record", required=False),
+    Column("m", "count", "", "rows of the product: tokens", required=False),
+    Column("n", "count", "", "columns of the product", required=False),
+    Column("k", "count", "", "inner dimension of the product", required=False),
+    Column("groups", "count", "", "products of a batched GEMM", required=False),
+    Column("batch", "count", "", "sequences", required=False),
+    Column("new_tokens", "count", "", "prompt tokens of a sequence", required=False),
+    Column("context_tokens", "count", "", "cached tokens of a sequence", required=False),
+    Column("heads", "count", "", "query heads of one accelerator", required=False),
+    Column("kv_heads", "count", "", "key-value heads of one accelerator", required=False),
+    Column("head_dim", "count", "", "width of a head", required=False),
+    Column("window", "count", "", "attention window in tokens, 0 without one", required=False),
+    Column("key_head_dim", "count", "", "width of a key of latent attention", required=False),
+    Column("value_head_dim", "count", "", "width of a value", required=False),
+    Column("kv_rank", "count", "", "width of the latent vector", required=False),
+    Column("rope_head_dim", "count", "", "width of the rotary part of a key", required=False),
+    Column("key_heads", "count", "", "key heads of a linear recurrence", required=False),
+    Column("value_heads", "count", "", "value heads of a linear recurrence", required=False),
+    Column("taps", "count", "", "tokens of the convolution before a recurrence", required=False),
+    Column("tokens", "count", "", "tokens that a group of experts sees", required=False),
+    Column("hidden", "count", "", "width of the model", required=False),
+    Column("intermediate", "count", "", "width of an expert", required=False),
+    Column("top_k", "count", "", "experts of a token", required=False),
+    Column("experts", "count", "", "experts of a layer", required=False),
+    Column("moe_tp", "count", "", "accelerators that share an expert", required=False),
+    Column("moe_ep", "count", "", "accelerators that the experts are spread over", required=False),
+    Column("message_bytes", "count", "B", "the full tensor of a collective", required=False),
+    Column("ranks", "count", "", "accelerators of a collective", required=False),
+)
+
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "engines": _ENGINES,
     "candidates": _CANDIDATES,
     "predict_input": _PREDICT_INPUT,
     "predict_output": _PREDICT_OUTPUT,
     "placements": _PLACEMENTS,
+    "operator_table": _OPERATOR_TABLE,
 }
 
 

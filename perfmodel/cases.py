@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.technique_cases import TechniqueColumns, parse_technique_columns
 
-MODES: Final = ("prefill", "decode", "static", "closed_loop", "open_loop")
+MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
 FRAMEWORKS: Final = ("vllm", "sglang", "trtllm")
 DEFAULT_FRAMEWORK: Final = "vllm"
 
@@ -25,6 +26,7 @@ OPTIONAL_COLUMNS: Final = (
     "ep",
     "dp",
     "moe_tp",
+    "cp",
     "output_tokens",
     "prefix_tokens",
     "batch",
@@ -38,9 +40,10 @@ _LOAD_COLUMN: Final = {
     "decode": "batch",
     "static": "batch",
     "closed_loop": "concurrency",
+    "burst": "concurrency",
     "open_loop": "requests_per_s",
 }
-_NEEDS_OUTPUT: Final = ("static", "closed_loop", "open_loop")
+_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop")
 _OTHER_SPELLINGS: Final = {
     "tensorrt-llm": "trtllm",
     "trt-llm": "trtllm",
@@ -65,6 +68,7 @@ class Degrees:
     dp: int
     ep: int
     moe_tp: int
+    cp: int = 1
 
     def parallelism(self, has_experts: bool) -> Parallelism:
         """Return the layout that is meant.
@@ -77,14 +81,15 @@ class Degrees:
         ValueError
             Attention and experts do not take the same accelerators.
         """
-        stage = self.tp * self.dp
+        stage = self.tp * self.dp * self.cp
         stated = self.moe_tp if has_experts else 0
         ffn_tp = stated or max(1, stage // self.ep)
         if ffn_tp * self.ep != stage:
+            attention = "tp*dp" if self.cp == 1 else "tp*dp*cp"
             raise ValueError(
-                f"tp*dp = {stage} and moe_tp*ep = {ffn_tp}*{self.ep} must be the same accelerators"
+                f"{attention} = {stage} and moe_tp*ep = {ffn_tp}*{self.ep} must be the same accelerators"
             )
-        return Parallelism(pp=self.pp, tp=self.tp, dp=self.dp, ffn_tp=ffn_tp, ep=self.ep)
+        return Parallelism(pp=self.pp, tp=self.tp, dp=self.dp, ffn_tp=ffn_tp, ep=self.ep, cp=self.cp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,8 @@ class Cases:
         Batch, concurrency or rate, as the mode asks for.
     n_accelerators : IntArray
         0 where left out: one replica.
+    techniques : TechniqueColumns
+        What is switched on.
     reason : NDArray
         Why a row cannot be predicted; '' where it can.
     """
@@ -122,6 +129,7 @@ class Cases:
     prefix_tokens: IntArray
     load: FloatArray
     n_accelerators: IntArray
+    techniques: TechniqueColumns
     reason: NDArray[np.object_]
 
 
@@ -131,9 +139,10 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns of `REQUIRED_COLUMNS` and any of `OPTIONAL_COLUMNS`; others are carried by nobody and
-        ignored. Empty cells take the default: degrees of 1, no prefix, one replica, vLLM; the KV cache
-        is FP8 for FP8 and FP4 weights under TensorRT-LLM and BF16 elsewhere, as the frameworks do.
+        Columns of `REQUIRED_COLUMNS` and any of `OPTIONAL_COLUMNS` and of the technique columns
+        (`fleetplan.perfmodel.technique_cases.COLUMNS`); others are carried by nobody and ignored.
+        Empty cells take the default: degrees of 1, no prefix, one replica, vLLM; the KV cache is FP8 for
+        FP8 and FP4 weights under TensorRT-LLM and BF16 elsewhere, as the frameworks do.
     path : str
         What to call the table in errors.
 
@@ -158,6 +167,10 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
     output_tokens = _whole(frame, "output_tokens", 0, 0, reasons)
     needs_output = np.isin(mode.astype(str), _NEEDS_OUTPUT) & (output_tokens < 1)
     reasons.add(needs_output, "output_tokens: at least 1 is needed in this mode")
+    techniques = parse_technique_columns(frame, mode)
+    for code, setting in enumerate(techniques.distinct):
+        if setting.problem:
+            reasons.add(techniques.codes == code, setting.problem)
     return Cases(
         case_id=frame["case_id"],
         model=_text(frame, "model"),
@@ -172,6 +185,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
         prefix_tokens=_whole(frame, "prefix_tokens", 0, 0, reasons),
         load=_load(frame, mode, reasons),
         n_accelerators=_whole(frame, "n_accelerators", 0, 1, reasons),
+        techniques=techniques,
         reason=reasons.texts,
     )
 
@@ -279,5 +293,6 @@ def _degrees(frame: pd.DataFrame, reasons: _Reasons) -> tuple[Degrees, ...]:
         _whole(frame, "dp", 1, 1, reasons),
         _whole(frame, "ep", 1, 1, reasons),
         _whole(frame, "moe_tp", 0, 1, reasons),
+        _whole(frame, "cp", 1, 1, reasons),
     ]
     return tuple(Degrees(*row) for row in np.stack(columns, axis=1).tolist())

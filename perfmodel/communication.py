@@ -1,7 +1,9 @@
 """Which collectives a step needs under each parallelism, and how many bytes they carry.
 
-Ranks are numbered tensor-parallel first: the accelerators 0 .. tp-1 of a stage are one attention-DP rank,
-the next rank starts at tp. Groups of the feed-forward part are `ffn_tp` neighbours each.
+Ranks are numbered tensor-parallel first, then by context, then by data: the accelerators 0 .. tp-1 of a stage
+share the heads, the next context-parallel rank starts at tp, the next attention-DP rank at tp * cp. To the
+feed-forward part all of them are ranks with tokens of their own (`Layouts.token_ranks`), and `rank_tokens`
+are those of one. Groups of the feed-forward part are `ffn_tp` neighbours each.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, Operator, OperatorKind
 from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.shapes import StepShape
 
 
 def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
@@ -53,7 +56,7 @@ def dense_ffn_communication(
     yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
     if whole.all():
         return
-    tokens = -(-rank_tokens * layouts.dp // layouts.ep)
+    tokens = -(-rank_tokens * layouts.token_ranks // layouts.ep)
     ones = np.ones_like(tokens)
     message = tokens * _row_bytes(hidden_size)
     kind = OperatorKind.ALL_REDUCE
@@ -66,14 +69,15 @@ def dense_ffn_communication(
 
 
 def expert_communication(
-    hidden_size: int, top_k: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+    hidden_size: int, sent_width: int, top_k: int, rank_tokens: IntArray, layouts: Layouts, layers: int
 ) -> Iterator[Operator]:
     """Bring the tokens to the experts and their weighted sums back.
 
     Three cases. One expert group: as for a dense block. Several groups within one attention rank: every
     accelerator holds all tokens already, so only the sums travel, by an all-reduce over the rank. Several
     groups over several ranks: dispatch sends each accelerator's share of its rank's tokens to the groups
-    of their experts (all-to-all) and completes them there (all-gather); combine is the mirror image.
+    of their experts (all-to-all) and completes them there (all-gather); combine is the mirror image. What is
+    sent is `sent_width` wide: the hidden size, or the latent space that the experts work in.
     """
     whole = layouts.ep == 1
     yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
@@ -81,14 +85,17 @@ def expert_communication(
         return
     row = _row_bytes(hidden_size)
     ones = np.ones_like(rank_tokens)
-    local = ~whole & (layouts.dp == 1)
+    local = ~whole & (layouts.token_ranks == 1)
     kind = OperatorKind.ALL_REDUCE
     yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, local)
-    spread = ~whole & (layouts.dp > 1)
+    spread = ~whole & (layouts.token_ranks > 1)
     # A token goes once to each group that holds one of its experts: ep (1 - (1 - 1/ep)^k) groups.
     groups_reached = layouts.ep * (1.0 - np.power(1.0 - 1.0 / layouts.ep, top_k))
-    sent = np.ceil(rank_tokens * groups_reached / layouts.tp).astype(np.int64) * row
-    arrived = np.ceil(rank_tokens * layouts.dp * groups_reached / layouts.ep).astype(np.int64) * row
+    sent_row = _row_bytes(sent_width)
+    sent = np.ceil(rank_tokens * groups_reached / layouts.tp).astype(np.int64) * sent_row
+    arrived = (
+        np.ceil(rank_tokens * layouts.token_ranks * groups_reached / layouts.ep).astype(np.int64) * sent_row
+    )
     stride = layouts.ffn_tp
     kind = OperatorKind.ALL_TO_ALL
     yield from _collective("expert_dispatch", kind, sent, layouts.ep, stride, layers, spread)
@@ -100,6 +107,55 @@ def expert_communication(
     yield from _collective("expert_combine", kind, sent, layouts.ep, stride, layers, spread)
     kind = OperatorKind.ALL_GATHER
     yield from _collective("ffn_all_gather", kind, rank_tokens * row, layouts.tp, ones, layers, spread)
+
+
+def context_communication(
+    hidden_size: int,
+    cached_width: IntArray,
+    kv_bytes: float,
+    output_width: IntArray,
+    layers: int,
+    shape: StepShape,
+) -> Iterator[Operator]:
+    """Let the context-parallel ranks of a sequence attend to the tokens of each other.
+
+    Prompts: keys and values go around a ring, one hop a further rank. Nothing of it is hidden behind the
+    attention, which matters for short prompts alone: attention grows faster than what is sent. Generated
+    tokens: every rank attends to its part of the cache; the partial outputs are summed, and the tokens that
+    the ranks shared out among themselves for the feed-forward part are gathered again.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Width of the residual stream.
+    cached_width : IntArray
+        Cached elements of a token on one accelerator, shape (n_configs,).
+    kv_bytes : float
+        Of one cached element. [bytes]
+    output_width : IntArray
+        Width of the heads' output on one accelerator, shape (n_configs,).
+    layers : int
+        Layers of this attention.
+    shape : StepShape
+        Parallelism, sequences and lengths.
+    """
+    layouts = shape.layouts
+    if not (layouts.cp > 1).any():
+        return
+    held = -(-(shape.new_tokens + shape.prefix_tokens) // layouts.cp)
+    message = np.ceil(shape.prefill_sequences * held * cached_width * kv_bytes).astype(np.int64)
+    hops = np.where(shape.prefill_sequences > 0, layers * (layouts.cp - 1.0), 0.0)
+    # The last rank of the ring is the farthest from the first, and its hop sets the pace.
+    stride = np.maximum(1, layouts.tp * (layouts.cp - 1))
+    dims = {"message_bytes": np.where(hops > 0, message, 1), "stride": stride}
+    yield Operator("ring_send", OperatorKind.SEND_RECV, "bf16", dims, hops)
+    needed = (shape.decode_sequences > 0) & (layouts.cp > 1)
+    partial = shape.decode_sequences * output_width * int(ACTIVATION_BYTES)
+    kind = OperatorKind.ALL_REDUCE
+    yield from _collective("context_all_reduce", kind, partial, layouts.cp, layouts.tp, layers, needed)
+    tokens = shape.decode_sequences * _row_bytes(hidden_size)
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("context_all_gather", kind, tokens, layouts.cp, layouts.tp, layers, needed)
 
 
 def pipeline_communication(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
@@ -126,11 +182,15 @@ def _shared_block(
     # One block over all accelerators of a stage: gather the tokens of the other ranks, and afterwards
     # return to each rank the sums of its own tokens, first over the ranks, then within the rank.
     row = _row_bytes(hidden_size)
-    all_tokens = rank_tokens * layouts.dp * row
+    all_tokens = rank_tokens * layouts.token_ranks * row
     kind = OperatorKind.ALL_GATHER
-    yield from _collective("ffn_token_gather", kind, all_tokens, layouts.dp, layouts.tp, layers, needed)
+    yield from _collective(
+        "ffn_token_gather", kind, all_tokens, layouts.token_ranks, layouts.tp, layers, needed
+    )
     kind = OperatorKind.REDUCE_SCATTER
-    yield from _collective("ffn_reduce_scatter", kind, all_tokens, layouts.dp, layouts.tp, layers, needed)
+    yield from _collective(
+        "ffn_reduce_scatter", kind, all_tokens, layouts.token_ranks, layouts.tp, layers, needed
+    )
     kind = OperatorKind.ALL_REDUCE
     ones = np.ones_like(rank_tokens)
     yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, needed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.architecture import GroupedQueryAttention, ModelArchitecture, MoeFfn
+from fleetplan.perfmodel.architecture import LinearAttention, ModelArchitecture, MoeFfn
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 
 HOST_SEARCH_LIMIT: Final = 16
 """Largest replica that is searched on parts whose links end at a host of 8. Two hosts reach every optimum
 of the paper's online tables; larger ones are for jobs without latency targets. [accelerators]"""
+
+SRAM_SEARCH_LIMIT: Final = 1024
+"""Largest replica that is searched on parts without HBM: over three times the 8-bit weights of a decoder of 70
+billion weights in 220 MiB a chip; larger models need a limit of their own. [accelerators]"""
 
 TENSOR_LIMIT: Final = 16
 """Largest tensor parallelism that is searched beyond a small scale-up domain. [accelerators]"""
@@ -54,6 +58,8 @@ class SearchSpace:
         Largest replica; None for `default_max_accelerators`. [accelerators]
     pipeline_stages, prefill_batches, decode_batches : tuple[int, ...]
         What is tried.
+    context_ranks : tuple[int, ...]
+        Degrees of context parallelism that are tried; it pays for long prompts alone.
     """
 
     runtimes: tuple[str, ...] = ("disaggregated", "aggregated")
@@ -61,10 +67,13 @@ class SearchSpace:
     pipeline_stages: tuple[int, ...] = PIPELINE_STAGES
     prefill_batches: tuple[int, ...] = PREFILL_BATCHES
     decode_batches: tuple[int, ...] = decode_batch_grid()
+    context_ranks: tuple[int, ...] = (1,)
 
 
 def default_max_accelerators(accelerator: Accelerator) -> int:
     """Largest replica that is searched by default: a pod, or two hosts of 8. [accelerators]."""
+    if accelerator.sram_only:
+        return SRAM_SEARCH_LIMIT
     if accelerator.scale_out_gb_per_s is None:
         return accelerator.scale_up_accelerators
     return max(HOST_SEARCH_LIMIT, accelerator.scale_up_accelerators)
@@ -73,11 +82,9 @@ def default_max_accelerators(accelerator: Accelerator) -> int:
 def layout_problem(architecture: ModelArchitecture, layout: Parallelism, accelerator: Accelerator) -> str:
     """Say why a layout cannot run, or return an empty string.
 
-    Query heads and experts are shared out in whole numbers; key-value heads are repeated where there are
-    fewer of them than accelerators.
+    Query heads are shared out in whole numbers; key-value heads are repeated where there are fewer of them
+    than accelerators, and experts where their number is no multiple of the groups (redundant experts).
     """
-    if layout.cp > 1:
-        return "context parallelism (cp) is not evaluated yet"
     domain = accelerator.scale_up_accelerators
     if accelerator.scale_out_gb_per_s is None and layout.accelerators > domain:
         return (
@@ -85,9 +92,14 @@ def layout_problem(architecture: ModelArchitecture, layout: Parallelism, acceler
             f"figure is known for {accelerator.name}"
         )
     for group in architecture.groups:
-        heads = group.attention.heads if isinstance(group.attention, GroupedQueryAttention) else 0
+        if group.attention is None:
+            continue
+        attention = group.attention
+        heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
         if heads % layout.tp:
             return f"tp {layout.tp} does not divide {heads} attention heads"
+        if isinstance(attention, LinearAttention) and layout.cp > 1:
+            return f"cp {layout.cp} shares out a context, and recurrent layers have a state instead of one"
     return _expert_problem(architecture, layout)
 
 
@@ -96,8 +108,8 @@ def _expert_problem(architecture: ModelArchitecture, layout: Parallelism) -> str
     if layout.ep > 1 and not mixtures:
         return f"ep {layout.ep} needs experts, and the model has none"
     for mixture in mixtures:
-        if mixture.experts % layout.ep:
-            return f"ep {layout.ep} does not divide {mixture.experts} experts"
+        if layout.ep > mixture.experts:
+            return f"ep {layout.ep} is more than the {mixture.experts} experts"
         if layout.ffn_tp > mixture.intermediate_size:
             return f"moe_tp {layout.ffn_tp} splits an expert of width {mixture.intermediate_size}"
     return ""
@@ -106,12 +118,17 @@ def _expert_problem(architecture: ModelArchitecture, layout: Parallelism) -> str
 def search_layouts(
     architecture: ModelArchitecture, accelerator: Accelerator, space: SearchSpace
 ) -> tuple[Parallelism, ...]:
-    """Layouts in powers of two that can run, smallest replica first."""
+    """Layouts that can run, smallest replica first.
+
+    Degrees are powers of two; on pods of another size (72) also those multiples of its odd part (9, 18, 36,
+    72) that fill it. Expert groups take only degrees that share the experts out evenly, or that fill a pod.
+    """
     limit = space.max_accelerators or default_max_accelerators(accelerator)
-    widest = min(limit, max(TENSOR_LIMIT, accelerator.scale_up_accelerators))
+    domain = TENSOR_LIMIT if accelerator.sram_only else accelerator.scale_up_accelerators
+    widest = min(limit, max(TENSOR_LIMIT, domain))
     found = [
         layout
-        for layout in _powers_of_two(architecture, space.pipeline_stages, limit, widest)
+        for layout in _candidates(architecture, accelerator, space, limit, widest)
         if not layout_problem(architecture, layout, accelerator)
     ]
     return tuple(sorted(found, key=lambda layout: (layout.accelerators, layout)))
@@ -130,14 +147,36 @@ def crossed(layouts: tuple[Parallelism, ...], batches: tuple[int, ...]) -> tuple
     return positions, np.tile(np.array(batches, dtype=np.int64), len(layouts))
 
 
-def _powers_of_two(
-    architecture: ModelArchitecture, stages: tuple[int, ...], limit: int, widest: int
+def _candidates(
+    architecture: ModelArchitecture, accelerator: Accelerator, space: SearchSpace, limit: int, widest: int
 ) -> Iterator[Parallelism]:
-    is_mixture = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
-    degrees = [2**power for power in range(limit.bit_length())]
+    degrees = _degrees(accelerator.scale_up_accelerators, limit)
+    stages: Iterable[int] = space.pipeline_stages
+    if accelerator.sram_only:
+        layers = architecture.layer_count
+        # Few chips hold a layer, so pipelines are long: every number of stages that shares the layers evenly.
+        stages = (pp for pp in range(1, layers + 1) if layers % pp == 0)
+        degrees = [degree for degree in degrees if degree & (degree - 1) == 0]
     for pp in (pp for pp in stages if pp <= architecture.layer_count):
         for tp in (tp for tp in degrees if tp <= widest):
-            for dp in (dp for dp in degrees if pp * tp * dp <= limit):
-                for ep in degrees if is_mixture else (1,):
-                    if (tp * dp) % ep == 0:
-                        yield Parallelism(pp=pp, tp=tp, dp=dp, ffn_tp=tp * dp // ep, ep=ep)
+            for cp in (cp for cp in space.context_ranks if pp * tp * cp <= limit):
+                for dp in (dp for dp in degrees if pp * tp * cp * dp <= limit):
+                    for ep in _expert_degrees(architecture, degrees, tp * dp * cp):
+                        yield Parallelism(pp=pp, tp=tp, dp=dp, ffn_tp=tp * dp * cp // ep, ep=ep, cp=cp)
+
+
+def _degrees(domain: int, limit: int) -> list[int]:
+    """Powers of two, and the multiples of a domain's odd part by powers of two that divide it."""
+    powers = [2**power for power in range(limit.bit_length())]
+    odd = domain // (domain & -domain)
+    fillings = [odd * power for power in powers if domain % (odd * power) == 0]
+    return sorted({degree for degree in (*powers, *fillings) if degree <= limit})
+
+
+def _expert_degrees(architecture: ModelArchitecture, degrees: list[int], stage: int) -> Iterator[int]:
+    mixtures = [group.ffn for group in architecture.groups if isinstance(group.ffn, MoeFfn)]
+    for ep in degrees if mixtures else [1]:
+        # Uneven shares need redundant experts: worth it only where all accelerators of a stage are a group.
+        even = all(mixture.experts % ep == 0 for mixture in mixtures)
+        if stage % ep == 0 and (even or ep == stage):
+            yield ep

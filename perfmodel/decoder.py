@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.perfmodel.layers import DenseFfn, LayerGroup, MoeFfn, kept_tokens
+from fleetplan.perfmodel.operators import STATE_BYTES
 
-STATE_BYTES_PER_ELEMENT: Final = 4.0
-"""Recurrent states are kept in FP32. [bytes an element]
-
-Source: `mamba_ssm_dtype` of Qwen3.5 and `mamba_ssm_cache_dtype` of Nemotron 3, config.json of both."""
+STATE_BYTES_PER_ELEMENT: Final = STATE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,12 @@ class Landscape:
     table: pd.DataFrame
     excluded_counts: Mapping[str, int]
 
+    @classmethod
+    def of_table(cls, table: pd.DataFrame) -> Landscape:
+        """Return the landscape of a table, its reasons counted."""
+        counts = table["excluded"].value_counts()
+        return cls(table, {str(reason): int(count) for reason, count in counts.items() if reason})
+
     @property
     def usable(self) -> pd.DataFrame:
         """Rows without a reason against them."""
@@ -132,6 +138,20 @@ def service_landscape(
         The model has layers that are not evaluated yet.
     """
     layouts = search_layouts(evaluator.architecture, evaluator.accelerator, space)
+    plan = phases_of(space)
+    frames = [_phase_table(evaluator, request, target, phase, layouts, batches) for phase, batches in plan]
+    table = pd.concat(frames, ignore_index=True)
+    return Landscape.of_table(table)
+
+
+def phases_of(space: SearchSpace) -> list[tuple[str, tuple[int, ...]]]:
+    """Phases of the runtimes of a search, each with the batch sizes to try.
+
+    Raises
+    ------
+    ValueError
+        No runtime that is known.
+    """
     plan: list[tuple[str, tuple[int, ...]]] = []
     if "disaggregated" in space.runtimes:
         plan += [(PREFILL, space.prefill_batches), (DECODE, space.decode_batches)]
@@ -139,11 +159,7 @@ def service_landscape(
         plan.append((AGGREGATED, space.decode_batches))
     if not plan:
         raise ValueError(f"no runtime to evaluate in {space.runtimes}")
-    frames = [_phase_table(evaluator, request, target, phase, layouts, batches) for phase, batches in plan]
-    table = pd.concat(frames, ignore_index=True)
-    counts = table["excluded"].value_counts()
-    reasons = {str(reason): int(count) for reason, count in counts.items() if reason}
-    return Landscape(table, reasons)
+    return plan
 
 
 def _phase_table(
@@ -169,7 +185,9 @@ def _phase_table(
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = "dtype"
         else:
-            transfer = evaluator.kv_transfer_ms(subset) if phase == PREFILL else np.zeros(kept.size)
+            transfer = np.zeros(kept.size)
+            if phase == PREFILL:
+                transfer = evaluator.kv_transfer_ms(subset, result.latency_ms)
             for name, values in _numbers(result, transfer).items():
                 numbers[name][kept] = values
             excluded[kept] = _late_exclusions(target, result, transfer)

@@ -23,12 +23,20 @@ from fleetplan.perfmodel.optables.times import OperatorTimes
 LABEL_SHARE: Final = 0.10
 """A number is called by its weakest kind of evidence that holds at least this share of its time."""
 
-_TABLED_KINDS: Final = frozenset(
+TABLED_KINDS: Final = frozenset(
     {
         OperatorKind.GEMM,
         OperatorKind.MOE,
         OperatorKind.PREFILL_ATTENTION,
         OperatorKind.DECODE_ATTENTION,
+        OperatorKind.LATENT_PREFILL_ATTENTION,
+        OperatorKind.LATENT_DECODE_ATTENTION,
+        OperatorKind.BATCHED_GEMM,
+        OperatorKind.UNGATED_MOE,
+        OperatorKind.DELTA_PREFILL,
+        OperatorKind.DELTA_DECODE,
+        OperatorKind.SCAN_PREFILL,
+        OperatorKind.SCAN_DECODE,
     }
 )
 _US_PER_MS: Final = 1e3
@@ -37,11 +45,19 @@ OVERHEAD_NAME: Final = "layer_overhead"
 """The name in a breakdown of launches and gaps that no operator contains."""
 
 
+NO_DETAIL: Final = ""
+"""The name in a breakdown that was not made."""
+
+
 class OperatorTimesSource(Protocol):
     """What the evaluator needs of a source of operator times."""
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Time and provenance of an operator for an array of configurations."""
+        ...
+
+    def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Answer the same for rows of which few are equal."""
         ...
 
 
@@ -65,6 +81,13 @@ class StepTimes:
     by_provenance_ms: FloatArray
     names: tuple[str, ...]
     breakdown_ms: FloatArray
+
+    @classmethod
+    def without_detail(cls, latency_ms: FloatArray) -> StepTimes:
+        """Times alone: shares are NaN and there is no bottleneck's name, in shapes that broadcast."""
+        small = (1,) * latency_ms.ndim
+        nothing = np.full((len(Provenance), *small), np.nan)
+        return cls(latency_ms, nothing, (NO_DETAIL,), np.zeros((1, *small)))
 
     def part(self, rows: slice) -> StepTimes:
         """Return the times of some of the configurations."""
@@ -114,12 +137,17 @@ def step_times(
         time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
         totals.add(operator, time, found.provenance)
         rows[operator.name] += time
-    overhead = layers * accelerator.efficiency.layer_overhead_us / _US_PER_MS * totals.roofline_share
+    overhead = layers * overhead_ms_per_layer(accelerator) * totals.roofline_share
     if overhead.any():
         rows[OVERHEAD_NAME] = overhead
         totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
     by_provenance = totals.by_provenance_ms
     return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
+
+
+def overhead_ms_per_layer(accelerator: Accelerator) -> float:
+    """Launches and gaps of a decoder layer that the roofline prices. [ms]."""
+    return accelerator.efficiency.layer_overhead_us / _US_PER_MS
 
 
 def _looked_up(
@@ -154,7 +182,7 @@ class _Totals:
 
     def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
         self.by_provenance_ms[provenance, self.index] += time_ms
-        if operator.kind in _TABLED_KINDS:
+        if operator.kind in TABLED_KINDS:
             self.kernels[:] += operator.count
             self.roofline_kernels[:] += np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
 

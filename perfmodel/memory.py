@@ -9,16 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.architecture import DenseFfn, ModelArchitecture, MoeFfn
+from fleetplan.perfmodel.architecture import (
+    DenseFfn,
+    GroupedQueryAttention,
+    ModelArchitecture,
+    MoeFfn,
+)
+from fleetplan.perfmodel.attention_shapes import (
+    activation_width,
+    cache_elements_per_token,
+    state_bytes_per_sequence,
+    weights_per_accelerator,
+)
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.precision import PartDtypes
 from fleetplan.perfmodel.shapes import StepShape
-from fleetplan.perfmodel.steps import (
-    heads_per_accelerator,
-    qkv_width,
-    supported_attention,
-)
 
 KvResidency = Literal["all", "microbatch"]
 """Whether the KV cache of all pipeline micro-batches is resident, or of one alone (as the paper counts)."""
@@ -110,33 +116,37 @@ def memory_use(
     kv = in_flight * sequences * kv_gib_per_sequence(architecture, dtypes, layouts, kv_tokens)
     has_peers = layouts.accelerators > 1
     return MemoryUse(
-        weights_gib=weights_gib(architecture, dtypes, layouts),
+        weights_gib=weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
         kv_gib=kv,
         activations_gib=_activations_gib(architecture, shape),
-        communication_gib=np.where(has_peers, COMMUNICATION_BUFFER_GIB, 0.0),
-        reserve_gib=FRAMEWORK_RESERVE_RATIO * accelerator.hbm_gib,
+        communication_gib=np.where(has_peers & (not accelerator.sram_only), COMMUNICATION_BUFFER_GIB, 0.0),
+        reserve_gib=0.0 if accelerator.sram_only else FRAMEWORK_RESERVE_RATIO * accelerator.hbm_gib,
         capacity_gib=accelerator.hbm_gib,
     )
 
 
-def weights_gib(architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts) -> FloatArray:
+def weights_gib(
+    architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts, even: bool = False
+) -> FloatArray:
     """Weights of the fullest accelerator, shape (n_configs,). [GiB].
 
     A stage holds whole layers, the mean of the model's; the first stage also holds the embedding and the
-    last the LM head, so a pipeline's fullest stage holds one of the two.
+    last the LM head, so a pipeline's fullest stage holds one of the two. With `even`, a compiler places every
+    matrix where there is room, and all accelerators hold the mean.
     """
     per_layer: FloatArray = np.zeros(layouts.pp.shape)
     for group in architecture.groups:
         share = group.count / architecture.layer_count
         if group.attention is not None:
-            gqa = supported_attention(architecture, group.attention)
-            heads, _ = heads_per_accelerator(gqa, layouts.tp)
-            width = qkv_width(gqa, layouts.tp) + heads * gqa.value_head_dim
-            projections = architecture.hidden_size * width * BYTES_PER_ELEMENT[dtypes.attention]
-            per_layer += share * projections
+            weights = weights_per_accelerator(architecture.hidden_size, group.attention, layouts.tp)
+            per_layer += share * weights * BYTES_PER_ELEMENT[dtypes.attention]
         per_layer += share * _ffn_bytes(architecture, dtypes, group.ffn, layouts)
     matrix = architecture.vocab_size * architecture.hidden_size * BYTES_PER_ELEMENT[dtypes.other]
     one_stage = matrix if architecture.tied_embeddings else 2 * matrix
+    if even:
+        all_layers = per_layer * architecture.layer_count + one_stage / layouts.tp
+        mean: FloatArray = all_layers / layouts.pp / _BYTES_PER_GIB
+        return mean
     ends = np.where(layouts.pp > 1, matrix, one_stage) / layouts.tp
     total: FloatArray = (per_layer * _stage_layers(architecture, layouts) + ends) / _BYTES_PER_GIB
     return total
@@ -147,7 +157,7 @@ def kv_gib_per_sequence(
 ) -> FloatArray:
     """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
 
-    Layers with a window keep that many tokens; a key-value head is never split, so from `kv_heads`
+    Context parallelism shares out the tokens. Layers with a window keep that many; a key-value head is never split, so from `kv_heads`
     accelerators on each holds a whole one.
     """
     per_layer = np.zeros(layouts.pp.shape)
@@ -155,11 +165,14 @@ def kv_gib_per_sequence(
     for group in architecture.groups:
         if group.attention is None:
             continue
-        gqa = supported_attention(architecture, group.attention)
-        _, kv_heads = heads_per_accelerator(gqa, layouts.tp)
-        kept = np.minimum(kv_tokens, gqa.window) if gqa.window else kv_tokens
-        per_token = kv_heads * (gqa.head_dim + gqa.value_head_dim) * size
-        per_layer += group.count / architecture.layer_count * kept * per_token
+        attention = group.attention
+        window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
+        shared = -(-kv_tokens // layouts.cp)
+        kept = np.minimum(shared, window) if window else shared
+        cache = kept * cache_elements_per_token(attention, layouts.tp) * size
+        each = cache + state_bytes_per_sequence(attention, layouts.tp)
+        # Not in place: the layouts and the tokens of a cross product have different shapes.
+        per_layer = per_layer + group.count / architecture.layer_count * each
     total: FloatArray = per_layer * _stage_layers(architecture, layouts) / _BYTES_PER_GIB
     return total
 
@@ -196,7 +209,9 @@ def _ffn_bytes(
             routed = ffn.routed_weights(hidden) * BYTES_PER_ELEMENT[dtypes.routed_experts]
             shared = ffn.shared_weights(hidden) * BYTES_PER_ELEMENT[dtypes.shared_experts]
             router = ffn.router_weights(hidden) * BYTES_PER_ELEMENT[dtypes.other]
-            mixture: FloatArray = routed / (layouts.ffn_tp * layouts.ep) + shared / layouts.ffn_tp + router
+            # Redundant experts fill up groups that cannot hold equally many.
+            held = -(-ffn.experts // layouts.ep) / ffn.experts
+            mixture: FloatArray = routed * held / layouts.ffn_tp + shared / layouts.ffn_tp + router
             return mixture
 
 
@@ -206,10 +221,8 @@ def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> Float
     widest = np.zeros(shape.rank_tokens.shape)
     for group in architecture.groups:
         if group.attention is not None:
-            gqa = supported_attention(architecture, group.attention)
-            heads, _ = heads_per_accelerator(gqa, layouts.tp)
-            width = qkv_width(gqa, layouts.tp) + heads * gqa.value_head_dim
-            widest = np.maximum(widest, shape.rank_tokens * width)
+            width = activation_width(group.attention, layouts.tp)
+            widest = np.maximum(widest, shape.local_tokens * width)
         match group.ffn:
             case DenseFfn() as dense:
                 block = 3 * dense.intermediate_size / layouts.ffn_tp + hidden
@@ -219,6 +232,6 @@ def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> Float
                 block = 3 * moe.intermediate_size / layouts.ffn_tp + hidden
                 widest = np.maximum(widest, routed * block)
     logits = (shape.prefill_sequences + shape.decode_sequences) * architecture.vocab_size * LOGIT_BYTES
-    streams = 2 * shape.rank_tokens * hidden
+    streams = 2 * shape.local_tokens * hidden
     total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / _BYTES_PER_GIB
     return total

@@ -1,4 +1,4 @@
-"""The operators a decoder step is made of: their dimensions, and the work that each of them is.
+"""The operators a decoder step is made of, and their dimensions.
 
 Every operator is a kind, a data type and one integer array per dimension. The same arrays go to the
 measured tables and to the roofline, so a number can be compared with its speed of light.
@@ -38,7 +38,15 @@ class OperatorKind(StrEnum):
     GEMM = "gemm"
     PREFILL_ATTENTION = "prefill_attention"
     DECODE_ATTENTION = "decode_attention"
+    LATENT_PREFILL_ATTENTION = "latent_prefill_attention"
+    LATENT_DECODE_ATTENTION = "latent_decode_attention"
+    BATCHED_GEMM = "batched_gemm"
+    DELTA_PREFILL = "delta_prefill"
+    DELTA_DECODE = "delta_decode"
+    SCAN_PREFILL = "scan_prefill"
+    SCAN_DECODE = "scan_decode"
     MOE = "moe"
+    UNGATED_MOE = "ungated_moe"
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
@@ -56,6 +64,9 @@ COLLECTIVE_KINDS: Final = frozenset(
     }
 )
 
+_RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
+_EXPERTS: Final = ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep")
+
 DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     # C[m, n] = A[m, k] B[k, n]; dtype is that of the weights B.
     OperatorKind.GEMM: ("m", "n", "k"),
@@ -72,9 +83,30 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     ),
     # One new token a sequence over `context_tokens` cached ones.
     OperatorKind.DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_heads", "head_dim", "window"),
+    # Multi-head latent attention. Prompts attend to the rebuilt keys and values of each head; generated
+    # tokens to the latent vectors themselves (absorbed form), which all heads share.
+    OperatorKind.LATENT_PREFILL_ATTENTION: (
+        "batch",
+        "new_tokens",
+        "prefix_tokens",
+        "heads",
+        "key_head_dim",
+        "value_head_dim",
+    ),
+    OperatorKind.LATENT_DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_rank", "rope_head_dim"),
+    # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
+    OperatorKind.BATCHED_GEMM: ("m", "groups", "n", "k"),
     # Routed experts (gate-up, activation, down) on one accelerator. `tokens` are all the tokens that the
     # expert group sees; moe_tp splits an expert, moe_ep splits the experts.
-    OperatorKind.MOE: ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep"),
+    OperatorKind.MOE: _EXPERTS,
+    # The same without a gate projection: two products instead of three.
+    OperatorKind.UNGATED_MOE: _EXPERTS,
+    # Recurrences with a state of fixed size, with the causal convolution of `taps` tokens before them: the
+    # gated delta rule, and the plain scan (Mamba-2, lightning attention). Heads are those of one accelerator.
+    OperatorKind.DELTA_PREFILL: ("batch", "new_tokens", *_RECURRENCE),
+    OperatorKind.DELTA_DECODE: ("batch", *_RECURRENCE),
+    OperatorKind.SCAN_PREFILL: ("batch", "new_tokens", *_RECURRENCE),
+    OperatorKind.SCAN_DECODE: ("batch", *_RECURRENCE),
     # `message_bytes` is the full tensor that every rank ends up with (all-reduce, all-gather), starts
     # from (reduce-scatter), or sends in total (all-to-all). `stride` is the distance between
     # neighbouring ranks in accelerators: a group of 2 with stride 8 spans two hosts of 8.
@@ -104,6 +136,16 @@ BYTES_PER_ELEMENT: Final[dict[str, float]] = {
 ACTIVATION_BYTES: Final = 2.0
 """Activations travel in BF16 between operators. [bytes an element]"""
 
+STATE_BYTES: Final = 4.0
+"""Recurrent states are kept in FP32. [bytes an element]
+
+Source: `mamba_ssm_dtype` of Qwen3.5 and `mamba_ssm_cache_dtype` of Nemotron 3, config.json of both."""
+
+RECURRENCE_CHUNK_TOKENS: Final = 64
+"""Tokens that a recurrence over a prompt handles at once, as attention among themselves. [tokens]
+
+Source: flash-linear-attention, `chunk_gated_delta_rule`, which the measured frameworks call: chunks of 64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -129,17 +171,6 @@ class Operator:
     dtype: str
     dims: dict[str, IntArray]
     count: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What an operator has to move and compute on one accelerator, each of shape (n_configs,)."""
-
-    flops: FloatArray
-    weight_bytes: FloatArray
-    kv_bytes: FloatArray
-    activation_bytes: FloatArray
-    link_bytes: FloatArray
 
 
 def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArray) -> FloatArray:
@@ -174,60 +205,3 @@ def active_experts(tokens: IntArray, top_k: IntArray, experts: IntArray) -> Floa
     share = top_k / experts
     reached: FloatArray = experts * (1.0 - np.power(1.0 - np.minimum(share, 1.0), tokens))
     return reached
-
-
-def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
-    """Floating-point operations and bytes of an operator on one accelerator.
-
-    Parameters
-    ----------
-    kind, dtype, dims
-        As in `Operator`.
-
-    Returns
-    -------
-    Work
-        flops counts a multiply-add as two. Link bytes are those that the busiest rank sends.
-    """
-    size = BYTES_PER_ELEMENT[dtype]
-    shape = next(iter(dims.values())).shape
-    zero = np.zeros(shape)
-    d = {name: values.astype(np.float64) for name, values in dims.items()}
-    match kind:
-        case OperatorKind.GEMM:
-            flops = 2 * d["m"] * d["n"] * d["k"]
-            activations = ACTIVATION_BYTES * d["m"] * (d["n"] + d["k"])
-            return Work(flops, size * d["n"] * d["k"], zero, activations, zero)
-        case OperatorKind.PREFILL_ATTENTION:
-            pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], dims["window"])
-            flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * pairs
-            kept = d["new_tokens"] + np.where(
-                dims["window"] > 0, np.minimum(d["prefix_tokens"], d["window"]), d["prefix_tokens"]
-            )
-            kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * kept
-            activations = 2 * ACTIVATION_BYTES * d["batch"] * d["new_tokens"] * d["heads"] * d["head_dim"]
-            return Work(flops, zero, kv, activations, zero)
-        case OperatorKind.DECODE_ATTENTION:
-            seen = np.where(
-                dims["window"] > 0, np.minimum(d["context_tokens"], d["window"]), d["context_tokens"]
-            )
-            flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * seen
-            kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * seen
-            activations = 2 * ACTIVATION_BYTES * d["batch"] * d["heads"] * d["head_dim"]
-            return Work(flops, zero, kv, activations, zero)
-        case OperatorKind.MOE:
-            routed = d["tokens"] * d["top_k"] / d["moe_ep"]
-            width = d["intermediate"] / d["moe_tp"]
-            flops = 6 * routed * d["hidden"] * width
-            reached = active_experts(dims["tokens"], dims["top_k"], dims["experts"]) / d["moe_ep"]
-            weights = 3 * size * reached * d["hidden"] * width
-            activations = ACTIVATION_BYTES * routed * (2 * d["hidden"] + 3 * width)
-            return Work(flops, weights, zero, activations, zero)
-        case OperatorKind.ALL_REDUCE:
-            return Work(zero, zero, zero, zero, 2 * d["message_bytes"] * (1 - 1 / d["ranks"]))
-        case OperatorKind.ALL_GATHER | OperatorKind.REDUCE_SCATTER | OperatorKind.ALL_TO_ALL:
-            return Work(zero, zero, zero, zero, d["message_bytes"] * (1 - 1 / d["ranks"]))
-        case OperatorKind.SEND_RECV:
-            return Work(zero, zero, zero, zero, d["message_bytes"])
-        case OperatorKind.ELEMENTWISE:
-            return Work(zero, zero, zero, d["traffic_bytes"], zero)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,7 @@ class Parallelism:
     ep : int
         Groups that share the experts out among themselves.
     cp : int
-        Accelerators that share the tokens of a prompt; only 1 is evaluated so far.
+        Accelerators that share the tokens of a sequence: of its prompt, and of its cache.
 
     Raises
     ------
@@ -143,42 +143,45 @@ class Layouts:
     dp: IntArray
     ffn_tp: IntArray
     ep: IntArray
+    cp: IntArray
 
     @classmethod
     def of(cls, parallelisms: list[Parallelism]) -> Layouts:
-        """One array element a parallelism, in the same order.
-
-        Raises
-        ------
-        ValueError
-            Context parallelism, which is not evaluated yet.
-        """
-        if any(each.cp > 1 for each in parallelisms):
-            raise ValueError("context parallelism (CP) is not evaluated yet; only CP1")
-        columns = np.array([(p.pp, p.tp, p.dp, p.ffn_tp, p.ep) for p in parallelisms], dtype=np.int64)
-        return cls(*columns.reshape(-1, 5).T.copy())
+        """One array element a parallelism, in the same order."""
+        columns = [[getattr(each, name) for each in parallelisms] for name in _FIELDS]
+        return cls(*(np.array(column, dtype=np.int64) for column in columns))
 
     @classmethod
     def joined(cls, parts: Sequence[Layouts]) -> Layouts:
         """Return the layouts of all `parts`, one after the other."""
-        return cls(
-            np.concatenate([part.pp for part in parts]),
-            np.concatenate([part.tp for part in parts]),
-            np.concatenate([part.dp for part in parts]),
-            np.concatenate([part.ffn_tp for part in parts]),
-            np.concatenate([part.ep for part in parts]),
-        )
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+
+    @property
+    def token_ranks(self) -> IntArray:
+        """Groups of a stage that hold tokens of their own between the blocks, shape (n_configs,)."""
+        return self.dp * self.cp
 
     @property
     def accelerators_per_stage(self) -> IntArray:
         """Accelerators of one pipeline stage, shape (n_configs,)."""
-        return self.tp * self.dp
+        return self.tp * self.dp * self.cp
 
     @property
     def accelerators(self) -> IntArray:
         """Accelerators of a replica, shape (n_configs,)."""
-        return self.pp * self.tp * self.dp
+        return self.pp * self.accelerators_per_stage
+
+    def reshaped(self, shape: tuple[int, ...]) -> Layouts:
+        """Return the same layouts along the axes of `shape`."""
+        return self._mapped(lambda values: values.reshape(shape))
 
     def take(self, rows: IntArray) -> Layouts:
         """Return the layouts at `rows`, in that order."""
-        return Layouts(self.pp[rows], self.tp[rows], self.dp[rows], self.ffn_tp[rows], self.ep[rows])
+        return self._mapped(lambda values: values[rows])
+
+    def _mapped(self, change: Callable[[IntArray], IntArray]) -> Layouts:
+        return Layouts(*(change(getattr(self, name)) for name in _FIELDS))
+
+
+_FIELDS: Final = ("pp", "tp", "dp", "ffn_tp", "ep", "cp")
+"""The degrees, in the order of the fields of `Layouts`."""

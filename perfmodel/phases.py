@@ -6,8 +6,8 @@ the same configuration has the same numbers everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +15,23 @@ import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
+from fleetplan.fleet.techniques import Techniques
+from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.latency import (
-    OperatorTimesSource,
     StepTimes,
-    joined_times,
-    provenance_shares,
-    step_times,
 )
-from fleetplan.perfmodel.memory import KvResidency, MemoryUse, memory_use
+from fleetplan.perfmodel.memory import MemoryUse
+from fleetplan.perfmodel.offload import with_wait
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables.source import operator_source
-from fleetplan.perfmodel.precision import PartDtypes, part_dtypes
+from fleetplan.perfmodel.phase_result import PhaseResult
+from fleetplan.perfmodel.prompts import (
+    PromptTimes,
+    batching,
+    chunks_of,
+    prompt_times,
+    scaled_times,
+)
 from fleetplan.perfmodel.runtimes import (
     continuous_batching_requests_per_s,
     continuous_batching_tpot_ms,
@@ -34,6 +39,7 @@ from fleetplan.perfmodel.runtimes import (
     prefill_mix,
     prefill_requests_per_s,
 )
+from fleetplan.perfmodel.session_cache import TierHits, tier_hits
 from fleetplan.perfmodel.shapes import (
     ConfigurationBatch,
     StepShape,
@@ -41,145 +47,63 @@ from fleetplan.perfmodel.shapes import (
     mixed_shape,
     prefill_shape,
 )
-from fleetplan.perfmodel.steps import step_operators
+from fleetplan.perfmodel.speculative import (
+    step_cost_ratio,
+    tokens_per_step,
+)
+from fleetplan.perfmodel.step_evaluator import NO_TECHNIQUES, StepEvaluator
+from fleetplan.perfmodel.technique_memory import (
+    session_gib,
+)
 
-CHUNK_CONFIGURATIONS: Final = 65_536
-"""Configurations that are evaluated at once: their arrays stay in the processor's cache."""
+__all__ = ["NO_TECHNIQUES", "Evaluator", "PhaseResult", "build_evaluator"]
 
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
-_BYTES_PER_GIB: Final = 2.0**30
+LOAD_NAME: Final = "session_load"
+"""The name in a breakdown of the wait for the cache of a session."""
 
-
-@dataclass(frozen=True, slots=True)
-class PhaseResult:
-    """What a phase reaches, each array of shape (n_configs,) unless said otherwise.
-
-    Attributes
-    ----------
-    latency_ms : FloatArray
-        One step: the prefill pass, the decode pass, or the mean iteration. [ms]
-    ttft_ms, tpot_ms : FloatArray
-        Mean time to first token without network and KV transfer, and per output token; NaN where the
-        phase has none. [ms]
-    requests_per_s : FloatArray
-        Of one replica. [1/s]
-    by_provenance_ms : FloatArray
-        Time by `Provenance`, shape (4, n_configs). [ms]
-    bottleneck : IntArray
-        Operator that takes most of the time, as a position in `names`.
-    names : tuple[str, ...]
-        Operators.
-    memory : MemoryUse
-        Of the fullest accelerator.
-    """
-
-    latency_ms: FloatArray
-    ttft_ms: FloatArray
-    tpot_ms: FloatArray
-    requests_per_s: FloatArray
-    by_provenance_ms: FloatArray
-    bottleneck: IntArray
-    names: tuple[str, ...]
-    memory: MemoryUse
-
-    @property
-    def shares(self) -> FloatArray:
-        """Share of the time by `Provenance`, shape (4, n_configs)."""
-        return provenance_shares(self.by_provenance_ms)
-
-    @property
-    def bottleneck_names(self) -> list[str]:
-        """Operator that takes most of the time, one a configuration."""
-        return [self.names[position] for position in self.bottleneck]
+_MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluator:
-    """A model at a precision on an accelerator.
-
-    Attributes
-    ----------
-    architecture : ModelArchitecture
-        The model.
-    accelerator : Accelerator
-        Where it runs.
-    source : OperatorTimesSource
-        Operator times of that accelerator.
-    precision : Precision
-        Data types of weights and KV cache.
-    kv_residency : {"all", "microbatch"}
-        Whether the cache of all pipeline micro-batches is resident, or of one alone.
-    """
-
-    architecture: ModelArchitecture
-    accelerator: Accelerator
-    source: OperatorTimesSource
-    precision: Precision
-    kv_residency: KvResidency = "all"
-
-    @property
-    def dtypes(self) -> PartDtypes:
-        """Data types of the model's parts."""
-        return part_dtypes(self.architecture, self.precision)
-
-    def step(self, shape: StepShape) -> StepTimes:
-        """Time of one step.
-
-        Raises
-        ------
-        UnsupportedDtype
-            The accelerator has no matrix units for a data type.
-        UnsupportedArchitecture
-            The model has layers that are not evaluated yet.
-        """
-        n_configs = shape.rank_tokens.size
-        starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
-        if len(starts) == 1:
-            return self._chunk(shape)
-        rows = np.arange(n_configs)
-        return joined_times([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
-
-    def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
-        """Times of several steps in one evaluation: their operators share the look-ups.
-
-        Raises
-        ------
-        UnsupportedDtype, UnsupportedArchitecture
-            As `step`.
-        """
-        times = self.step(StepShape.joined(shapes))
-        ends = np.cumsum([shape.rank_tokens.size for shape in shapes]).tolist()
-        starts = [0, *ends[:-1]]
-        return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
-
-    def _chunk(self, shape: StepShape) -> StepTimes:
-        operators = step_operators(self.architecture, self.dtypes, shape)
-        return step_times(operators, self.architecture.layer_count, self.source, self.accelerator)
-
-    def memory(self, shape: StepShape, sequences: IntArray, kv_tokens: IntArray) -> MemoryUse:
-        """Memory of the fullest accelerator; see `memory_use`."""
-        return memory_use(
-            self.architecture, self.dtypes, self.accelerator, shape, sequences, kv_tokens, self.kv_residency
-        )
+class Evaluator(StepEvaluator):
+    """What the phases of serving reach, from the steps that they are made of."""
 
     def prefill_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
         """Memory of prompts alone: each keeps its cache until it is handed over."""
         kv_tokens = configurations.input_tokens + configurations.prefix_tokens
-        return self.memory(prefill_shape(configurations), configurations.batch, kv_tokens)
+        shape = self._largest_prompt(configurations)(prefill_shape(configurations))
+        return self.memory(
+            shape, configurations.batch, kv_tokens, session_tokens=configurations.prefix_tokens
+        )
 
     def decode_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
         """Memory of generation alone, when every sequence is at its end."""
-        return self.memory(decode_shape(configurations), configurations.batch, configurations.held_tokens)
+        return self.memory(
+            decode_shape(configurations),
+            configurations.batch,
+            configurations.held_tokens,
+            configurations.output_tokens,
+        )
 
     def aggregated_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
         """Memory of continuous batching, in an iteration that carries prompts."""
-        mix = prefill_mix(configurations.batch, configurations.output_tokens)
-        shape = mixed_shape(configurations, mix.more)
-        return self.memory(shape, configurations.batch, configurations.held_tokens)
+        shape = mixed_shape(configurations, self._prompts_together(configurations))
+        return self.memory(
+            self._largest_prompt(configurations)(shape),
+            configurations.batch,
+            configurations.held_tokens,
+            configurations.output_tokens,
+            configurations.prefix_tokens,
+        )
+
+    def prefill_times(self, configurations: ConfigurationBatch) -> StepTimes:
+        """Time from the start of `batch` prompts to their first tokens: chunks, and loads of sessions."""
+        prompts = self._prompts(configurations, prefill_shape(configurations))
+        return with_wait(prompts.computed, prompts.load_ms, LOAD_NAME)
 
     def prefill(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate prompts alone: `batch` prompts a rank and micro-batch in one step."""
-        return self.prefill_result(configurations, self.step(prefill_shape(configurations)))
+        """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time."""
+        return self.prefill_result(configurations, self.prefill_times(configurations))
 
     def prefill_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
         """Return what prompts alone reach, given the times of their step."""
@@ -195,73 +119,145 @@ class Evaluator:
         )
 
     def decode(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate generation alone: each of `batch` sequences a rank gains a token in a step."""
+        """Evaluate generation alone: each of `batch` sequences a rank gains tokens in a step."""
         return self.decode_result(configurations, self.step(decode_shape(configurations)))
 
     def decode_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
-        """Return what generation alone reaches, given the times of its step."""
+        """Return what generation alone reaches, given the times of its (verifying) step."""
+        step_ms = times.latency_ms * self._draft_ratio
+        tpot = step_ms / self._tokens_per_step
         # Without a length of the output a step has a time, but requests have no rate.
         output = np.where(configurations.output_tokens > 0, configurations.output_tokens, np.nan)
+        generated = output * self.techniques.samples_per_prompt
         return PhaseResult(
-            times.latency_ms,
+            step_ms,
             np.full(times.latency_ms.shape, np.nan),
-            times.latency_ms,
-            decode_requests_per_s(
-                configurations.layouts.pp, configurations.sequences, output, times.latency_ms
-            ),
-            times.by_provenance_ms,
+            tpot,
+            decode_requests_per_s(configurations.layouts.pp, configurations.sequences, generated, tpot),
+            times.by_provenance_ms * self._draft_ratio,
             times.bottleneck,
             times.names,
             self.decode_memory(configurations),
         )
 
     def aggregated(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate continuous batching: whole prompts join the decode iterations as sequences end.
+        """Evaluate continuous batching: prompts join the decode iterations as sequences end.
 
         TTFT is the iteration that carries the prompt, TPOT the mean of iterations with and without
-        prompts. Prompts are not cut into chunks here; `fleetplan.perfmodel.serving` does that.
+        prompts. Prompts are whole unless the techniques cut them.
         """
-        mix = prefill_mix(configurations.batch, configurations.output_tokens)
+        techniques = self.techniques
+        if techniques.chunk_tokens is not None or techniques.persistent_kv is not None:
+            return self._aggregated_in_parts(configurations)
+        steps = self._steps_per_sequence(configurations)
+        mix = prefill_mix(configurations.batch, steps * techniques.samples_per_prompt)
         fewer, more = self.steps(
             [mixed_shape(configurations, mix.fewer), mixed_shape(configurations, mix.more)]
         )
-        tpot = continuous_batching_tpot_ms(mix, fewer.latency_ms, more.latency_ms)
+        ratio = self._draft_ratio
+        iteration_ms = ratio * continuous_batching_tpot_ms(mix, fewer.latency_ms, more.latency_ms)
         more_share = mix.more_share
         by_provenance = (1.0 - more_share) * fewer.by_provenance_ms + more_share * more.by_provenance_ms
         rate = continuous_batching_requests_per_s(
-            configurations.layouts.pp,
-            configurations.sequences,
-            configurations.output_tokens,
-            more.latency_ms,
-            tpot,
+            configurations.layouts.pp, configurations.sequences, steps, ratio * more.latency_ms, iteration_ms
         )
-        memory = self.aggregated_memory(configurations)
         return PhaseResult(
-            tpot, more.latency_ms, tpot, rate, by_provenance, more.bottleneck, more.names, memory
+            iteration_ms,
+            ratio * more.latency_ms,
+            iteration_ms / self._tokens_per_step,
+            rate / techniques.samples_per_prompt,
+            ratio * by_provenance,
+            more.bottleneck,
+            more.names,
+            self.aggregated_memory(configurations),
         )
 
-    def kv_transfer_ms(self, configurations: ConfigurationBatch) -> FloatArray:
-        """Time to hand a prompt's cache to decode, shape (n_configs,). [ms].
+    def _aggregated_in_parts(self, configurations: ConfigurationBatch) -> PhaseResult:
+        """Continuous batching whose prompts take several iterations, or come from kept sessions."""
+        together = self._prompts_together(configurations)
+        ratio = self._draft_ratio
+        decode = scaled_times(self.step(decode_shape(configurations)), ratio)
+        prompts = self._prompts(configurations, mixed_shape(configurations, together))
+        prompts = replace(prompts, iteration=scaled_times(prompts.iteration, ratio))
+        found = batching(
+            configurations.batch,
+            self._steps_per_sequence(configurations),
+            self.techniques.samples_per_prompt,
+            together,
+            decode.latency_ms,
+            prompts,
+        )
+        carrying = found.carrying_ratio
+        by_provenance = (1.0 - carrying) * decode.by_provenance_ms
+        return PhaseResult(
+            found.iteration_ms,
+            found.ttft_ms,
+            found.iteration_ms / self._tokens_per_step,
+            found.prompts_per_ms * configurations.layouts.dp * configurations.layouts.pp * _MS_PER_S,
+            by_provenance + carrying * prompts.iteration.by_provenance_ms,
+            prompts.iteration.bottleneck,
+            prompts.iteration.names,
+            self.aggregated_memory(configurations),
+        )
 
-        All accelerators of the prefill replica send their share over their scale-out links, after the
-        prompt is complete: nothing is hidden behind the computation. The cached prefix is sent along. A
-        part without a network figure hands over within its scale-up domain.
-        """
-        link_gb_per_s = self.accelerator.scale_out_gb_per_s
-        if link_gb_per_s is None:
-            link_gb_per_s = self.accelerator.scale_up_gb_per_s
-        tokens = configurations.input_tokens + configurations.prefix_tokens
-        distinct, codes = np.unique(tokens, return_inverse=True)
-        size = 1.0 if self.precision.kv == "fp8" else 2.0
-        each = [self.architecture.kv_bytes_per_sequence(int(count), size) for count in distinct]
-        kv_bytes = np.array(each, dtype=np.float64)[codes]
-        link_bytes_per_ms = link_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S * configurations.layouts.accelerators
-        transfer: FloatArray = kv_bytes / link_bytes_per_ms
-        return transfer
+    @property
+    def _tokens_per_step(self) -> float:
+        return tokens_per_step(self.techniques.speculative)
+
+    @property
+    def _draft_ratio(self) -> float:
+        return step_cost_ratio(self.techniques.speculative)
+
+    def _steps_per_sequence(self, configurations: ConfigurationBatch) -> FloatArray:
+        steps: FloatArray = configurations.output_tokens / self._tokens_per_step
+        return steps
+
+    def _prompts_together(self, configurations: ConfigurationBatch) -> IntArray:
+        """Prompts that share an iteration: as many as are due, and as chunks leave room for."""
+        steps = self._steps_per_sequence(configurations) * self.techniques.samples_per_prompt
+        due = prefill_mix(configurations.batch, steps).more
+        chunk = self.techniques.chunk_tokens
+        if chunk is None:
+            return due
+        room = np.maximum(1, chunk // np.minimum(configurations.input_tokens, chunk))
+        return np.clip(due, 1, room)
+
+    def _prompts(self, configurations: ConfigurationBatch, whole: StepShape) -> PromptTimes:
+        """Times of prompts; `whole` is the step that would compute them at once."""
+
+        def shape_of(new_tokens: IntArray, prefix_tokens: IntArray) -> StepShape:
+            return replace(whole, new_tokens=new_tokens, prefix_tokens=prefix_tokens)
+
+        techniques = self.techniques
+        hits = self._session_hits(configurations, whole.prefill_sequences)
+        chunk, shared = techniques.chunk_tokens, techniques.shared_prefix_tokens
+        return prompt_times(self.steps, shape_of, configurations, chunk, shared, hits)
+
+    def _session_hits(self, configurations: ConfigurationBatch, prompts: IntArray) -> list[TierHits]:
+        persistent = self.techniques.persistent_kv
+        if persistent is None:
+            return []
+        gib = session_gib(self.architecture, self.dtypes, configurations.prefix_tokens, self.techniques)
+        layouts = configurations.layouts
+        return tier_hits(persistent, gib, prompts, layouts.accelerators / layouts.dp)
+
+    def _largest_prompt(self, configurations: ConfigurationBatch) -> Callable[[StepShape], StepShape]:
+        """How a step of whole prompts becomes the largest that is computed, for its activations."""
+        techniques, tokens = self.techniques, configurations.input_tokens
+        if techniques.persistent_kv is not None:
+            # Where a session is lost the whole prompt is computed.
+            tokens = tokens + np.maximum(0, configurations.prefix_tokens - techniques.shared_prefix_tokens)
+        new_tokens = chunks_of(tokens, configurations.prefix_tokens, techniques.chunk_tokens).new_tokens
+        return lambda shape: replace(shape, new_tokens=new_tokens)
 
 
 def build_evaluator(
-    model: str, accelerator: Accelerator, framework: str, precision: Precision, folder: Path
+    model: str,
+    accelerator: Accelerator,
+    framework: str,
+    precision: Precision,
+    folder: Path,
+    techniques: Techniques = NO_TECHNIQUES,
 ) -> Evaluator:
     """Put together what evaluates `model` on `accelerator`.
 
@@ -277,6 +273,8 @@ def build_evaluator(
         Data types of weights and KV cache.
     folder : Path
         Where relative paths start.
+    techniques : Techniques
+        What is switched on.
 
     Raises
     ------
@@ -286,4 +284,5 @@ def build_evaluator(
         A decoder that is not understood.
     """
     architecture = load_architecture(model, folder)
-    return Evaluator(architecture, accelerator, operator_source(accelerator, framework), precision)
+    source = operator_source(accelerator, framework)
+    return Evaluator(architecture, accelerator, source, precision, techniques=techniques)

@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, names_hint
+from fleetplan.fleet.hardware import Accelerator
 from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.power import power_capped
 from fleetplan.perfmodel.answers import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
+from fleetplan.perfmodel.burst import burst
+from fleetplan.perfmodel.calibration import Calibration, with_calibration
 from fleetplan.perfmodel.case_files import read_cases
 from fleetplan.perfmodel.cases import Cases, Degrees, parse_cases
 from fleetplan.perfmodel.configurations import layout_problem
@@ -22,16 +26,22 @@ from fleetplan.perfmodel.memory import MemoryUse
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import Evaluator, build_evaluator
-from fleetplan.perfmodel.serving import Load, SteadyState, closed_loop, open_loop
+from fleetplan.perfmodel.phases import NO_TECHNIQUES, Evaluator, build_evaluator
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, closed_loop, open_loop
 from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
+from fleetplan.perfmodel.technique_limits import technique_problem
 
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
 _MS_PER_S: Final = 1e3
 
 
-def predict(frame: pd.DataFrame, folder: Path = Path(), path: str = "cases") -> pd.DataFrame:
+def predict(
+    frame: pd.DataFrame,
+    folder: Path = Path(),
+    path: str = "cases",
+    calibration: Calibration | None = None,
+) -> pd.DataFrame:
     """Predict every row of a table of cases.
 
     Parameters
@@ -43,6 +53,8 @@ def predict(frame: pd.DataFrame, folder: Path = Path(), path: str = "cases") -> 
         Where relative paths of model configs start; the working directory if left out.
     path : str
         What to call the table in errors.
+    calibration : Calibration, optional
+        Times of deployments that it holds for are multiplied by its ratios.
 
     Returns
     -------
@@ -69,6 +81,7 @@ def predict(frame: pd.DataFrame, folder: Path = Path(), path: str = "cases") -> 
             "backend": cases.backend,
             "weights": cases.weights,
             "kv": cases.kv,
+            "techniques": cases.techniques.codes,
         },
         dtype=object,
     )
@@ -76,11 +89,13 @@ def predict(frame: pd.DataFrame, folder: Path = Path(), path: str = "cases") -> 
     for code in range(int(codes.max()) + 1 if codes.size else 0):
         rows = np.flatnonzero((codes == code) & (cases.reason == ""))
         if rows.size:
-            _predict_group(cases, rows, folder, answers)
+            _predict_group(cases, rows, folder, answers, calibration)
     return answers.frame(cases.case_id)
 
 
-def _predict_group(cases: Cases, rows: IntArray, folder: Path, answers: Answers) -> None:
+def _predict_group(
+    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+) -> None:
     first = int(rows[0])
     hardware = _hardware_name(str(cases.hardware[first]))
     catalogue = accelerators()
@@ -90,21 +105,35 @@ def _predict_group(cases: Cases, rows: IntArray, folder: Path, answers: Answers)
         answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
+    setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     try:
-        evaluator = build_evaluator(
-            str(cases.model[first]), catalogue[hardware], str(cases.backend[first]), precision, folder
-        )
+        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+    except ValueError as error:
+        answers.reject(rows, f"power_cap_w: {error}")
+        return
+    model, framework = str(cases.model[first]), str(cases.backend[first])
+    try:
+        evaluator = build_evaluator(model, accelerator, framework, precision, folder, setting.techniques)
     except InputError as error:
         answers.reject(rows, "; ".join(f"model: {issue}" for issue in error.issues))
         return
     except UnsupportedArchitecture as error:
         answers.reject(rows, f"model: {error}")
         return
+    evaluator = with_calibration(evaluator, framework, calibration)
+    problem = technique_problem(evaluator.architecture, setting.techniques)
+    if problem:
+        answers.reject(rows, problem)
+        return
     rows, found = _runnable(cases, rows, evaluator, answers)
     layouts = Layouts.of(found)
     for mode in sorted(set(cases.mode[rows].tolist())):
         selected = np.flatnonzero(cases.mode[rows] == mode)
         _predict_mode(cases, rows[selected], layouts.take(selected), str(mode), evaluator, answers)
+
+
+def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
+    return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
 
 
 def _hardware_name(given: str) -> str:
@@ -153,13 +182,21 @@ def _predict_mode(
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
-        if mode in {"closed_loop", "open_loop"}:
+        if mode in {"closed_loop", "burst", "open_loop"}:
             framework = str(cases.backend[rows[0]])
             load = Load(
-                layouts, cases.input_tokens[rows], cases.prefix_tokens[rows], cases.output_tokens[rows]
+                layouts,
+                cases.input_tokens[rows],
+                cases.prefix_tokens[rows],
+                cases.output_tokens[rows],
+                evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT,
             )
-            solve = closed_loop if mode == "closed_loop" else open_loop
-            state = solve(evaluator, framework, load, cases.load[rows] / replicas)
+            each = cases.load[rows] / replicas
+            if mode == "burst":
+                state = burst(evaluator, load, each)
+            else:
+                solve = closed_loop if mode == "closed_loop" else open_loop
+                state = solve(evaluator, framework, load, each)
             result = _loop_result(state, load)
             _reject_overload(answers, rows, state, replicas)
         else:
@@ -192,7 +229,7 @@ def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> 
         tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
     else:
         phase = evaluator.decode(batch)
-        tokens_per_s = batch.layouts.pp * batch.sequences / phase.latency_ms * _MS_PER_S
+        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * _MS_PER_S
     return ModeResult(
         ttft_ms=phase.ttft_ms,
         tpot_ms=phase.tpot_ms,
@@ -209,23 +246,27 @@ def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> 
 
 def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
     """One batch from start to end: prefill, then a decode step for each further token."""
-    prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
-    prefill = evaluator.prefill_result(batch, prompts)
-    decode = evaluator.decode_result(batch, generation)
-    steps = batch.output_tokens - 1
-    latency = prefill.latency_ms + steps * decode.latency_ms
+    if evaluator.techniques == NO_TECHNIQUES:
+        prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
+        prefill = evaluator.prefill_result(batch, prompts)
+        decode = evaluator.decode_result(batch, generation)
+    else:
+        prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
+    tokens = batch.output_tokens - 1
+    decoding = tokens * decode.tpot_ms
+    latency = prefill.latency_ms + decoding
     rate = batch.sequences / latency * _MS_PER_S
-    mostly_decode = steps * decode.latency_ms >= prefill.latency_ms
+    mostly_decode = decoding >= prefill.latency_ms
     memory = _static_memory(evaluator, batch)
     return ModeResult(
         ttft_ms=prefill.latency_ms,
-        tpot_ms=decode.latency_ms,
+        tpot_ms=decode.tpot_ms,
         latency_ms=latency,
         requests_per_s=rate,
         output_tokens_per_s_per_accelerator=rate * batch.output_tokens / batch.layouts.accelerators,
         memory_gib_per_accelerator=memory.total_gib,
         fits=memory.fits,
-        by_provenance_ms=prefill.by_provenance_ms + steps * decode.by_provenance_ms,
+        by_provenance_ms=prefill.by_provenance_ms + decoding / decode.latency_ms * decode.by_provenance_ms,
         bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
         names=decode.names,
     )

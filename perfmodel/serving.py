@@ -24,6 +24,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.shapes import StepShape
+from fleetplan.perfmodel.speculative import step_cost_ratio, tokens_per_step
 
 PREFILL_TOKENS_LIMIT: Final = 8192
 """Prompt tokens that a framework takes into one iteration. [tokens]
@@ -51,12 +52,15 @@ class Load:
         Parallelism.
     input_tokens, prefix_tokens, output_tokens : IntArray
         New prompt tokens, tokens already cached, and generated tokens of a request. [tokens]
+    chunk_tokens : int
+        Most prompt tokens of an iteration. [tokens]
     """
 
     layouts: Layouts
     input_tokens: IntArray
     prefix_tokens: IntArray
     output_tokens: IntArray
+    chunk_tokens: int = PREFILL_TOKENS_LIMIT
 
     def take(self, rows: IntArray) -> Load:
         """Return the requests at `rows`, in that order."""
@@ -65,6 +69,7 @@ class Load:
             self.input_tokens[rows],
             self.prefix_tokens[rows],
             self.output_tokens[rows],
+            self.chunk_tokens,
         )
 
 
@@ -134,7 +139,7 @@ def closed_loop(evaluator: Evaluator, framework: str, load: Load, concurrency: F
         Requests in the system of one replica, shape (n_configs,).
     """
     share = concurrency / (load.layouts.dp * load.layouts.pp)
-    allowed, fits = _cache_limit(evaluator, load, share)
+    allowed, fits = cache_limit(evaluator, load, share)
     largest = np.clip(np.ceil(share), 1, allowed).astype(np.int64)
 
     def gap(rows: IntArray, batch: IntArray) -> FloatArray:
@@ -152,7 +157,7 @@ def closed_loop(evaluator: Evaluator, framework: str, load: Load, concurrency: F
     ttft = np.maximum(found.ttft_ms, share / per_ms - decoding)
     everywhere = np.ones(batch.shape, dtype=np.bool_)
     found = replace(found, ttft_ms=ttft)
-    return _state(evaluator, load, batch, found, per_ms, fits, everywhere)
+    return steady_state(evaluator, load, batch, found, per_ms, fits, everywhere)
 
 
 def open_loop(evaluator: Evaluator, framework: str, load: Load, requests_per_s: FloatArray) -> SteadyState:
@@ -170,7 +175,7 @@ def open_loop(evaluator: Evaluator, framework: str, load: Load, requests_per_s: 
     """
     per_ms = requests_per_s / 1e3 / (load.layouts.dp * load.layouts.pp)
     ample = np.full(per_ms.shape, float(LARGEST_BATCH))
-    allowed, fits = _cache_limit(evaluator, load, ample)
+    allowed, fits = cache_limit(evaluator, load, ample)
 
     def gap(rows: IntArray, batch: IntArray) -> FloatArray:
         found = iterations(evaluator, framework, load.take(rows), batch)
@@ -182,15 +187,17 @@ def open_loop(evaluator: Evaluator, framework: str, load: Load, requests_per_s: 
     # Rounding to whole sequences may leave the batch up to half a sequence short.
     sustained = per_ms * load.output_tokens * found.tpot_ms <= np.minimum(batch + 1, allowed)
     served = np.where(sustained, per_ms, batch / (load.output_tokens * found.tpot_ms))
-    return _state(evaluator, load, batch, found, served, fits, sustained)
+    return steady_state(evaluator, load, batch, found, served, fits, sustained)
 
 
 def iterations(evaluator: Evaluator, framework: str, load: Load, batch: IntArray) -> Iterations:
     """Mean iteration of an instance that holds `batch` sequences a rank and micro-batch."""
-    due = batch / load.output_tokens
-    prompts, new_tokens = _prompts_taken(load, due)
+    speculative = evaluator.techniques.speculative
+    gained, drafting = tokens_per_step(speculative), step_cost_ratio(speculative)
+    due = batch * gained / load.output_tokens
+    prompts, new_tokens = prompts_taken(load, due)
     share = np.minimum(1.0, due * load.input_tokens / (prompts * new_tokens))
-    steps_per_prompt = -(-load.input_tokens // PREFILL_TOKENS_LIMIT)
+    steps_per_prompt = -(-load.input_tokens // load.chunk_tokens)
     # A prompt that takes several iterations attends, in the mean, to half of its other chunks.
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2
     context = load.prefix_tokens + load.input_tokens + load.output_tokens // 2
@@ -205,23 +212,25 @@ def iterations(evaluator: Evaluator, framework: str, load: Load, batch: IntArray
     # Prompts in steps of their own delay every iteration; fused ones replace a share of them.
     plain_share = np.ones_like(share) if framework == "sglang" else 1.0 - share
     return Iterations(
-        ttft_ms=steps_per_prompt * carrying.latency_ms,
-        tpot_ms=plain_share * decode.latency_ms + share * carrying.latency_ms,
+        ttft_ms=drafting * steps_per_prompt * carrying.latency_ms,
+        tpot_ms=drafting / gained * (plain_share * decode.latency_ms + share * carrying.latency_ms),
         by_provenance_ms=plain_share * decode.by_provenance_ms + share * carrying.by_provenance_ms,
         bottleneck=carrying.bottleneck,
         names=carrying.names,
     )
 
 
-def _prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
+def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
+    """Prompts that a rank takes into one iteration when `due` of them wait, and the new tokens of each."""
     # T = min(M, max(I, p I)) tokens an iteration, as whole prompts or as one chunk of a long prompt.
-    new_tokens = np.minimum(load.input_tokens, PREFILL_TOKENS_LIMIT)
-    most = np.maximum(1, PREFILL_TOKENS_LIMIT // new_tokens)
+    new_tokens = np.minimum(load.input_tokens, load.chunk_tokens)
+    most = np.maximum(1, load.chunk_tokens // new_tokens)
     prompts = np.clip(np.ceil(due), 1, most).astype(np.int64)
     return prompts, new_tokens
 
 
-def _cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
+def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Sequences of a rank and micro-batch that the cache holds of `share` wanted ones, and whether one fits."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
     one = _memory(evaluator, load, np.ones_like(many))
     fitting = resident_sequences(one, _memory(evaluator, load, many), many)
@@ -235,12 +244,13 @@ def _held_tokens(load: Load) -> IntArray:
 
 
 def _memory(evaluator: Evaluator, load: Load, batch: IntArray) -> MemoryUse:
-    prompts, new_tokens = _prompts_taken(load, batch / load.output_tokens)
+    due = batch * tokens_per_step(evaluator.techniques.speculative) / load.output_tokens
+    prompts, new_tokens = prompts_taken(load, due)
     shape = StepShape(load.layouts, prompts, new_tokens, load.prefix_tokens, batch, load.input_tokens)
     return evaluator.memory(shape, batch, _held_tokens(load))
 
 
-def _state(
+def steady_state(
     evaluator: Evaluator,
     load: Load,
     batch: IntArray,
@@ -249,6 +259,7 @@ def _state(
     fits: NDArray[np.bool_],
     sustained: NDArray[np.bool_],
 ) -> SteadyState:
+    """Put together where an instance settles at `batch`, with `per_ms` requests a rank and micro-batch."""
     return SteadyState(
         batch=batch,
         ttft_ms=found.ttft_ms,

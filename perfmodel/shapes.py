@@ -37,9 +37,54 @@ class StepShape:
     context_tokens: IntArray
 
     @property
+    def is_crossed(self) -> bool:
+        """Whether it is a cross product whose axes broadcast; see `fleetplan.perfmodel.crossed`."""
+        return self.prefill_sequences.ndim > 1 or self.layouts.pp.ndim > 1
+
+    @property
     def rank_tokens(self) -> IntArray:
         """Tokens of one attention-DP rank, shape (n_configs,). [tokens]."""
         return self.prefill_sequences * self.new_tokens + self.decode_sequences
+
+    @property
+    def local_tokens(self) -> IntArray:
+        """Tokens that the projections of attention on one accelerator compute, shape (n_configs,). [tokens].
+
+        Context parallelism shares out the tokens of prompts; a generated token is on all of its ranks.
+        """
+        if self._is_whole:
+            return self.rank_tokens
+        return self.prefill_sequences * self.local_new_tokens + self.decode_sequences
+
+    @property
+    def share_tokens(self) -> IntArray:
+        """Tokens of a rank that one of its context-parallel accelerators brings to the feed-forward part."""
+        return self.rank_tokens if self._is_whole else -(-self.rank_tokens // self.layouts.cp)
+
+    @property
+    def local_new_tokens(self) -> IntArray:
+        """Tokens of one prompt that one accelerator computes, shape (n_configs,). [tokens]."""
+        return self.new_tokens if self._is_whole else -(-self.new_tokens // self.layouts.cp)
+
+    @property
+    def local_prefix_tokens(self) -> IntArray:
+        """Prefix over which its queries see as many keys as they do in the whole prompt. [tokens].
+
+        Prompts are dealt out so that all accelerators see equally many pairs of queries and keys.
+        """
+        if self._is_whole:
+            return self.prefix_tokens
+        return self.prefix_tokens + (self.new_tokens - self.local_new_tokens) // 2
+
+    @property
+    def local_context_tokens(self) -> IntArray:
+        """Cached tokens of a sequence that one accelerator attends to in decode. [tokens]."""
+        return self.context_tokens if self._is_whole else -(-self.context_tokens // self.layouts.cp)
+
+    @property
+    def _is_whole(self) -> bool:
+        # Without context parallelism the arrays keep the few axes that they have in a cross product.
+        return bool((self.layouts.cp == 1).all())
 
     @property
     def stage_tokens(self) -> IntArray:

@@ -8,6 +8,7 @@ the tokens of all ranks of a stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -16,26 +17,38 @@ from fleetplan.perfmodel.architecture import (
     DenseFfn,
     Ffn,
     GroupedQueryAttention,
+    LatentAttention,
+    LinearAttention,
     ModelArchitecture,
     MoeFfn,
-    UnsupportedArchitecture,
 )
+from fleetplan.perfmodel.attention_shapes import cache_elements_per_token, heads_per_accelerator, qkv_width
 from fleetplan.perfmodel.communication import (
     attention_reduction,
+    context_communication,
     dense_ffn_communication,
     embedding_reduction,
     expert_communication,
     pipeline_communication,
 )
+from fleetplan.perfmodel.latent_steps import latent_attention
+from fleetplan.perfmodel.linear_steps import linear_attention
 from fleetplan.perfmodel.operators import (
     ACTIVATION_BYTES,
-    FloatArray,
+    BYTES_PER_ELEMENT,
     IntArray,
     Operator,
     OperatorKind,
 )
 from fleetplan.perfmodel.precision import PartDtypes
 from fleetplan.perfmodel.shapes import StepShape
+from fleetplan.perfmodel.step_parts import constant, counts, elementwise, gemm
+
+QK_NORM_MODEL_TYPES: Final = frozenset(
+    {"gemma3", "gemma3_text", "minimax_m2", "qwen3", "qwen3_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
+)
+"""Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
+Face transformers."""
 
 
 def step_operators(
@@ -46,87 +59,42 @@ def step_operators(
     Parameters
     ----------
     architecture : ModelArchitecture
-        Layers of grouped-query attention with dense or mixture-of-experts feed-forward blocks.
+        Layers of any kind of attention with dense or mixture-of-experts feed-forward blocks.
     dtypes : PartDtypes
         Data types by part.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
-
-    Raises
-    ------
-    UnsupportedArchitecture
-        Another kind of layer, named.
     """
     yield from _embedding(architecture, shape)
-    attention_counts: dict[GroupedQueryAttention, int] = {}
+    attention_counts: dict[Attention, int] = {}
     ffn_counts: dict[Ffn, int] = {}
     # Layers of one shape run the same operators, wherever in the model they stand.
     for group in architecture.groups:
         if group.attention is not None:
-            attention = supported_attention(architecture, group.attention)
-            attention_counts[attention] = attention_counts.get(attention, 0) + group.count
+            attention_counts[group.attention] = attention_counts.get(group.attention, 0) + group.count
         if group.ffn is not None:
             ffn_counts[group.ffn] = ffn_counts.get(group.ffn, 0) + group.count
     for attention, layers in attention_counts.items():
-        yield from _attention(architecture, dtypes, attention, layers, shape)
+        match attention:
+            case GroupedQueryAttention():
+                yield from _attention(architecture, dtypes, attention, layers, shape)
+            case LatentAttention():
+                yield from latent_attention(architecture.hidden_size, dtypes, attention, layers, shape)
+            case LinearAttention():
+                yield from linear_attention(architecture.hidden_size, dtypes, attention, layers, shape)
     for ffn, layers in ffn_counts.items():
         if isinstance(ffn, DenseFfn):
             yield from _dense_ffn(architecture, dtypes, ffn, layers, shape)
         else:
             yield from _mixture(architecture, dtypes, ffn, layers, shape)
     yield from _head(architecture, dtypes, shape)
-    yield from pipeline_communication(architecture.hidden_size, shape.rank_tokens, shape.layouts)
-
-
-def supported_attention(architecture: ModelArchitecture, attention: Attention) -> GroupedQueryAttention:
-    """Return the attention of a layer, or refuse what is not evaluated yet.
-
-    Raises
-    ------
-    UnsupportedArchitecture
-        Multi-head latent or linear attention.
-    """
-    if not isinstance(attention, GroupedQueryAttention):
-        raise UnsupportedArchitecture(
-            architecture.name, architecture.model_type, f"{attention.kind} attention is not evaluated yet"
-        )
-    return attention
-
-
-def heads_per_accelerator(attention: GroupedQueryAttention, tp: IntArray) -> tuple[IntArray, IntArray]:
-    """Query heads and key-value heads of one accelerator, shape (n_configs,); never below one."""
-    return -(-attention.heads // tp), np.maximum(1, -(-attention.kv_heads // tp))
-
-
-def qkv_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
-    """Output width of the query, key and value projection on one accelerator, shape (n_configs,)."""
-    heads, kv_heads = heads_per_accelerator(attention, tp)
-    gate = heads * attention.value_head_dim if attention.output_gate else 0
-    return heads * attention.head_dim + gate + kv_heads * (attention.head_dim + attention.value_head_dim)
-
-
-def _constant(value: int, like: IntArray) -> IntArray:
-    return np.full(like.shape, value, dtype=np.int64)
-
-
-def _counts(count: float, like: IntArray) -> FloatArray:
-    return np.full(like.shape, float(count))
-
-
-def _gemm(name: str, dtype: str, m: IntArray, n: IntArray, k: IntArray, layers: int) -> Operator:
-    return Operator(name, OperatorKind.GEMM, dtype, {"m": m, "n": n, "k": k}, _counts(layers, m))
-
-
-def _elementwise(name: str, elements: IntArray, layers: int) -> Operator:
-    traffic = elements * int(ACTIVATION_BYTES)
-    dims = {"traffic_bytes": traffic}
-    return Operator(name, OperatorKind.ELEMENTWISE, "bf16", dims, _counts(layers, elements))
+    yield from pipeline_communication(architecture.hidden_size, shape.share_tokens, shape.layouts)
 
 
 def _embedding(architecture: ModelArchitecture, shape: StepShape) -> Iterator[Operator]:
     # Each row is read once and written once.
-    yield _elementwise("embedding", 2 * shape.rank_tokens * architecture.hidden_size, 1)
-    yield from embedding_reduction(architecture.hidden_size, shape.rank_tokens, shape.layouts)
+    yield elementwise("embedding", 2 * shape.share_tokens * architecture.hidden_size, 1)
+    yield from embedding_reduction(architecture.hidden_size, shape.share_tokens, shape.layouts)
 
 
 def _attention(
@@ -136,16 +104,27 @@ def _attention(
     layers: int,
     shape: StepShape,
 ) -> Iterator[Operator]:
-    tokens, tp = shape.rank_tokens, shape.layouts.tp
-    hidden = _constant(architecture.hidden_size, tokens)
+    tokens, tp = shape.local_tokens, shape.layouts.tp
+    hidden = constant(architecture.hidden_size, tokens)
     heads, kv_heads = heads_per_accelerator(attention, tp)
     width = qkv_width(attention, tp)
     # The norm with its residual reads and writes both streams; rotary positions and the write to the
     # cache read and write the projections once.
-    yield _elementwise("attention_norm", tokens * (4 * architecture.hidden_size + 2 * width), layers)
-    yield _gemm("qkv_projection", dtypes.attention, tokens, width, hidden, layers)
+    yield elementwise("attention_norm", tokens * (4 * architecture.hidden_size + 2 * width), layers)
+    yield gemm("qkv_projection", dtypes.attention, tokens, width, hidden, layers)
+    if architecture.model_type in QK_NORM_MODEL_TYPES:
+        normed = heads * attention.head_dim + kv_heads * attention.head_dim
+        yield elementwise("query_key_norm", 2 * tokens * normed, layers)
     yield from _attention_cores(dtypes.kv, attention, heads, kv_heads, layers, shape)
-    yield _gemm(
+    yield from context_communication(
+        architecture.hidden_size,
+        cache_elements_per_token(attention, tp),
+        BYTES_PER_ELEMENT[dtypes.kv],
+        heads * attention.value_head_dim,
+        layers,
+        shape,
+    )
+    yield gemm(
         "output_projection", dtypes.attention, tokens, hidden, heads * attention.value_head_dim, layers
     )
     yield from attention_reduction(architecture.hidden_size, tokens, shape.layouts, layers)
@@ -162,24 +141,26 @@ def _attention_cores(
     common = {
         "heads": heads,
         "kv_heads": kv_heads,
-        "head_dim": _constant(attention.head_dim, heads),
-        "window": _constant(attention.window, heads),
+        "head_dim": constant(attention.head_dim, heads),
+        "window": constant(attention.window, heads),
     }
     # A step without prompts, or without generated tokens, runs the operator no times; its dimensions
     # stay at the smallest valid shape.
     if shape.prefill_sequences.any():
         prefill = {
             "batch": np.maximum(1, shape.prefill_sequences),
-            "new_tokens": np.maximum(1, shape.new_tokens),
-            "prefix_tokens": shape.prefix_tokens,
+            "new_tokens": np.maximum(1, shape.local_new_tokens),
+            "prefix_tokens": shape.local_prefix_tokens,
             **common,
         }
         count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
         yield Operator("prefill_attention", OperatorKind.PREFILL_ATTENTION, kv_dtype, prefill, count)
     if shape.decode_sequences.any():
+        # The last tokens, which are all that a window leaves, are not spread over context-parallel ranks.
+        context = shape.context_tokens if attention.window else shape.local_context_tokens
         decode = {
             "batch": np.maximum(1, shape.decode_sequences),
-            "context_tokens": np.maximum(1, shape.context_tokens),
+            "context_tokens": np.maximum(1, context),
             **common,
         }
         count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
@@ -190,60 +171,64 @@ def _dense_block(
     prefix: str, dtype: str, hidden_size: int, ffn: DenseFfn, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
     tokens = shape.ffn_tokens
-    hidden = _constant(hidden_size, tokens)
+    hidden = constant(hidden_size, tokens)
     width = -(-ffn.intermediate_size // shape.layouts.ffn_tp)
     wide = (2 if ffn.gated else 1) * width
-    yield _gemm(f"{prefix}_gate_up", dtype, tokens, wide, hidden, layers)
-    yield _elementwise(f"{prefix}_activation", tokens * (wide + width), layers)
-    yield _gemm(f"{prefix}_down", dtype, tokens, hidden, width, layers)
+    yield gemm(f"{prefix}_gate_up", dtype, tokens, wide, hidden, layers)
+    yield elementwise(f"{prefix}_activation", tokens * (wide + width), layers)
+    yield gemm(f"{prefix}_down", dtype, tokens, hidden, width, layers)
 
 
 def _dense_ffn(
     architecture: ModelArchitecture, dtypes: PartDtypes, ffn: DenseFfn, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
     hidden_size = architecture.hidden_size
-    yield _elementwise("ffn_norm", 4 * shape.rank_tokens * hidden_size, layers)
+    yield elementwise("ffn_norm", 4 * shape.share_tokens * hidden_size, layers)
     yield from _dense_block("ffn", dtypes.dense_ffn, hidden_size, ffn, layers, shape)
-    yield from dense_ffn_communication(hidden_size, shape.rank_tokens, shape.layouts, layers)
+    yield from dense_ffn_communication(hidden_size, shape.share_tokens, shape.layouts, layers)
 
 
 def _mixture(
     architecture: ModelArchitecture, dtypes: PartDtypes, ffn: MoeFfn, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
-    if not ffn.gated or ffn.latent_size is not None:
-        what = "experts in a latent space" if ffn.latent_size is not None else "experts without a gate"
-        raise UnsupportedArchitecture(
-            architecture.name, architecture.model_type, f"{what} are not evaluated yet"
-        )
-    hidden_size, tokens = architecture.hidden_size, shape.rank_tokens
-    yield _elementwise("ffn_norm", 4 * tokens * hidden_size, layers)
-    hidden = _constant(hidden_size, tokens)
-    yield _gemm("router", dtypes.other, tokens, _constant(ffn.experts, tokens), hidden, layers)
+    hidden_size, tokens = architecture.hidden_size, shape.share_tokens
+    yield elementwise("ffn_norm", 4 * tokens * hidden_size, layers)
+    hidden = constant(hidden_size, tokens)
+    yield gemm("router", dtypes.other, tokens, constant(ffn.experts, tokens), hidden, layers)
+    width = hidden
+    if ffn.latent_size is not None:
+        # Tokens enter a narrower space before they are sent to the experts, and leave it afterwards.
+        width = constant(ffn.latent_size, tokens)
+        yield gemm("latent_down", dtypes.other, tokens, width, hidden, layers)
+        yield gemm("latent_up", dtypes.other, tokens, hidden, width, layers)
     dims = {
         "tokens": shape.stage_tokens,
-        "hidden": hidden,
-        "intermediate": _constant(ffn.intermediate_size, tokens),
-        "top_k": _constant(ffn.top_k, tokens),
-        "experts": _constant(ffn.experts, tokens),
+        "hidden": width,
+        "intermediate": constant(ffn.intermediate_size, tokens),
+        "top_k": constant(ffn.top_k, tokens),
+        # Where the groups cannot hold equally many, redundant experts fill them up.
+        "experts": -(-ffn.experts // shape.layouts.ep) * shape.layouts.ep,
         "moe_tp": shape.layouts.ffn_tp,
         "moe_ep": shape.layouts.ep,
     }
-    experts = _counts(layers, tokens)
-    yield Operator("routed_experts", OperatorKind.MOE, dtypes.routed_experts, dims, experts)
+    experts = counts(layers, tokens)
+    kind = OperatorKind.MOE if ffn.gated else OperatorKind.UNGATED_MOE
+    yield Operator("routed_experts", kind, dtypes.routed_experts, dims, experts)
     if ffn.shared_intermediate_size:
         shared = DenseFfn(ffn.shared_intermediate_size, ffn.gated)
         yield from _dense_block("shared_experts", dtypes.shared_experts, hidden_size, shared, layers, shape)
-    yield from expert_communication(hidden_size, ffn.top_k, tokens, shape.layouts, layers)
+    sent_width = hidden_size if ffn.latent_size is None else ffn.latent_size
+    yield from expert_communication(hidden_size, sent_width, ffn.top_k, tokens, shape.layouts, layers)
 
 
 def _head(architecture: ModelArchitecture, dtypes: PartDtypes, shape: StepShape) -> Iterator[Operator]:
     # Only the last token of a prompt needs logits.
     rows = shape.prefill_sequences + shape.decode_sequences
-    hidden = _constant(architecture.hidden_size, rows)
+    hidden = constant(architecture.hidden_size, rows)
     vocab = -(-architecture.vocab_size // shape.layouts.tp)
-    yield _elementwise("final_norm", 4 * rows * architecture.hidden_size, 1)
-    yield _gemm("lm_head", dtypes.other, rows, vocab, hidden, 1)
+    yield elementwise("final_norm", 4 * rows * architecture.hidden_size, 1)
+    yield gemm("lm_head", dtypes.other, rows, vocab, hidden, 1)
     message = rows * architecture.vocab_size * int(ACTIVATION_BYTES)
-    dims = {"message_bytes": message, "ranks": shape.layouts.tp, "stride": _constant(1, rows)}
+    dims = {"message_bytes": message, "ranks": shape.layouts.tp, "stride": constant(1, rows)}
     count = np.where(shape.layouts.tp > 1, 1.0, 0.0)
     yield Operator("lm_head_all_gather", OperatorKind.ALL_GATHER, "bf16", dims, count)

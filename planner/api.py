@@ -200,4 +200,5 @@ def _provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) ->
         gap_limit=limits.gap_ratio,
         spend_share={},
         warnings=(*fleet.warnings, *candidates.warnings),
+        calibrations=candidates.calibrations,
     )

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
+from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, service_landscape
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape_cache import cached_landscape
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.planner.plan import Rejections, TableSource
+from fleetplan.perfmodel.technique_limits import technique_problem
+from fleetplan.planner.calibrations import Calibrator
+from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 DOMINATED = "dominated"
 NOT_ALLOWED = "hardware not allowed"
+BELOW_QUALITY_FLOOR = "variant below the quality floor"
 NO_SUPPLY = "no pool or offer"
 
 
@@ -41,12 +45,15 @@ class CandidateSet:
         Operator tables behind the rates.
     warnings : tuple[str, ...]
         What was assumed.
+    calibrations : tuple[CalibrationUse, ...]
+        Calibrations behind the rates.
     """
 
     candidates: tuple[Candidate, ...]
     rejections: tuple[Rejections, ...]
     table_sources: tuple[TableSource, ...]
     warnings: tuple[str, ...]
+    calibrations: tuple[CalibrationUse, ...] = ()
 
 
 class RejectionLog:
@@ -197,7 +204,7 @@ def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
 
 
 def landscape_candidates(
-    fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog
+    fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
 ) -> tuple[list[Candidate], tuple[TableSource, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
@@ -211,6 +218,8 @@ def landscape_candidates(
         With figures.
     log : RejectionLog
         Receives what is left out.
+    calibrator : Calibrator
+        Applies the fleet's calibration.
 
     Returns
     -------
@@ -220,10 +229,8 @@ def landscape_candidates(
     """
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
+    evaluator = service_evaluator(fleet, service, hardware)
     source = operator_source(hardware.accelerator, service.framework)
-    evaluator = Evaluator(
-        load_architecture(service.model, fleet.path.parent), hardware.accelerator, source, service.precision
-    )
     best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
         usable = _usable_rows(service, hardware, request_class, evaluator, log)
@@ -252,6 +259,66 @@ def landscape_candidates(
     return candidates, tables
 
 
+def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
+    """What evaluates a service on one hardware.
+
+    Raises
+    ------
+    InputError
+        The model cannot use one of the service's techniques.
+    UnsupportedArchitecture
+        The model is a decoder that is not understood.
+    """
+    if service.model is None or hardware.accelerator is None:
+        raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
+    architecture = load_architecture(service.model, fleet.path.parent)
+    problem = technique_problem(architecture, service.techniques)
+    if problem:
+        raise InputError([Issue(str(fleet.path), 1, 1, f"services.{service.name}.techniques", problem)])
+    source = operator_source(hardware.accelerator, service.framework)
+    return Evaluator(
+        architecture, hardware.accelerator, source, service.precision, techniques=service.techniques
+    )
+    evaluator = calibrator.apply(evaluator, service.framework)
+
+
+def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
+    """The service as each of its admissible variants would serve it, with what its configurations start with.
+
+    Parameters
+    ----------
+    service : Service
+        Without variants it is the only one, and its configurations need no name of a variant.
+    hardware : str
+        For the log.
+    log : RejectionLog
+        Receives the variants below the quality floor.
+    """
+    if not service.variants:
+        return [("", service)]
+    found = []
+    for variant in service.variants:
+        if service.quality_floor is not None and variant.quality < service.quality_floor:
+            log.add(service.name, hardware, BELOW_QUALITY_FLOOR)
+            continue
+        classes = tuple(_compressed(each, variant.input_tokens_ratio) for each in service.classes)
+        precision = Precision(variant.weights, variant.kv)
+        served = replace(service, model=variant.model, precision=precision, classes=classes)
+        found.append((f"{variant.name}/", served))
+    return found
+
+
+def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> RequestClass:
+    """A class with its new prompt tokens compressed; what is cached stays as it is."""
+    if request_class.input_tokens is None:
+        return request_class
+    input_tokens = max(1, round(request_class.input_tokens * input_tokens_ratio))
+    context_tokens = request_class.context_tokens
+    if context_tokens is not None:
+        context_tokens -= request_class.input_tokens - input_tokens
+    return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)
+
+
 def _usable_rows(
     service: Service,
     hardware: Hardware,
@@ -266,7 +333,7 @@ def _usable_rows(
         request_class.input_tokens, request_class.output_tokens, request_class.context_tokens
     )
     ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.network_latency_ms
-    landscape = service_landscape(
+    landscape = cached_landscape(
         evaluator,
         request,
         LatencyTarget(ttft_ms, service.tpot_ms),
@@ -323,6 +390,7 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
     tables: dict[TableSource, None] = {}
     warnings: dict[str, None] = {}
     supplied = supplied_hardware(fleet)
+    calibrator = Calibrator(fleet)
     for index, service in enumerate(fleet.services):
         announce(f"evaluating {service.name} ({index + 1} of {len(fleet.services)})")
         if service.engines is not None:
@@ -337,19 +405,21 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
                 if hardware.accelerator is None:
                     log.add(service.name, name, "no figures and no engine table")
                     continue
-                try:
-                    candidates, sources = landscape_candidates(fleet, service, hardware, log)
-                except UnsupportedArchitecture as error:
-                    place = f"services.{service.name}.model"
-                    raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
-                own += candidates
-                tables.update(dict.fromkeys(sources))
+                for prefix, variant in service_variants(service, name, log):
+                    try:
+                        candidates, sources = landscape_candidates(fleet, variant, hardware, log, calibrator)
+                    except UnsupportedArchitecture as error:
+                        place = f"services.{service.name}.model"
+                        raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
+                    own += [replace(each, config=prefix + each.config) for each in candidates]
+                    tables.update(dict.fromkeys(sources))
         found += prune_dominated(own, fleet.hardware, log)
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:
             warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
-    return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings))
+    warnings |= dict.fromkeys(calibrator.warnings())
+    return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
 
 
 def prune_dominated(

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.planner.cli_calibrate import CalibrationFile, calibrate_measurements, calibration_assignment
+from fleetplan.planner.cli_optables import optables_app
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -38,6 +41,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(optables_app)
+app.command("calibrate")(calibrate_measurements)
 
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
@@ -79,6 +84,7 @@ def solve(
     ] = "0.5%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
+    calibration: CalibrationFile = None,
 ) -> None:
     """Find the cheapest fleet, with a proven gap.
 
@@ -93,6 +99,7 @@ def solve(
 
     gap_ratio = _ratio(gap)
     errors = _console(stderr=True)
+    assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = _load(fleet_file, scenario, assignment, errors)
     limits = SearchLimits(time_limit, gap_ratio, seed, default_workers())
     try:
@@ -139,13 +146,16 @@ def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignm
 def predict(
     cases: Annotated[Path, typer.Argument(help="CSV of configurations", metavar="CASES.csv")],
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="PRED.csv")],
+    calibration: CalibrationFile = None,
 ) -> None:
     """Latency and throughput of explicit configurations, one output row for each input row."""
+    from fleetplan.perfmodel.calibration_files import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
     from fleetplan.planner.export.files import write_text
 
-    frame = predict_frame(read_cases(cases), folder=cases.parent, path=str(cases))
+    calibrated = None if calibration is None else read_calibration(calibration)
+    frame = predict_frame(read_cases(cases), cases.parent, str(cases), calibrated)
     write_text(out, frame.to_csv(index=False))
     counts = frame["status"].value_counts()
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -177,6 +187,63 @@ def verify(
     _console().print("the plan holds: every constraint and cost term was recomputed", markup=False)
 
 
+@app.command()
+def landscape(
+    fleet_file: Annotated[
+        Path | None, typer.Argument(help="the fleet file", metavar="[FLEET.yaml]", show_default=False)
+    ] = None,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    service: Annotated[str | None, typer.Option(help="a service of the fleet")] = None,
+    model: Annotated[str | None, typer.Option(help="without a fleet: HF id, alias or config.json")] = None,
+    hardware: Annotated[str | None, typer.Option(help="names of the catalogue, with commas")] = None,
+    input_tokens: Annotated[int | None, typer.Option("--input", help="new prompt tokens", min=1)] = None,
+    output_tokens: Annotated[int | None, typer.Option("--output", help="generated tokens", min=1)] = None,
+    context: Annotated[
+        int | None, typer.Option(help="tokens that decode attends to; those beyond --input are cached", min=1)
+    ] = None,
+    ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
+    tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
+    weights: Annotated[str, typer.Option(help="data types of the weights, with commas")] = "bf16",
+    kv: Annotated[str, typer.Option("--kv", help="data types of the KV cache, with commas")] = "bf16",
+    framework: Annotated[str, typer.Option(help="trtllm, sglang or vllm")] = "vllm",
+    prices: Annotated[str, typer.Option(help="column of the price book")] = "rental_3y",
+    max_accelerators: Annotated[int | None, typer.Option(help="largest replica", min=1)] = None,
+    every_batch: Annotated[int | None, typer.Option(help="try every batch up to this one", min=1)] = None,
+    condition: Annotated[
+        str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
+    ] = None,
+    usable: Annotated[bool, typer.Option("--usable", help="leave excluded rows out of the files")] = False,
+    csv: Annotated[Path | None, typer.Option("--csv", help="write all rows", metavar="FILE")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,
+    plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
+    explain: Annotated[int | None, typer.Option(help="take one row apart", metavar="ROW", min=0)] = None,
+    menu: Annotated[bool, typer.Option("--menu", help="what each latency class costs")] = False,
+) -> None:
+    """Every configuration of a service or of a model: counts, the best, the Pareto frontier.
+
+    Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
+    --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
+    """
+    from fleetplan.planner.landscape_report.command import Outputs, run_landscape
+    from fleetplan.planner.landscape_report.options import ModelOptions, search_of, write_format
+    from fleetplan.planner.landscape_report.question import question_of_service
+
+    errors = _console(stderr=True)
+    search = search_of(max_accelerators, every_batch)
+    asked = ModelOptions(
+        model, hardware, input_tokens, output_tokens, context, ttft, tpot, weights, kv, framework, prices
+    )
+    if fleet_file is None:
+        question = asked.question(search)
+    else:
+        asked.refuse_beside_fleet()
+        question = question_of_service(_load(fleet_file, scenario, assignment, errors), service, search)
+    outputs = Outputs(csv, parquet, plot, write_format(plot_format), condition, usable, explain, menu)
+    run_landscape(question, outputs, _console(), errors)
+
+
 def _load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
     from fleetplan.planner.loading import load_expanded_fleet
@@ -204,6 +271,10 @@ def _with_command(arguments: list[str]) -> list[str]:
             command.name or command.callback.__name__
             for command in app.registered_commands
             if command.callback
+        } | {
+            group.name or group.typer_instance.info.name
+            for group in app.registered_groups
+            if group.typer_instance
         }
         first = Path(arguments[0])
         if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or first.exists()):

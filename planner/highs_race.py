@@ -75,7 +75,8 @@ class HighsRace:
     ) -> None:
         continuous = continuous_indices(variables)
         self._scales = _column_scales(model, continuous)
-        self._program = _archive(model, self._scales, continuous, time_limit_s, gap_ratio)
+        self._cost_unit = cost_unit(model, self._scales)
+        self._program = _archive(model, self._scales, self._cost_unit, continuous, time_limit_s, gap_ratio)
         self._on_answer = on_answer
 
     def __enter__(self) -> HighsRace:
@@ -111,7 +112,7 @@ class HighsRace:
                 bound, values = answer["bound"], answer["values"]
                 self._on_answer(
                     HighsAnswer(
-                        None if bound is None else bound - BOUND_SAFETY * abs(bound),
+                        None if bound is None else self._cost_unit * (bound - BOUND_SAFETY * abs(bound)),
                         None if values is None else (np.array(values) * self._scales).tolist(),
                     )
                 )
@@ -133,9 +134,17 @@ def _column_scales(model: cp_model.CpModel, continuous: set[int]) -> NDArray[np.
     )
 
 
+def cost_unit(model: cp_model.CpModel, scales: NDArray[np.float64]) -> float:
+    """The largest cost of a column; HiGHS loses its way with coefficients of 1e11."""
+    objective = model.proto.objective
+    costs = [abs(cost) * scales[column] for column, cost in zip(objective.vars, objective.coeffs, strict=True)]
+    return max([1.0, *costs])
+
+
 def _archive(
     model: cp_model.CpModel,
     scales: NDArray[np.float64],
+    unit: float,
     continuous: set[int],
     time_limit_s: float,
     gap_ratio: float,
@@ -171,7 +180,7 @@ def _archive(
         lower=np.array([v.domain[0] for v in proto.variables], dtype=float) / scales,
         upper=np.array([v.domain[1] for v in proto.variables], dtype=float) / scales,
         integrality=np.array([index not in continuous for index in range(len(scales))], dtype=np.int64),
-        cost=cost * scales,
+        cost=cost * scales / unit,
         time_limit_s=np.array(time_limit_s),
         gap_ratio=np.array(gap_ratio),
     )

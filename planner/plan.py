@@ -138,6 +138,32 @@ class TableSource(_Record):
     sha256: str
 
 
+class CalibrationUse(_Record):
+    """A calibration behind the rates."""
+
+    hardware: str
+    framework: str
+    framework_version: str
+    model: str
+    weights: str
+    kv: str
+    prefill_ratio: float
+    """Measured over predicted time of prompts."""
+    decode_ratio: float
+    """Measured over predicted time of generated tokens."""
+    rows: int
+    """Measurements that decided it."""
+    error_before: float
+    """Median error of predicting these measurements without it."""
+    error_after: float
+    """The same with it."""
+    created: str
+    path: str
+    sha256: str
+    measurements: str
+    measurements_sha256: str
+
+
 class Provenance(_Record):
     """Where the plan's numbers come from."""
 
@@ -153,6 +179,8 @@ class Provenance(_Record):
     spend_share: dict[str, float]
     """Share of the placements' spend by how their rates were obtained."""
     warnings: tuple[str, ...] = ()
+    calibrations: tuple[CalibrationUse, ...] = ()
+    """Calibrations that held for a service on some hardware; all other rates are uncalibrated."""
 
 
 class Solve(_Record):

@@ -18,6 +18,8 @@ def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTi
     """Time and provenance of prefill or decode attention, shape (n,) each."""
     names = site_dimensions(table.kind)
     sites = np.stack([dims[name] for name in names], axis=1)
+    if table.kind is OperatorKind.LATENT_PREFILL_ATTENTION:
+        return _with_prefix(table, sites, dims)
     column = names.index("window")
     windowed = (sites[:, column] > 0) & ~table.is_measured(sites)
     # Without a sweep of this window, that of the same heads without any answers for the keys that are seen.
@@ -36,6 +38,17 @@ def attention_times(table: LookupTable, dims: dict[str, IntArray]) -> OperatorTi
     label = np.where(
         replaced, np.maximum(found.provenance, np.uint8(Provenance.INTERPOLATED)), found.provenance
     )
+    return OperatorTimes(found.latency_ms, label)
+
+
+def _with_prefix(table: LookupTable, sites: IntArray, dims: dict[str, IntArray]) -> OperatorTimes:
+    """Attention that has no window, over a prefix or without one."""
+    unlimited = np.zeros_like(dims["new_tokens"])
+    pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], unlimited)
+    replaced = dims["prefix_tokens"] > 0
+    length = np.where(replaced, length_of_pairs(pairs, unlimited), dims["new_tokens"])
+    found = table.times_at(sites, dims["batch"].astype(np.float64), length)
+    label = np.maximum(found.provenance, np.where(replaced, np.uint8(Provenance.INTERPOLATED), np.uint8(0)))
     return OperatorTimes(found.latency_ms, label)
 
 

@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -39,6 +40,17 @@ def file_sha256(path: Path) -> str:
     """Hash of a file's contents, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def known_sha256(path: Path) -> str:
+    """Hash of a file's contents, from memory where its size and time of change are still the same."""
+    state = path.stat()
+    return _sha256_of_state(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _sha256_of_state(path: Path, size_bytes: int, changed_ns: int) -> str:
+    return file_sha256(path)
 
 
 def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[MeasuredRows]:

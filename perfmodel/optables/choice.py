@@ -3,9 +3,17 @@
 The rules come from predictions of published closed-loop results, without any fit; each was the better one:
 
 * A framework uses its own tables, the newest version of every site.
-* TensorRT-LLM: GEMM takes the fastest of the three frameworks, because its own tables are slow at small m.
-* vLLM on Blackwell: block-FP8 takes the fastest of the three frameworks.
-* A site that the framework lacks takes the fastest of the other frameworks, and counts as interpolated.
+* GEMM takes the fastest of the three frameworks: all call the same libraries, but their tables time different
+  things. Those of TensorRT-LLM hold the quantisation of the activations with its scales (14 us for the
+  smallest FP8 product on H200, against 6 us), those of vLLM for block-FP8 the Python around it (60 us).
+* Experts in block-FP8 take the fastest of the three frameworks, and so do those in MXFP4 under vLLM on
+  Blackwell; TensorRT-LLM before Blackwell has kernels of its own and keeps them.
+* An all-reduce is never slower than one of a larger message, as a message can be padded: the tables of vLLM
+  on B200 have steps where one algorithm takes over from another.
+* Experts split by tensor parallelism that the framework did not measure take its own measurement of as many
+  experts split by expert parallelism: an accelerator then holds as much of them.
+* A site that the framework still lacks takes the fastest of the other frameworks. It, too, counts as
+  interpolated.
 """
 
 from __future__ import annotations
@@ -15,9 +23,18 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from fleetplan.perfmodel.operators import OperatorKind
-from fleetplan.perfmodel.optables.cache import file_sha256, imported
-from fleetplan.perfmodel.optables.measured import FAMILIES, FRAMEWORKS, PACKAGE, TableFile, table_files
+from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
+from fleetplan.perfmodel.optables.measured import (
+    FAMILIES,
+    FRAMEWORKS,
+    PACKAGE,
+    TableFile,
+    data_folder,
+    table_files,
+)
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
 
 _BLACKWELL: Final = frozenset({"b200_sxm", "b300_sxm", "gb200", "gb300", "rtx_pro_6000_server"})
@@ -74,9 +91,25 @@ class TableLibrary:
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[list[MeasuredRows], TableSource]] = {}
 
+    def file_hashes(self) -> tuple[str, ...]:
+        """Name and SHA-256 of every file that could be read, whether it was or not."""
+        root = data_folder() if self._data_folder is None else self._data_folder
+        if root is None:
+            return ()
+        files = sorted((root / self.system).rglob("*.parquet"))
+        return tuple(f"{file.relative_to(root)} {known_sha256(file)}" for file in files)
+
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Rows of an operator under a framework; None where nothing was measured."""
+        found = self._chosen(kind, dtype, framework)
+        if found is None or kind is not OperatorKind.ALL_REDUCE:
+            return found
+        return ChosenRows(_never_slower_than_larger(found.rows), found.sources)
+
+    def _chosen(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         own = self._of_framework(kind, dtype, framework)
+        if own is not None and kind is OperatorKind.MOE:
+            own = ChosenRows(with_missing_sites(own.rows, _split_the_other_way(own.rows)), own.sources)
         others = [
             found
             for name in FRAMEWORKS
@@ -86,22 +119,19 @@ class TableLibrary:
             return _fastest([found for found in (own, *others) if found is not None])
         if not others:
             return own
-        if own is not None and kind is OperatorKind.GEMM:
-            # The sites of GEMM tables form a grid that needs no others in between.
-            return own
         lent = _fastest(others)
         borrowed = ChosenRows(lent.rows.borrowed(), lent.sources)
         return borrowed if own is None else _with_missing_sites(own, borrowed)
 
     def _takes_fastest(self, kind: OperatorKind, dtype: str, framework: str) -> bool:
-        if framework == "trtllm":
-            return kind is OperatorKind.GEMM
-        return (
-            framework == "vllm"
-            and self.system in _BLACKWELL
-            and dtype == "fp8_block"
-            and kind in (OperatorKind.GEMM, OperatorKind.MOE)
-        )
+        if kind is OperatorKind.GEMM:
+            return True
+        if kind is not OperatorKind.MOE:
+            return False
+        blackwell = self.system in _BLACKWELL
+        if dtype == "fp8_block":
+            return blackwell or framework != "trtllm"
+        return blackwell and framework == "vllm" and dtype == "mxfp4"
 
     def _of_framework(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Own tables of a framework: newer versions before older ones, the preferred family before others."""
@@ -143,3 +173,20 @@ def _with_missing_sites(first: ChosenRows, second: ChosenRows) -> ChosenRows:
     # A file that adds nothing is not a source.
     added = second.sources if rows.n_rows > first.rows.n_rows else ()
     return ChosenRows(rows, tuple(dict.fromkeys((*first.sources, *added))))
+
+
+def _never_slower_than_larger(rows: MeasuredRows) -> MeasuredRows:
+    """Of all messages at least as large among as many ranks, the fastest."""
+    latency_ms = rows.latency_ms.copy()
+    for ranks in np.unique(rows.dims["ranks"]):
+        group = np.flatnonzero(rows.dims["ranks"] == ranks)
+        falling = group[np.argsort(-rows.dims["message_bytes"][group], kind="stable")]
+        latency_ms[falling] = np.minimum.accumulate(latency_ms[falling])
+    return MeasuredRows(rows.kind, rows.dtype, rows.dims, latency_ms, rows.provenance)
+
+
+def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
+    """Measurements of whole experts in `moe_ep` groups, as ones of all experts in `moe_ep` slices."""
+    whole = rows.select(rows.dims["moe_tp"] == 1)
+    dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
+    return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()

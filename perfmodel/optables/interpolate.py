@@ -125,11 +125,14 @@ def _isotonic(values: FloatArray) -> FloatArray:
     falls = (np.diff(fitted, axis=-1) < 0).any(axis=-1)
     lines = fitted[falls]
     total = np.concatenate([np.zeros((len(lines), 1)), np.cumsum(lines, axis=-1)], axis=-1)
+    if not len(lines):
+        return values
     largest = np.full(lines.shape, -np.inf)
+    counts = np.arange(1.0, n_nodes + 1)
     for start in range(n_nodes):
-        means = (total[:, start + 1 :] - total[:, start : start + 1]) / np.arange(1, n_nodes - start + 1)
-        smallest = np.flip(np.minimum.accumulate(np.flip(means, -1), axis=-1), -1)
-        largest[:, start:] = np.maximum(largest[:, start:], smallest)
+        means = (total[:, start + 1 :] - total[:, start : start + 1]) / counts[: n_nodes - start]
+        smallest = np.minimum.accumulate(means[:, ::-1], axis=-1)[:, ::-1]
+        np.maximum(largest[:, start:], smallest, out=largest[:, start:])
     fitted[falls] = largest
     return fitted.reshape(values.shape)
 

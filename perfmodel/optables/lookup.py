@@ -7,7 +7,8 @@ light over time) of near sites, averaged by logarithm, at its own speed of light
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -63,6 +64,34 @@ FOREIGN_DISTANCE: Final = 2.0
 sites of vLLM and TensorRT-LLM on H200 are predicted up to twice as badly."""
 
 
+_KEPT_SURFACES: Final = 4096
+"""Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
+
+
+class _LentSurfaces:
+    """Surfaces of unmeasured sites that were asked for before: a model asks for its few shapes often."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[FloatArray, ByteArray]] = {}
+
+    def surfaces(self, queried: IntArray, make: Callable[[IntArray], Surfaces]) -> Surfaces:
+        """Return the surfaces of sites, shape (n_queries, n_dims); `make` is asked for the new ones alone."""
+        keys = [row.tobytes() for row in np.ascontiguousarray(queried)]
+        known = self._known
+        new = np.array([key not in known for key in keys], dtype=np.bool_)
+        made = make(queried[new])
+        if len(known) + len(made.latency_ms) > _KEPT_SURFACES:
+            # Not emptied: another thread may be reading it.
+            known = {key: known[key] for key in keys if key in known}
+        for row, position in enumerate(np.flatnonzero(new)):
+            known[keys[position]] = (made.latency_ms[row], made.provenance[row])
+        self._known = known
+        found = [known[key] for key in keys]
+        return Surfaces(
+            made.axes, np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class LookupTable:
     """Measured sites of one kind and data type on one accelerator.
@@ -89,6 +118,7 @@ class LookupTable:
     sites: IntArray
     surfaces: Surfaces
     is_own: BoolArray
+    _kept: _LentSurfaces = field(default_factory=_LentSurfaces, init=False, repr=False, compare=False)
 
     def times(self, dims: dict[str, IntArray]) -> OperatorTimes:
         """Time and provenance of the operator, shape (n,) each."""
@@ -138,7 +168,7 @@ class LookupTable:
             )
         latency_ms = self.surfaces.latency_ms[np.maximum(position, 0)]
         provenance = self.surfaces.provenance[np.maximum(position, 0)]
-        made = self._lent(queried[lent])
+        made = self._kept.surfaces(queried[lent], self._lent)
         latency_ms[lent] = made.latency_ms
         provenance[lent] = made.provenance
         return Surfaces(self.surfaces.axes, latency_ms, provenance)
@@ -153,6 +183,9 @@ class LookupTable:
 
     def _lent(self, queried: IntArray) -> Surfaces:
         axes = self.surfaces.axes
+        if not len(queried):
+            nothing = self.surfaces.latency_ms[:0]
+            return Surfaces(axes, nothing, self.surfaces.provenance[:0])
         lenders = self._lenders(queried)
         log_slowness = np.zeros((len(queried), axes[0].nodes.size, axes[1].nodes.size))
         label = np.broadcast_to(lenders.provenance[:, None, None], log_slowness.shape)

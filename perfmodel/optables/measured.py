@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, OperatorKind
+from fleetplan.perfmodel.optables.measured_delta import delta_net_tables
+from fleetplan.perfmodel.optables.measured_latent import absorbed_product_tables, latent_attention_tables
 from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGE: Final = "aiconfigurator-core"
-IMPORTER_VERSION: Final = 1
+IMPORTER_VERSION: Final = 2
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
@@ -65,7 +68,7 @@ class TableFile:
     path : Path
         The Parquet file.
     family : str
-        gemm, context_attention, generation_attention, moe, custom_allreduce or nccl.
+        A key of the folders of families: gemm, context_attention, moe, nccl and so on.
     framework : str
         trtllm, sglang, vllm or nccl.
     version : str
@@ -86,6 +89,10 @@ _FAMILY_FOLDERS: Final = {
     "context_attention": "attention",
     "generation_attention": "attention",
     "moe": "moe",
+    "context_mla": "mla",
+    "generation_mla": "mla",
+    "mla_bmm": "mla_bmm",
+    "gdn": "linear_attention",
     "custom_allreduce": "comm",
     "nccl": "comm",
 }
@@ -94,7 +101,13 @@ FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.GEMM: ("gemm",),
     OperatorKind.PREFILL_ATTENTION: ("context_attention",),
     OperatorKind.DECODE_ATTENTION: ("generation_attention",),
+    OperatorKind.LATENT_PREFILL_ATTENTION: ("context_mla",),
+    OperatorKind.LATENT_DECODE_ATTENTION: ("generation_mla",),
+    OperatorKind.BATCHED_GEMM: ("mla_bmm",),
     OperatorKind.MOE: ("moe",),
+    OperatorKind.UNGATED_MOE: ("moe",),
+    OperatorKind.DELTA_PREFILL: ("gdn",),
+    OperatorKind.DELTA_DECODE: ("gdn",),
     OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl"),
     OperatorKind.ALL_GATHER: ("nccl",),
     OperatorKind.REDUCE_SCATTER: ("nccl",),
@@ -158,27 +171,9 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     """Read one Parquet file into our long format, one table a kind and data type."""
     import pyarrow.parquet  # noqa: PLC0415  (half a second that a cached import does not need)
 
-    frame = pyarrow.parquet.read_table(file.path).to_pandas()
-    match file.family:
-        case "gemm":
-            return _split(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"})
-        case "context_attention":
-            return _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"})
-        case "generation_attention":
-            return _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"})
-        case "moe":
-            return _moe(frame)
-        case "custom_allreduce":
-            return _collective(_without_eager(frame), OperatorKind.ALL_REDUCE)
-        case "nccl":
-            half = frame[frame["nccl_dtype"] == "half"]
-            return [
-                table
-                for name, kind in _NCCL_KINDS.items()
-                for table in _collective(half[half["op_name"] == name], kind)
-            ]
-        case _:
-            raise ValueError(f"unknown table family {file.family!r}")
+    if file.family not in _READERS:
+        raise ValueError(f"unknown table family {file.family!r}")
+    return _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
 
 
 def _split(
@@ -209,9 +204,9 @@ def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]
     return _split(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
 
 
-def _moe(frame: pd.DataFrame) -> list[MeasuredRows]:
-    # Experts without a gate are another operator: two products instead of three.
-    frame = frame[~frame["kernel_source"].str.contains("nongated")]
+def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
+    if frame.empty:
+        return []
     for distribution in _DISTRIBUTIONS:
         chosen = frame[frame["distribution"] == distribution]
         if not chosen.empty:
@@ -225,7 +220,7 @@ def _moe(frame: pd.DataFrame) -> list[MeasuredRows]:
         "moe_tp": "moe_tp_size",
         "moe_ep": "moe_ep_size",
     }
-    return _split(chosen, OperatorKind.MOE, "moe_dtype", columns)
+    return _split(chosen, kind, "moe_dtype", columns)
 
 
 def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
@@ -242,5 +237,39 @@ def _collective(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
     return [measured_rows(kind, "bf16", dims, frame["latency"].to_numpy(dtype=np.float64))]
 
 
+def _experts(frame: pd.DataFrame) -> list[MeasuredRows]:
+    # Experts without a gate are another operator: two products instead of three.
+    ungated = frame["kernel_source"].str.contains("nongated")
+    return [*_moe(frame[~ungated], OperatorKind.MOE), *_moe(frame[ungated], OperatorKind.UNGATED_MOE)]
+
+
+def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
+    half = frame[frame["nccl_dtype"] == "half"]
+    return [
+        table
+        for name, kind in _NCCL_KINDS.items()
+        for table in _collective(half[half["op_name"] == name], kind)
+    ]
+
+
 def _integers(frame: pd.DataFrame, column: str) -> IntArray:
     return frame[column].to_numpy(dtype=np.int64)
+
+
+_READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
+    "gemm": lambda frame: _split(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
+    "context_attention": lambda frame: _attention(
+        frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}
+    ),
+    "generation_attention": lambda frame: _attention(
+        frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}
+    ),
+    "context_mla": latent_attention_tables,
+    "generation_mla": latent_attention_tables,
+    "mla_bmm": absorbed_product_tables,
+    "moe": _experts,
+    "gdn": delta_net_tables,
+    "custom_allreduce": lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
+    "nccl": _nccl,
+}
+"""What reads a family's table; the keys are all families that are understood."""

@@ -157,7 +157,7 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
     features: FloatArray
     dims = {name: sites[:, column].astype(np.float64) for column, name in enumerate(names)}
     match kind:
-        case OperatorKind.MOE:
+        case OperatorKind.MOE | OperatorKind.UNGATED_MOE:
             seen = (
                 dims["hidden"],
                 dims["intermediate"] / dims["moe_tp"],

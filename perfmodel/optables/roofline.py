@@ -12,8 +12,9 @@ import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.collectives import group_ms, send_recv_ms
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Work, work
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
+from fleetplan.perfmodel.work import Work, work
 
 OVERLAP_EXPONENT: Final = 3.0
 """Exponent of the p-norm that joins memory and compute time: 1 would add them, infinity would take the
@@ -22,6 +23,11 @@ larger. Source: fitted, with the efficiencies, on published dense decode rows of
 KERNEL_LAUNCH_US: Final = 1.0
 """Least time of any operator: launch and drain of a kernel of a captured graph. [us] A chosen figure, under
 the 2.3 us of the smallest GEMM in the H100 and H200 tables of aiconfigurator-core 0.12.0."""
+
+RECURRENCE_RATIO: Final = 0.2
+"""Matrix throughput of recurrences over prompts, over that of prefill attention: their products are small.
+Source: lies between the delta-net tables of vLLM 0.24.0 (faster) and TensorRT-LLM 1.3.0rc20 (slower) on H200
+in aiconfigurator-core 0.12.0; no other part was compared."""
 
 _MS_PER_S: Final = 1e3
 _US_PER_MS: Final = 1e3
@@ -48,7 +54,7 @@ def roofline_ms(
     Raises
     ------
     UnsupportedDtype
-        The part has no matrix units for the weights of a gemm or moe.
+        The part has no matrix units for the weights of a gemm, batched gemm or moe.
     """
     match kind:
         case (
@@ -70,19 +76,29 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
     memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / _MS_PER_S
     attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / _MS_PER_S * efficiency.prefill_attention_ratio
     match kind:
-        case OperatorKind.GEMM | OperatorKind.MOE:
+        case OperatorKind.GEMM | OperatorKind.BATCHED_GEMM | OperatorKind.MOE | OperatorKind.UNGATED_MOE:
             flops_per_ms = matrix_flops_per_ms(accelerator, dtype) * efficiency.gemm_ratio
             traffic = done.weight_bytes + done.activation_bytes
             return _p_norm(
                 traffic / (memory_bytes_per_ms * efficiency.weight_read_ratio), done.flops / flops_per_ms
             )
-        case OperatorKind.PREFILL_ATTENTION:
+        case OperatorKind.DELTA_DECODE | OperatorKind.SCAN_DECODE:
+            # The states are read and written in one piece each, as weights are.
+            traffic = done.kv_bytes + done.activation_bytes
+            return traffic / (memory_bytes_per_ms * efficiency.weight_read_ratio)
+        case OperatorKind.DELTA_PREFILL | OperatorKind.SCAN_PREFILL:
+            traffic = done.kv_bytes + done.activation_bytes
+            return _p_norm(
+                traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),
+                done.flops / (attention_flops_per_ms * RECURRENCE_RATIO),
+            )
+        case OperatorKind.PREFILL_ATTENTION | OperatorKind.LATENT_PREFILL_ATTENTION:
             traffic = done.kv_bytes + done.activation_bytes
             return _p_norm(
                 traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),
                 done.flops / attention_flops_per_ms,
             )
-        case OperatorKind.DECODE_ATTENTION:
+        case OperatorKind.DECODE_ATTENTION | OperatorKind.LATENT_DECODE_ATTENTION:
             traffic = done.kv_bytes + done.activation_bytes
             reading: FloatArray = np.maximum(
                 traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -25,11 +26,13 @@ from fleetplan.perfmodel.operators import (
     Provenance,
 )
 from fleetplan.perfmodel.optables.attention import attention_times
-from fleetplan.perfmodel.optables.choice import TableLibrary, TableSource
+from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
+from fleetplan.perfmodel.optables.own_tables import OwnTables, own_before
 from fleetplan.perfmodel.optables.roofline import matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.rows import AXES
+from fleetplan.perfmodel.optables.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
@@ -41,7 +44,9 @@ _ATTENTION: Final = frozenset(
     }
 )
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride"})
-_WITH_WEIGHTS: Final = frozenset({OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE})
+_WITH_WEIGHTS: Final = frozenset(
+    {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE, OperatorKind.UNGATED_MOE}
+)
 
 
 class OperatorSource:
@@ -63,11 +68,13 @@ class OperatorSource:
         framework: str,
         library: TableLibrary | None,
         network_all_reduce: NetworkAllReduce = "hierarchical",
+        own: OwnTables | None = None,
     ) -> None:
         self.accelerator = accelerator
         self.framework = framework
         self.network_all_reduce = network_all_reduce
         self._library = library
+        self._own = own
         self._tables: dict[tuple[OperatorKind, str], LookupTable | None] = {}
         self._sources: dict[TableSource, None] = {}
         self._lock = Lock()
@@ -90,31 +97,59 @@ class OperatorSource:
         UnsupportedDtype
             The accelerator has no matrix units for the weights of a gemm or moe.
         """
+        distinct = unique_rows(dims)
+        found = self.times_of_distinct(kind, dtype, distinct.dims)
+        return OperatorTimes(found.latency_ms[distinct.codes], found.provenance[distinct.codes])
+
+    def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Answer as `times` does, without looking for equal rows first.
+
+        Raises
+        ------
+        UnsupportedDtype
+            As `times`.
+        """
         if dims.keys() != set(DIMENSIONS[kind]):
             raise ValueError(f"{kind} has dimensions {DIMENSIONS[kind]}, not {tuple(dims)}")
         if kind in _WITH_WEIGHTS:
             matrix_flops_per_ms(self.accelerator, dtype)
-        distinct = unique_rows(dims)
-        found = self._working_times(kind, dtype, distinct.dims)
-        return OperatorTimes(found.latency_ms[distinct.codes], found.provenance[distinct.codes])
+        return self._working_times(kind, dtype, dims)
 
     def table_sources(self) -> tuple[TableSource, ...]:
         """Files behind the answers given so far, in the order of their first use."""
         return tuple(self._sources)
 
+    def recall(self, sources: Iterable[TableSource]) -> None:
+        """Count files as read whose answers were kept from an earlier run."""
+        with self._lock:
+            self._sources |= dict.fromkeys(sources)
+
+    def fingerprint(self) -> tuple[str, ...]:
+        """Everything that its answers depend on, beside the program: the part, the rules, the files."""
+        library = () if self._library is None else self._library.file_hashes()
+        own = () if self._own is None else tuple(table.sha256 for table in self._own.tables())
+        rules = (repr(self.accelerator), self.framework, self.network_all_reduce)
+        return (*rules, *library, *own)
+
     def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
         """Measured sites of an operator; None where nothing was measured."""
-        if self._library is None or kind not in AXES:
+        if kind not in AXES:
             return None
         # Collectives move BF16 activations whatever the data type of the weights is.
         key = (kind, "bf16" if kind in COLLECTIVE_KINDS else dtype)
         with self._lock:
             if key not in self._tables:
-                chosen = self._library.rows(*key, self.framework)
+                chosen = self.measured_rows(*key)
                 self._tables[key] = None if chosen is None else lookup_table(self.accelerator, chosen.rows)
                 if chosen is not None:
                     self._sources |= dict.fromkeys(chosen.sources)
             return self._tables[key]
+
+    def measured_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
+        """Rows that answer for an operator, one's own before those of the package; None without any."""
+        packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
+        own = None if self._own is None else self._own.rows(kind, dtype, self.framework)
+        return packaged if own is None else own_before(own, packaged)
 
     def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
@@ -138,6 +173,9 @@ class OperatorSource:
 
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         table = self.table(kind, dtype)
+        if kind is OperatorKind.ELEMENTWISE and self._library is not None:
+            time_ms = small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])
+            return OperatorTimes.labelled(time_ms, Provenance.ROOFLINE)
         if table is None or not next(iter(dims.values())).size:
             if kind in COLLECTIVE_KINDS:
                 latency_ms = group_ms(self.accelerator, kind, dims, self.network_all_reduce)
@@ -148,7 +186,11 @@ class OperatorSource:
             return attention_times(table, dims)
         if kind in COLLECTIVE_KINDS:
             return self._collective_times(table, dims)
-        return table.times(dims)
+        found = table.times(dims)
+        if kind is OperatorKind.GEMM:
+            before_ms = quantisation_ms(self.accelerator, self.framework, dtype, dims)
+            return OperatorTimes(before_ms + found.latency_ms, found.provenance)
+        return found
 
     def _collective_times(self, table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
         """Measured time within a scale-up domain, and the network's by latency and bandwidth."""
@@ -181,7 +223,8 @@ def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
     Parameters
     ----------
     accelerator : Accelerator
-        Its `measured_system` names the tables; without one, all times are roofline.
+        Its `measured_system` names the tables of the package, its name and `operator_tables` those of
+        one's own; without any, all times are roofline.
     framework : str
         trtllm, sglang or vllm.
 
@@ -193,4 +236,6 @@ def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
     if framework not in FRAMEWORKS:
         raise ValueError(f"unknown framework {framework!r}; known are {', '.join(FRAMEWORKS)}")
     system = accelerator.measured_system
-    return OperatorSource(accelerator, framework, None if system is None else TableLibrary(system))
+    library = None if system is None else TableLibrary(system)
+    own = OwnTables(accelerator.name, accelerator.operator_tables)
+    return OperatorSource(accelerator, framework, library, own=own)

@@ -15,6 +15,8 @@ import pandas as pd
 from fleetplan.perfmodel.operators import IntArray
 
 _KEY_LIMIT: Final = 2**62
+_SHORT_RUN: Final = 4
+"""Runs of equal rows that are shorter in the mean are not worth looking for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,20 @@ def unique_rows(dims: dict[str, IntArray]) -> UniqueRows:
             low, span = 0, levels.size
         key = key * span + (column - low)
         key_range *= span
-    codes, uniques = _factorize(key)
+    codes, uniques = _factorize_runs(key)
     first = np.empty(uniques.size, dtype=np.int64)
     # Assigned backwards, so that the first row of each kind is the one that stays.
     first[codes[::-1]] = np.arange(n_rows - 1, -1, -1)
     return UniqueRows({name: column[first] for name, column in dims.items()}, codes)
+
+
+def _factorize_runs(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Number the values; where they come in long runs, as cross products do, one value a run."""
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    if starts.size * _SHORT_RUN > values.size:
+        return _factorize(values)
+    codes, uniques = _factorize(values[starts])
+    return np.repeat(codes, np.diff(starts, append=values.size)), uniques
 
 
 def _factorize(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -5,8 +5,15 @@ accelerators, or whole units where it is larger than one)::
 
     sum_c a'[c] n[c,p,q] <= H (E[p] + arrived[p,q] - reserve[p] b[p,q])   capacity[...]
     n[c,p,q] <= U b[p,q]                                                  in_use[...]
+    (reserve[p] + 1) b[p,q] <= E[p] + arrived[p,q]                        in_use_units[...]
 
-b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. Where the sizes
+b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. For each cell,
+class k and phase, the rate that a pool in use serves is at most the demand; the row is implied for whole b
+and keeps the linear relaxation from paying for a sliver of the reserve (one load unit each is rounding)::
+
+    sum_{c in phase} mu[c,k] w[c,k,p,q] <= (S D[k] + sum_c mu[c,k]) b[p,q]   in_use_share[...]
+
+Where the sizes
 do not divide each other, z[p,q,t] units are divided by pattern t, which takes m[t,a] replicas of size a::
 
     sum_{c of size a} n[c,p,q] <= sum_t m[t,a] z[p,q,t]                   slots[...]
@@ -18,8 +25,9 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.packing import packing
-from fleetplan.planner.problem import Problem
-from fleetplan.planner.variables import ReplicaKey, Variables, most_units
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.variables import LoadKey, ReplicaKey, Variables, most_units, rate_scales
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -43,7 +51,34 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 model.add(variables.replicas[key] <= bound * variables.in_use[p, q]).with_name(
                     f"in_use[{problem.candidates[key[0]].label},{label}]"
                 )
+            standing = pool.existing_units + arrived_units(problem, variables, p, q)
+            model.add((pool.reserve_units + 1) * variables.in_use[p, q] <= standing).with_name(
+                f"in_use_units[{label}]"
+            )
         _add_patterns(model, problem, variables, keys, units)
+    _add_shares(model, problem, variables)
+
+
+def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Rows that tie the use of a pool to the share of the demand that it serves."""
+    scales = rate_scales(problem)
+    served: dict[tuple[str, str, int, int, Phase, int], list[LoadKey]] = {}
+    for key in variables.load:
+        c, k, p, q = key
+        if (p, q) in variables.in_use:
+            candidate = problem.candidates[c]
+            group = (candidate.service, problem.pools[p].region, q, k, candidate.phase, p)
+            served.setdefault(group, []).append(key)
+    demand = {(cell.service, cell.region, cell.period): cell.requests_per_s for cell in problem.cells}
+    for (service, region, q, k, phase, p), keys in served.items():
+        scale, headroom = scales[service], problem.services[service].headroom
+        rates = [scale.rate_units(problem.candidates[key[0]].requests_per_s[k]) for key in keys]
+        units = scale.demand_units(demand[service, region, q][k], headroom)
+        total = sum(rate * variables.load[key] for rate, key in zip(rates, keys, strict=True))
+        most = units * LOAD_UNITS_PER_REPLICA + sum(rates)
+        name = problem.services[service].classes[k].name
+        label = f"{service},{name},{phase},{problem.pools[p].name},{problem.periods[q]}"
+        model.add(total <= most * variables.in_use[p, q]).with_name(f"in_use_share[{label}]")
 
 
 def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,20 +11,20 @@ from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.blocks import Option
 from fleetplan.perfmodel.collectives import groups, network_bytes
 from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, RequestShape
-from fleetplan.perfmodel.latency import OVERHEAD_NAME, TABLED_KINDS
+from fleetplan.perfmodel.latency import TABLED_KINDS
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
     COLLECTIVE_KINDS,
     Operator,
     OperatorKind,
     Provenance,
-    work,
 )
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.runtimes import prefill_mix
 from fleetplan.perfmodel.shapes import StepShape, decode_shape, mixed_shape, prefill_shape
 from fleetplan.perfmodel.steps import step_operators
 from fleetplan.perfmodel.sweep_tables import configurations_of
+from fleetplan.perfmodel.work import work
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
@@ -112,22 +112,40 @@ def explain(
     """
     shape, step = step_of(phase, layout, batch, request)
     evaluator = option.evaluator
-    lines = []
+    times = evaluator.step(shape)
+    light: dict[str, OperatorLine] = {}
     for operator in step_operators(evaluator.architecture, evaluator.dtypes, shape):
         if operator.count[0] > 0:
             found = evaluator.source.times(operator.kind, operator.dtype, operator.dims)
             label = Provenance(int(found.provenance[0])).label
-            lines.append(_line(option.evaluator.accelerator, operator, float(found.latency_ms[0]), label))
-    times = evaluator.step(shape)
-    if OVERHEAD_NAME in times.names:
-        overhead = float(times.breakdown_ms[times.names.index(OVERHEAD_NAME), 0])
-        label = Provenance.ROOFLINE.label
-        lines.append(OperatorLine(OVERHEAD_NAME, "", None, "", 1.0, overhead, 0.0, 0.0, 0.0, label))
-    latency_ms = float(times.latency_ms[0])
-    if not np.isclose(sum(line.time_ms for line in lines), latency_ms, rtol=1e-9):
-        raise ValueError(f"the operators of {layout.label} do not add up to its step of {latency_ms} ms")
+            line = _line(evaluator.accelerator, operator, float(found.latency_ms[0]), label)
+            light[operator.name] = _joined(light.get(operator.name), line)
+    lines = []
+    for name, row in zip(times.names, times.breakdown_ms[:, 0].tolist(), strict=True):
+        if row > 0:
+            # What no operator contains (gaps between layers, waits of a technique) has no speed of light.
+            known = light.get(name) or _without_light(name)
+            lines.append(replace(known, time_ms=row))
     lines.sort(key=lambda line: -line.time_ms)
-    return Explanation(step, tuple(lines), latency_ms)
+    return Explanation(step, tuple(lines), float(times.latency_ms[0]))
+
+
+def _joined(first: OperatorLine | None, second: OperatorLine) -> OperatorLine:
+    """Layers of several shapes run operators of one name: one line for them all."""
+    if first is None:
+        return second
+    return replace(
+        first,
+        shape=f"{first.shape}; {second.shape}",
+        count=first.count + second.count,
+        compute_ms=first.compute_ms + second.compute_ms,
+        light_ms=first.light_ms + second.light_ms,
+        tflop=first.tflop + second.tflop,
+    )
+
+
+def _without_light(name: str) -> OperatorLine:
+    return OperatorLine(name, "", None, "", 1.0, 0.0, 0.0, 0.0, 0.0, Provenance.ROOFLINE.label)
 
 
 def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) -> tuple[StepShape, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,16 +11,20 @@ from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Precision, Region, Service
 from fleetplan.fleet.power import all_in_power_w
-from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.blocks import Option
 from fleetplan.perfmodel.configurations import SearchSpace
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
-from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.precision import KV_PRECISIONS, WEIGHT_PRECISIONS
 from fleetplan.perfmodel.sweep import SweepSpace
-from fleetplan.planner.candidates import supplied_hardware
+from fleetplan.planner.candidates import (
+    RejectionLog,
+    service_evaluator,
+    service_variants,
+    supplied_hardware,
+)
 from fleetplan.planner.costs import existing_pool_usd
 
 COMMAND_LINE: Final = "command line"
@@ -32,8 +36,8 @@ class Capacity:
 
     Attributes
     ----------
-    peak_requests_per_s : float
-        Of the request class, in the busiest region and period. [1/s]
+    peak_requests_per_s : dict[str, float]
+        By request class, in the busiest region and period. [1/s]
     headroom : float
         Planned capacity above demand, as a share of it.
     reserve_hosts : int
@@ -169,20 +173,16 @@ def _evaluator(asked: Asked, hardware: str, precision: Precision) -> Evaluator:
 def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> Question:
     """Return the question of one service of a fleet; of its only one with a model, without a name.
 
+    The service's variants stand side by side, as hardware kinds do.
+
     Raises
     ------
     InputError
         No such service, one with an engine table, or hardware without figures.
     """
     service = _service(fleet, name)
-    assert service.model is not None
-    try:
-        architecture = load_architecture(service.model, fleet.path.parent)
-    except UnsupportedArchitecture as error:
-        raise InputError(
-            [Issue(str(fleet.path), 0, 0, f"services.{service.name}.model", str(error))]
-        ) from error
-    options, notes = [], []
+    options: list[Option] = []
+    notes: list[str] = []
     for hardware in (fleet.hardware[each] for each in supplied_hardware(fleet)):
         if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
             continue
@@ -191,21 +191,20 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             continue
         usd, note = cheapest_usd_per_accelerator_hour(fleet, hardware)
         notes.append(f"{hardware.name}: {note}")
-        source = operator_source(hardware.accelerator, service.framework)
-        evaluator = Evaluator(architecture, hardware.accelerator, source, service.precision)
-        power_w = hardware.power_w_per_accelerator
-        options.append(
-            Option(hardware.name, evaluator, usd, None if power_w is None else power_w / tco.W_PER_KW)
-        )
+        for prefix, served in service_variants(service, hardware.name, RejectionLog()):
+            _refuse_other_lengths(fleet, service, served)
+            power_w = hardware.power_w_per_accelerator
+            kw = None if power_w is None else power_w / tco.W_PER_KW
+            evaluator = _service_evaluator(fleet, served, hardware)
+            options.append(Option(prefix + hardware.name, evaluator, usd, kw))
     if not options:
-        place = f"services.{service.name}"
-        raise InputError([Issue(str(fleet.path), 0, 0, place, "no hardware with figures may serve it")])
+        raise _wrong(fleet, service, "no hardware with figures may serve it")
     ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.network_latency_ms
     space = SweepSpace(
         tuple(options),
         tuple(_request(service, position) for position in range(len(service.classes))),
         LatencyTarget(ttft_ms, service.tpot_ms),
-        search,
+        replace(search, runtimes=service.runtimes),
     )
     return Question(
         f"{service.name} of {fleet.name}: {service.model}",
@@ -214,6 +213,23 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         tuple(notes),
         _capacity(fleet, service),
     )
+
+
+def _service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
+    try:
+        return service_evaluator(fleet, service, hardware)
+    except UnsupportedArchitecture as error:
+        raise _wrong(fleet, service, str(error)) from error
+
+
+def _refuse_other_lengths(fleet: Fleet, service: Service, variant: Service) -> None:
+    if variant.classes != service.classes:
+        message = "its variants compress prompts, and a landscape compares requests of one length"
+        raise _wrong(fleet, service, message)
+
+
+def _wrong(fleet: Fleet, service: Service, message: str) -> InputError:
+    return InputError([Issue(str(fleet.path), 0, 0, f"services.{service.name}", message)])
 
 
 def _service(fleet: Fleet, name: str | None) -> Service:

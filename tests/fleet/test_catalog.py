@@ -32,6 +32,9 @@ NAMES = [
     "GPU-C",
     "NextGen",
     "NextGen-Pod",
+    "RTX-PRO-6000-Server",
+    "Arc-Pro-B60",
+    "LPU-v1",
 ]
 
 MEASURED = {
@@ -43,6 +46,8 @@ MEASURED = {
     "GB200-NVL72": "gb200",
     "GB300-NVL72": "gb300",
     "L40S": "l40s",
+    "RTX-PRO-6000-Server": "rtx_pro_6000_server",
+    "Arc-Pro-B60": "b60",
 }
 
 
@@ -54,17 +59,21 @@ def test_every_promised_part_is_there() -> None:
 def test_figures_are_in_their_units(name: str) -> None:
     part = accelerators()[name]
     assert part.name == name
-    assert 100 < part.bf16_tflops < 5_000
+    assert 90 < part.bf16_tflops < 5_000
     # Narrower types are never slower.
     peaks = [part.bf16_tflops, part.fp8_tflops or part.bf16_tflops]
     peaks.append(part.fp4_tflops or peaks[-1])
     assert peaks == sorted(peaks)
-    assert 10 < part.hbm_gib < 400
-    assert 500 < part.hbm_gb_per_s < 20_000
+    if part.sram_only:
+        assert 0.1 < part.hbm_gib < 100
+        assert 20_000 < part.hbm_gb_per_s
+    else:
+        assert 10 < part.hbm_gib < 400
+        assert 400 < part.hbm_gb_per_s < 20_000
     assert 20 < part.scale_up_gb_per_s < 2_000
     assert part.scale_out_gb_per_s is None or 1 < part.scale_out_gb_per_s <= 400
     assert part.scale_out_gb_per_s is None or part.scale_out_gb_per_s <= part.scale_up_gb_per_s
-    assert part.tdp_w is None or 200 < part.tdp_w < 2_000
+    assert part.tdp_w is None or 200 <= part.tdp_w < 2_000
     assert part.all_in_w is None or part.tdp_w is None or part.tdp_w < part.all_in_w < 3 * part.tdp_w
     assert part.scale_up_accelerators % part.accelerators_per_host == 0
     assert part.lifecycle in ("preview", "stable", "deprecated", "end-of-life")
@@ -105,7 +114,7 @@ def test_roofline_constants_are_shares_and_times() -> None:
             if field.name.endswith("_ratio"):
                 assert 0 < value <= 1
             elif field.name.endswith("_us"):
-                assert 0 < value < 1000
+                assert 0 <= value < 1000
 
 
 def test_power_is_known_or_derived_from_the_board() -> None:

@@ -14,10 +14,11 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     MoeFfn,
 )
-from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, work
+from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.parallelism import Layouts, parse_parallelism
 from fleetplan.perfmodel.shapes import ConfigurationBatch
+from fleetplan.perfmodel.work import work
 
 TABLED = {
     OperatorKind.GEMM,
@@ -49,6 +50,9 @@ class WorkSource:
         time = moved / 1e9 + done.flops / 1e12 + 1e-3
         label = Provenance.INTERPOLATED if kind in TABLED else Provenance.ROOFLINE
         return OperatorTimes.labelled(time, label)
+
+    def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        return self.times(kind, dtype, dims)
 
 
 def accelerator(**changes: object) -> Accelerator:

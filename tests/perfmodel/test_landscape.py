@@ -7,7 +7,6 @@ from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, mixture_
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.configurations import (
     SearchSpace,
     decode_batch_grid,
@@ -57,7 +56,12 @@ def test_layouts_are_powers_of_two_that_the_model_allows() -> None:
 def test_pods_are_searched_as_a_whole() -> None:
     pod = accelerator(scale_up_accelerators=72)
     assert default_max_accelerators(pod) == 72
-    assert max(layout.accelerators for layout in search_layouts(mixture_model(), pod, SearchSpace())) == 64
+    layouts = search_layouts(mixture_model(), pod, SearchSpace())
+    assert max(layout.accelerators for layout in layouts) == 72
+    assert {"TP8DP9-TP72", "TP2DP36-TP72"} <= {layout.label for layout in layouts}
+    whole = accelerator(scale_up_accelerators=64)
+    sizes = {layout.accelerators for layout in search_layouts(mixture_model(), whole, SearchSpace())}
+    assert sizes == {1, 2, 4, 8, 16, 32, 64}
     assert default_max_accelerators(accelerator()) == 16
     assert default_max_accelerators(accelerator(scale_out_gb_per_s=None)) == 8
 
@@ -66,7 +70,7 @@ def test_pods_are_searched_as_a_whole() -> None:
     ("label", "reason"),
     [
         ("TP16", "tp 16 does not divide 8 attention heads"),
-        ("DP32-EP32", "ep 32 does not divide 16 experts"),
+        ("DP32-EP32", "ep 32 is more than the 16 experts"),
         ("DP512-TP512", "moe_tp 512 splits an expert of width 256"),
         ("TP4", ""),
     ],
@@ -161,13 +165,6 @@ def test_data_types_that_the_part_lacks_exclude_every_row() -> None:
     found = service_landscape(evaluator, REQUEST, NO_TARGET, SearchSpace(max_accelerators=1))
     assert set(found.table["excluded"]) == {"dtype"}
     assert found.usable.empty
-
-
-def test_layers_that_are_not_evaluated_yet_are_refused() -> None:
-    deepseek = load_architecture("deepseek-ai/DeepSeek-V3", Path())
-    evaluator = Evaluator(deepseek, accelerator(), WorkSource(), BF16)
-    with pytest.raises(UnsupportedArchitecture, match="mla"):
-        service_landscape(evaluator, REQUEST, NO_TARGET, SearchSpace())
 
 
 def test_lengths_of_a_request() -> None:

@@ -86,7 +86,7 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = Evaluator(dense_model(), accelerator(), source, BF16)
     shape = decode_shape(configurations(("TP1", "PP2", "TP4", "PP2-TP2", "TP1"), (1, 2, 3, 4, 5)))
     together = evaluator.step(shape)
-    monkeypatch.setattr("fleetplan.perfmodel.phases.CHUNK_CONFIGURATIONS", 2)
+    monkeypatch.setattr("fleetplan.perfmodel.step_evaluator.CHUNK_CONFIGURATIONS", 2)
     apart = evaluator.step(shape)
     assert apart.latency_ms.tolist() == together.latency_ms.tolist()
     for name in together.names:

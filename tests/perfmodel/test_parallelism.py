@@ -69,6 +69,11 @@ def test_accelerators_of_stage_and_replica() -> None:
     assert columns.take(columns.pp.argsort()).pp.tolist() == [1, 2]
 
 
-def test_context_parallelism_is_refused_until_it_is_evaluated() -> None:
-    with pytest.raises(ValueError, match="not evaluated yet"):
-        Layouts.of([Parallelism(cp=2, ffn_tp=2)])
+def test_context_parallelism_takes_accelerators() -> None:
+    layout = parse_parallelism("PP2-TP2DP2CP4-TP4EP4")
+    assert layout.label == "PP2-TP2DP2CP4-TP4EP4"
+    columns = Layouts.of([layout, Parallelism()])
+    assert columns.accelerators.tolist() == [32, 1]
+    assert columns.token_ranks.tolist() == [8, 1]
+    assert Layouts.joined([columns, columns]).cp.tolist() == [4, 1, 4, 1]
+    assert columns.reshaped((2, 1, 1)).cp.shape == (2, 1, 1)

@@ -33,7 +33,6 @@ def run(*changes: dict[str, object]) -> pd.DataFrame:
     ("change", "reason"),
     [
         ({"model": "lama3-8b"}, "no such model in the catalogue.*did you mean 'llama3-8b'"),
-        ({"model": "deepseek-ai/DeepSeek-V3"}, "mla attention is not evaluated yet"),
         ({"hardware": "H10-SXM"}, "hardware: 'H10-SXM' is not in the catalogue.*did you mean 'H100-SXM'"),
         ({"hardware": None}, "hardware: missing"),
         ({"weights": "fp9"}, "weights: 'fp9' is not known; allowed: bf16, fp8"),

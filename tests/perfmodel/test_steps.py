@@ -5,14 +5,7 @@ import pytest
 from tests.perfmodel.fakes import configurations, dense_model, mixture_model, whole
 
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.architecture import (
-    DenseFfn,
-    LatentAttention,
-    LayerGroup,
-    ModelArchitecture,
-    MoeFfn,
-    UnsupportedArchitecture,
-)
+from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.operators import DIMENSIONS, Operator, OperatorKind
 from fleetplan.perfmodel.precision import part_dtypes
 from fleetplan.perfmodel.shapes import StepShape, decode_shape, mixed_shape, prefill_shape
@@ -153,18 +146,6 @@ def test_weights_by_part(weights: str, model: str, expected: tuple[str, str, str
 def test_unknown_precision_is_a_bug() -> None:
     with pytest.raises(ValueError, match="unknown precision"):
         part_dtypes(dense_model(), Precision("fp7", "bf16"))
-
-
-def test_layers_that_are_not_evaluated_yet_are_refused_by_name() -> None:
-    latent = LatentAttention(8, None, 512, 128, 64, 128)
-    model = ModelArchitecture("m", "deepseek", 512, 1000, False, (LayerGroup(1, latent, DenseFfn(64)),))
-    shape = decode_shape(configurations(("TP1",), (1,)))
-    with pytest.raises(UnsupportedArchitecture, match="mla attention is not evaluated yet"):
-        operators(model, shape)
-    plain = MoeFfn(experts=4, top_k=1, intermediate_size=64, gated=False)
-    model = ModelArchitecture("m", "nemotron", 512, 1000, False, (LayerGroup(1, None, plain),))
-    with pytest.raises(UnsupportedArchitecture, match="experts without a gate"):
-        operators(model, shape)
 
 
 def test_dimensions_stay_valid_where_an_operator_does_not_run() -> None:

@@ -113,6 +113,12 @@ def test_accelerators_of_the_phases_follow_their_rates(scenario: tuple[str, ...]
         assert load > 0.95
 
 
+def test_a_prefilling_for_b_has_the_ratio_of_table_8() -> None:
+    """Meta, Optimizing Deployment Configurations for LLM Inference, Table 8: 3.14 for A/B."""
+    (ratio,) = plan_of("meta-405b-heterogeneous", "without-c").phase_ratios
+    assert ratio.ratio == pytest.approx(3.14, rel=0.1)
+
+
 def test_heterogeneous_hardware_saves_what_the_closed_form_says() -> None:
     mixed, alone = (
         plan_of("meta-405b-heterogeneous", "without-c"),

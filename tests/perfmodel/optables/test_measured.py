@@ -77,7 +77,9 @@ def moe_row(tokens: int, distribution: str, ms: float, kernel: str = "gated") ->
     }
 
 
-def test_experts_use_the_flattest_power_law_and_no_ungated_kernel(write_table: TableWriter) -> None:
+def test_experts_use_the_flattest_power_law_and_ungated_ones_are_another_operator(
+    write_table: TableWriter,
+) -> None:
     frame = pd.DataFrame(
         [
             moe_row(1, "balanced", 9.0),
@@ -86,8 +88,9 @@ def test_experts_use_the_flattest_power_law_and_no_ungated_kernel(write_table: T
             moe_row(1, "power_law_1.01", 1.0, "moe_torch_flow_nongated"),
         ]
     )
-    (rows,) = table(write_table("moe", "trtllm", "1.0", "moe", frame), "moe", "trtllm")
-    assert (rows.dtype, rows.latency_ms.tolist()) == ("mxfp4", [7.0])
+    rows, ungated = table(write_table("moe", "trtllm", "1.0", "moe", frame), "moe", "trtllm")
+    assert (rows.kind, rows.dtype, rows.latency_ms.tolist()) == (OperatorKind.MOE, "mxfp4", [7.0])
+    assert (ungated.kind, ungated.latency_ms.tolist()) == (OperatorKind.UNGATED_MOE, [1.0])
 
 
 def test_all_reduce_sizes_are_elements_and_eager_rows_are_left_out(write_table: TableWriter) -> None:

@@ -25,7 +25,7 @@ def one(**dims: int) -> dict[str, np.ndarray]:
 def test_time_grows_with_every_dimension(toy: Accelerator, data: st.DataObject, kind: OperatorKind) -> None:
     names = DIMENSIONS[kind]
     dims = {name: data.draw(st.integers(1, 4096), label=name) for name in names}
-    if kind is OperatorKind.MOE:
+    if kind in {OperatorKind.MOE, OperatorKind.UNGATED_MOE}:
         dims |= {"experts": 256, "top_k": data.draw(st.integers(1, 8)), "moe_tp": 1, "moe_ep": 4}
     grown = data.draw(st.sampled_from([name for name in names if name not in SHRINKS]))
     larger = dims | {grown: dims[grown] + data.draw(st.integers(1, 4096))}

@@ -1,0 +1,93 @@
+"""Predictions of published rows by the ordinary `predict`, and their errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.accuracy_rules import excluded
+from fleetplan.perfmodel.predict import predict
+
+_MS_PER_S = 1e3
+
+
+def predicted(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """Add predictions, the rule that excludes a row, and signed relative errors.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        From `fleetplan` benchmarks' `published_rows`.
+    folder : Path
+        Where relative paths of model configs start.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With `status` and `reason` of the prediction, `rule`, and the columns `tpot_error`, `prefill_error`,
+        `throughput_error` and `latency_error`: predicted over measured less one, NaN where a row has no
+        such figure, is excluded or was refused.
+    """
+    found = predict(_cases(rows), folder)
+    joined = rows.assign(
+        status=found["status"],
+        reason=found["reason"],
+        source_of_times=found["source"],
+        predicted_ttft_ms=found["ttft_ms"],
+        predicted_tpot_ms=found["tpot_ms"],
+        predicted_latency_s=found["latency_ms"] / _MS_PER_S,
+        predicted_tokens_per_s=found["output_tokens_per_s_per_accelerator"],
+        predicted_memory_gib=found["memory_gib_per_accelerator"],
+    )
+    joined = joined.assign(rule=excluded(joined))
+    usable = (joined["rule"] == "") & (joined["status"] == "ok")
+    closed = joined["mode"].isin(["closed_loop", "burst"])
+    measured = {
+        "tpot_error": joined["tpot_ms"].where(closed),
+        "prefill_error": joined["ttft_ms"].where(~closed),
+        "throughput_error": joined["output_tokens_per_s_per_accelerator"]
+        .fillna(_identity(joined))
+        .where(closed),
+        "latency_error": joined["latency_s"].where(joined["mode"] == "static"),
+    }
+    ours = {
+        "tpot_error": joined["predicted_tpot_ms"],
+        "prefill_error": joined["predicted_ttft_ms"],
+        "throughput_error": joined["predicted_tokens_per_s"],
+        "latency_error": joined["predicted_latency_s"],
+    }
+    return joined.assign(**{name: (ours[name] / measured[name] - 1.0).where(usable) for name in measured})
+
+
+def _identity(rows: pd.DataFrame) -> pd.Series[float]:
+    """Tokens a second and accelerator that a closed loop of so many requests has by its own latencies."""
+    request_ms = rows["ttft_ms"] + rows["tpot_ms"] * (rows["output_tokens"] - 1)
+    rate: pd.Series[float] = (
+        rows["load"] * rows["output_tokens"] / request_ms * _MS_PER_S / rows["n_accelerators"]
+    )
+    return rate
+
+
+def _cases(rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "case_id": rows["row_id"],
+            "model": rows["model"],
+            "hardware": rows["hardware"],
+            "backend": rows["framework"],
+            "weights": rows["weights"],
+            "mode": rows["mode"],
+            "tp": rows["tp"],
+            "pp": rows["pp"],
+            "dp": rows["dp"],
+            "ep": rows["ep"],
+            "moe_tp": rows["moe_tp"].replace(0, np.nan),
+            "input_tokens": rows["input_tokens"],
+            "output_tokens": rows["output_tokens"],
+            "batch": rows["load"],
+            "concurrency": rows["load"],
+            "n_accelerators": rows["n_accelerators"],
+        }
+    )

@@ -1,0 +1,159 @@
+"""Which published rows say nothing about a model of performance, by rule and never by error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
+from fleetplan.perfmodel.memory import FRAMEWORK_RESERVE_RATIO
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+
+PEAK_SHARE: Final = 0.8
+"""Share of the dense peak that no prefill sustains: the fastest GEMMs of the measured tables reach 0.75."""
+
+STARVED_RATIO: Final = 3.0
+"""TTFT over the time of all output tokens; above it, most requests wait instead of running."""
+
+_CLOSED: Final = ("closed_loop", "burst")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A reason to leave rows out.
+
+    Attributes
+    ----------
+    code : str
+        What the table calls it.
+    reason : str
+        Why such a row cannot test a model.
+    applies : Callable[[pandas.DataFrame], pandas.Series]
+        Which rows it takes, given rows with their predictions.
+    """
+
+    code: str
+    reason: str
+    applies: Callable[[pd.DataFrame], pd.Series[bool]]
+
+
+def _impossible_prefill(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Prompts would have to be processed above `PEAK_SHARE` of the peak."""
+    billions = {name: _active_parameters_billion(name) for name in rows["model"].unique()}
+    # 2 operations a parameter and token; attention is left out, so the rule takes too few rightly.
+    flops_per_token = rows["model"].map(billions) * 2e9
+    closed = rows["mode"].isin(_CLOSED)
+    cycle_ms = rows["ttft_ms"] + rows["output_tokens"] * rows["tpot_ms"]
+    seconds = np.where(closed, cycle_ms, np.where(rows["mode"] == "prefill", rows["ttft_ms"], np.nan)) / 1e3
+    rate = rows["load"] * rows["input_tokens"] / seconds / rows["n_accelerators"]
+    peak = [
+        _peak_flops(hardware, weights)
+        for hardware, weights in zip(rows["hardware"], rows["weights"], strict=True)
+    ]
+    above: pd.Series[bool] = rate * flops_per_token > PEAK_SHARE * np.array(peak)
+    return above
+
+
+def _active_parameters_billion(model: str) -> float:
+    try:
+        return load_architecture(model, Path()).active_parameters / 1e9
+    except (InputError, UnsupportedArchitecture):
+        return float("nan")
+
+
+def _peak_flops(hardware: str, weights: str) -> float:
+    part = accelerators().get(hardware)
+    peak = None if part is None or weights not in BYTES_PER_ELEMENT else part.peak_tflops(weights)
+    return np.nan if peak is None else peak * 1e12
+
+
+def _does_not_fit(rows: pd.DataFrame) -> pd.Series[bool]:
+    capacity = rows["hardware"].map({name: part.hbm_gib for name, part in accelerators().items()})
+    needed = rows["predicted_memory_gib"] - FRAMEWORK_RESERVE_RATIO * capacity
+    more: pd.Series[bool] = needed > capacity
+    return more
+
+
+def _starved(rows: pd.DataFrame) -> pd.Series[bool]:
+    decoding_ms = rows["output_tokens"] * rows["tpot_ms"]
+    waits: pd.Series[bool] = rows["mode"].isin(_CLOSED) & (rows["ttft_ms"] > STARVED_RATIO * decoding_ms)
+    return waits
+
+
+def _nvfp4_alias(rows: pd.DataFrame) -> pd.Series[bool]:
+    names = rows["model"]
+    return names.str.startswith("nvidia/") & names.str.endswith("-NVFP4") & rows["mode"].isin(_CLOSED)
+
+
+def _rack_label(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["hardware"].str.startswith("GB") & (rows["tp"] >= 12)
+
+
+def _l40s_groups(rows: pd.DataFrame) -> pd.Series[bool]:
+    return (rows["hardware"] == "L40S") & (rows["tp"] > 1)
+
+
+def _request_batch(rows: pd.DataFrame) -> pd.Series[bool]:
+    mistral = rows["model"].str.contains("Mistral-7B") & (rows["source"] == "trtllm_docs")
+    return mistral & (rows["mode"] == "static")
+
+
+def _offline(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["mode"] == "offline"
+
+
+def _degrees_differ(rows: pd.DataFrame) -> pd.Series[bool]:
+    stated = (rows["moe_tp"] > 0) & (rows["model_class"] != "dense")
+    return stated & (rows["tp"] * rows["dp"] != rows["moe_tp"] * rows["ep"])
+
+
+def _duplicate(rows: pd.DataFrame) -> pd.Series[bool]:
+    same = ["hardware", "framework", "weights", "tp", "dp", "ep", "load", "nominal_input_tokens"]
+    closed = rows["mode"].isin(_CLOSED) & (rows["model_class"] == "DeepSeek")
+    return closed & rows.duplicated([*same, "ttft_ms", "tpot_ms"])
+
+
+def _unserved_framework(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["framework"].isin(["llama.cpp", "Deepspeed-MII"])
+
+
+RULES: Final = (
+    Rule("offline", "all requests at once, of mixed lengths, without TTFT and TPOT", _offline),
+    Rule("duplicate", "the same measurement under another name of DeepSeek R1 and V3", _duplicate),
+    Rule(
+        "framework", "llama.cpp and DeepSpeed-MII schedule in ways that are not modelled", _unserved_framework
+    ),
+    Rule("rack-label", "GB200 rows whose tp is the size of the whole disaggregated system", _rack_label),
+    Rule("degrees", "attention and experts would not take the same accelerators", _degrees_differ),
+    Rule("nvfp4-alias", "nvidia/*-NVFP4 rows, whose TPOT does not depend on concurrency", _nvfp4_alias),
+    Rule("starved", "TTFT above 3 x output tokens x TPOT: most requests wait", _starved),
+    Rule(
+        "impossible-prefill",
+        "prompts above 0.8 of the peak: they cannot have been computed",
+        _impossible_prefill,
+    ),
+    Rule("does-not-fit", "weights and cache exceed the memory, without any reserve", _does_not_fit),
+    Rule(
+        "l40s-groups",
+        "L40S with TP > 1: PCIe without peer access, all-reduce tables of another host",
+        _l40s_groups,
+    ),
+    Rule("request-batch", "Mistral-7B tables whose batch is not the running batch", _request_batch),
+)
+"""Every rule, in the order in which they take rows: a row is counted at the first that takes it."""
+
+
+def excluded(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the code of the rule that takes each row; '' where it stays."""
+    codes = pd.Series("", index=rows.index)
+    for rule in RULES:
+        taken = rule.applies(rows).fillna(value=False).astype(bool)
+        codes = codes.where((codes != "") | ~taken, rule.code)
+    return codes

@@ -1,0 +1,141 @@
+"""Write docs/fleet-yaml.md from the schema of the fleet file: python docs/generate_reference.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fleetplan.fleet.schema import NOT_AVAILABLE, FleetSpec
+from fleetplan.fleet.tables import TABLES
+
+TARGET: Final = Path(__file__).with_name("fleet-yaml.md")
+
+# A JSON Schema is nested plain data, and this script is the only reader of it.
+Schema = Mapping[str, Any]
+
+HEAD: Final = """\
+# fleet.yaml, version 1
+
+Written by `docs/generate_reference.py` from the schema that the reader uses; do not edit.
+
+The file is strict YAML: unknown and duplicate keys are refused, only `true` and `false` are booleans, periods
+such as `2027Q1` stay text, and every mistake is reported at once with file, line and column.
+`imports: [other.yaml]` lays the file on top of others: mappings are merged key by key, lists of named items
+by name.
+
+Values that differ by region, period or class may be given once where they do not, or where there is only one.
+**Bold** keys are required.
+"""
+
+TABLE_HEAD: Final = "| key | value | meaning |\n|---|---|---|\n"
+
+# Words for the types of JSON; anything else keeps its name.
+TYPE_NAMES: Final = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+
+ENGINES_HEAD: Final = """
+## Engine tables
+
+The CSV file that `services.engines` names, one row a phase, hardware, configuration and request class:
+
+| column | unit | meaning |
+|---|---|---|
+"""
+
+
+def reference() -> str:
+    """The whole document."""
+    schema = FleetSpec.model_json_schema()
+    definitions: Mapping[str, Schema] = schema["$defs"]
+    parts = [HEAD, *_section("The file", schema, definitions)]
+    done: set[str] = set()
+    for title, name in _blocks(schema, definitions, ""):
+        if name not in done:
+            done.add(name)
+            parts += _section(f"`{title}`", definitions[name], definitions)
+    parts.append(ENGINES_HEAD)
+    for column in TABLES["engines"]:
+        name = f"**{column.name}**" if column.required else column.name
+        parts.append(f"| {name} | {column.unit} | {column.meaning} |\n")
+    return "".join(parts)
+
+
+def _blocks(schema: Schema, definitions: Mapping[str, Schema], above: str) -> Iterator[tuple[str, str]]:
+    """Every nested block with its path, parents first."""
+    for key, value in schema.get("properties", {}).items():
+        for name in _references(value):
+            if definitions[name].get("type") == "object":
+                yield f"{above}{key}", name
+                yield from _blocks(definitions[name], definitions, f"{above}{key}.")
+
+
+def _references(value: Schema) -> Iterator[str]:
+    if "$ref" in value:
+        yield value["$ref"].rsplit("/", maxsplit=1)[-1]
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in value.get(key, ()):
+            yield from _references(part)
+    for part in _below(value):
+        yield from _references(part)
+
+
+def _below(value: Schema) -> Iterator[Schema]:
+    """What the items of a list or the values of a mapping look like."""
+    for key in ("items", "additionalProperties"):
+        if isinstance(value.get(key), Mapping):
+            yield value[key]
+    # Keys with rules of their own, such as names without blanks, stand apart in JSON Schema.
+    yield from value.get("patternProperties", {}).values()
+
+
+def _section(title: str, schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
+    required = schema.get("required", ())
+    yield f"\n## {title}\n\n{_line(schema.get('description', ''))}\n\n{TABLE_HEAD}"
+    for key, value in schema["properties"].items():
+        # Keys that are read only to be refused are no part of the contract.
+        if value.get("description") == NOT_AVAILABLE:
+            continue
+        name = f"**{key}**" if key in required else key
+        # A key without a description of its own is a block that describes itself.
+        meaning = value.get("description") or next(
+            (definitions[block].get("description", "") for block in _references(value)), ""
+        )
+        yield f"| {name} | {_value(value)} | {_line(meaning)} |\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+def _value(value: Schema) -> str:
+    """What may stand there, and the default."""
+    default = value.get("default")
+    shown = default not in (None, {}, []) and not isinstance(default, dict | list)
+    return _type(value) + (f" = {default}" if shown else "")
+
+
+def _type(value: Schema) -> str:
+    parts = value.get("anyOf", value.get("oneOf"))
+    below = [_type(part) for part in _below(value)]
+    if "enum" in value:
+        found = r" \| ".join(str(each) for each in value["enum"])
+    elif "const" in value:
+        found = str(value["const"])
+    elif "$ref" in value:
+        found = "block"
+    elif parts is not None:
+        found = " or ".join(dict.fromkeys(_type(part) for part in parts if part.get("type") != "null"))
+    elif value.get("type") == "array":
+        found = f"list of {below[0]}"
+    elif value.get("type") == "object":
+        found = f"mapping to {below[0]}" if below else "mapping"
+    else:
+        name = str(value.get("type", "any"))
+        found = TYPE_NAMES.get(name, name)
+    return found
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference(), encoding="utf-8")
+    sys.stdout.write(f"written to {TARGET}\n")

@@ -1,0 +1,185 @@
+"""Serving techniques of a service: what is switched on, and with which figures.
+
+Every switch is off where it is left out. `fleetplan.perfmodel` gives them their effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+TierName: TypeAlias = Literal["hbm", "dram", "flash"]
+ActivationModel: TypeAlias = Literal["uniform", "balanced", "log-linear"]
+ExpertPlacement: TypeAlias = Literal["mixed", "random", "sorted"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculativeDecoding:
+    """A draft proposes tokens, one step of the model verifies them.
+
+    Attributes
+    ----------
+    draft_tokens : int
+        Tokens proposed a step.
+    acceptance_ratio : float
+        Chance that a proposed token is accepted, given that those before it were.
+    draft_cost_ratio : float
+        Time of one proposed token over the time of the verifying step.
+    draft_gib_per_accelerator : float
+        Memory of the draft's weights and cache. [GiB]
+    """
+
+    draft_tokens: int
+    acceptance_ratio: float
+    draft_cost_ratio: float
+    draft_gib_per_accelerator: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class KvTier:
+    """Memory that keeps the cache of sessions between their requests.
+
+    Attributes
+    ----------
+    name : {"hbm", "dram", "flash"}
+        Which memory.
+    gib_per_accelerator : float
+        What sessions may take of it. [GiB]
+    gb_per_s : float or None
+        Speed of loading into HBM, an accelerator; None for HBM itself. [GB/s]
+    """
+
+    name: TierName
+    gib_per_accelerator: float
+    gb_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentKv:
+    """Caches of sessions are kept between requests.
+
+    Attributes
+    ----------
+    hit_ratio : float
+        Share of requests whose session would be found if all sessions were kept.
+    sessions_per_accelerator : float
+        Sessions that are kept.
+    tiers : tuple[KvTier, ...]
+        Where they are kept, fastest first; sessions that no tier holds are lost.
+    """
+
+    hit_ratio: float
+    sessions_per_accelerator: float
+    tiers: tuple[KvTier, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Weights and cache outside HBM, streamed in while the step computes.
+
+    Attributes
+    ----------
+    weights_ratio, kv_ratio : float
+        Share of the weights, and of the cache of running sequences, that stays outside.
+    gb_per_s : float
+        Speed of the link, an accelerator and direction. [GB/s]
+    """
+
+    weights_ratio: float
+    kv_ratio: float
+    gb_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertRouting:
+    """How tokens spread over the experts of a mixture.
+
+    Attributes
+    ----------
+    activation : {"uniform", "balanced", "log-linear"}
+        How many experts a step reaches.
+    log_linear_intercept, log_linear_slope : float or None
+        Experts reached = intercept + slope * ln(tokens); log-linear alone. [experts]
+    busiest_expert_ratio : float or None
+        Share of routed tokens that the busiest expert receives; None is an even spread.
+    placement : {"mixed", "random", "sorted"}
+        How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load.
+    """
+
+    activation: ActivationModel = "uniform"
+    log_linear_intercept: float | None = None
+    log_linear_slope: float | None = None
+    busiest_expert_ratio: float | None = None
+    placement: ExpertPlacement = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class KvTransfer:
+    """How a prompt's cache travels from prefill to decode.
+
+    Attributes
+    ----------
+    overlap : bool
+        Each layer's cache is sent while later layers compute.
+    gb_per_s : float or None
+        Link of one accelerator; None is its network, or its scale-up links without one. [GB/s]
+    """
+
+    overlap: bool = False
+    gb_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Techniques:
+    """What is switched on; equal ones compare and hash alike.
+
+    Attributes
+    ----------
+    chunk_tokens : int or None
+        Most prompt tokens of an iteration; None computes prompts whole. [tokens]
+    samples_per_prompt : int
+        Generations that share one prefill. A request is one prompt with all of them.
+    shared_prefix_tokens : int
+        Cached tokens that all requests begin with: kept once, and read once by a whole batch. [tokens]
+    speculative, persistent_kv, offload
+        None where switched off.
+    experts : ExpertRouting
+        Of mixtures; without effect on dense models.
+    kv_transfer : KvTransfer
+        Of disaggregated serving.
+    """
+
+    chunk_tokens: int | None = None
+    samples_per_prompt: int = 1
+    shared_prefix_tokens: int = 0
+    speculative: SpeculativeDecoding | None = None
+    persistent_kv: PersistentKv | None = None
+    offload: Offload | None = None
+    experts: ExpertRouting = field(default_factory=ExpertRouting)
+    kv_transfer: KvTransfer = field(default_factory=KvTransfer)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVariant:
+    """One way to serve a service: another model, precision or prompt compression, with its quality.
+
+    Attributes
+    ----------
+    name : str
+        What placements call it.
+    model : str
+        As in a service.
+    weights, kv : str
+        Precision.
+    quality : float
+        Score on the service's own scale.
+    input_tokens_ratio : float
+        New prompt tokens over those of the workload: below 1 with context compression.
+    """
+
+    name: str
+    model: str
+    weights: str
+    kv: str
+    quality: float
+    input_tokens_ratio: float

@@ -1,0 +1,72 @@
+"""Calibrations that a fleet file names: applied to evaluators, and kept for the plan's provenance."""
+
+from __future__ import annotations
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.perfmodel.calibration import Calibration, ScopeCalibration, holds_for, with_calibration
+from fleetplan.perfmodel.calibration_files import read_calibration
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.planner.plan import CalibrationUse
+
+
+class Calibrator:
+    """Applies the calibration of a fleet, and remembers which of its scopes held for something.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Whose `calibration` is read; without one nothing is changed.
+
+    Raises
+    ------
+    InputError
+        The file is no calibration.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._calibration = None if fleet.calibration is None else read_calibration(fleet.calibration)
+        self._used: dict[CalibrationUse, None] = {}
+
+    def apply(self, evaluator: Evaluator, framework: str) -> Evaluator:
+        """Return the evaluator with the ratios that hold for what it describes."""
+        if self._calibration is None:
+            return evaluator
+        found = holds_for(evaluator, framework, self._calibration)
+        if found is not None:
+            self._used[_use(found, self._calibration)] = None
+        return with_calibration(evaluator, framework, self._calibration)
+
+    def used(self) -> tuple[CalibrationUse, ...]:
+        """Scopes that held for something, in the order of their first use."""
+        return tuple(self._used)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know of a calibration that held for nothing."""
+        if self._calibration is None or self._used:
+            return ()
+        return (
+            f"{self._calibration.path}: holds for no service of this fleet; it knows "
+            + ", ".join(each.scope.label for each in self._calibration.scopes),
+        )
+
+
+def _use(found: ScopeCalibration, calibration: Calibration) -> CalibrationUse:
+    scope = found.scope
+    return CalibrationUse(
+        hardware=scope.hardware,
+        framework=scope.framework,
+        framework_version=scope.version,
+        model=scope.model,
+        weights=scope.weights,
+        kv=scope.kv,
+        prefill_ratio=found.prefill.ratio,
+        decode_ratio=found.decode.ratio,
+        rows=found.n_rows,
+        error_before=found.error_before_ratio,
+        error_after=found.error_after_ratio,
+        created=calibration.created,
+        path=calibration.path,
+        sha256=calibration.sha256,
+        measurements=calibration.measurements,
+        measurements_sha256=calibration.measurements_sha256,
+    )

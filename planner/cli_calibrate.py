@@ -1,0 +1,53 @@
+"""`plan calibrate`: fit the performance model to benchmark results of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.calibration import ScopeCalibration
+
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration", help="file of plan calibrate; goes before that of the fleet file", metavar="FILE"
+    ),
+]
+
+
+def calibrate_measurements(
+    measurements: Annotated[Path, typer.Option(help="CSV of benchmark results", metavar="FILE")],
+    out: Annotated[Path, typer.Option(help="calibration file to write", metavar="CALIBRATION.yaml")],
+) -> None:
+    """Fit one ratio a phase to each (hardware, framework, version, checkpoint) of one's own benchmark results.
+
+    The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
+    Example: plan calibrate --measurements bench.csv --out calibration.yaml
+    """
+    from fleetplan.perfmodel.calibrate import calibrate
+    from fleetplan.perfmodel.calibration_files import write_calibration
+    from fleetplan.perfmodel.case_files import read_cases
+
+    fit = calibrate(read_cases(measurements), measurements.parent, str(measurements))
+    for issue in fit.refused:
+        typer.echo(str(issue), err=True)
+    for each in fit.scopes:
+        typer.echo(_summary(each))
+    write_calibration(fit, measurements, out)
+    typer.echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out}", err=True)
+
+
+def calibration_assignment(file: Path | None) -> list[str]:
+    """The assignment that stands for the option, to be laid on the fleet file."""
+    return [] if file is None else [f"calibration={json.dumps(str(file.resolve()))}"]
+
+
+def _summary(each: ScopeCalibration) -> str:
+    return (
+        f"{each.scope.label}: prefill x {each.prefill.ratio:.3f}, decode x {each.decode.ratio:.3f} from "
+        f"{each.n_rows} rows; median error {each.error_before_ratio:.1%} before, {each.error_after_ratio:.1%} after"
+    )

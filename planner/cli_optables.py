@@ -1,0 +1,164 @@
+"""`plan optables`: bring in measured operators, list what is measured, report how well it predicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fleetplan.perfmodel.optables.imported import OwnTable
+    from fleetplan.perfmodel.optables.leave_one_out import ErrorQuantiles
+
+optables_app = typer.Typer(
+    name="optables",
+    help="Measured operator tables: bring in your own, list what there is, report prediction errors.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+REJECTIONS_SHOWN: Final = 20
+"""Refused rows that are listed one by one; beyond them the counts by reason say enough."""
+
+Hardware = Annotated[
+    list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
+]
+Framework = Annotated[
+    list[str] | None,
+    typer.Option("--framework", help="trtllm, sglang or vllm; may be repeated", metavar="NAME"),
+]
+
+
+@optables_app.command("import")
+def import_table(
+    file: Annotated[Path, typer.Argument(help="CSV or Parquet of measurements", metavar="FILE")],
+    hardware: Annotated[str, typer.Option(help="the part that was measured", metavar="NAME")],
+    framework: Annotated[
+        str, typer.Option(help="framework of rows that name none; left out: any", metavar="NAME")
+    ] = "",
+) -> None:
+    """Keep measurements of one's own for all plans to come; every row is accepted or refused with a reason.
+
+    FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
+    all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
+    """
+    from fleetplan.fleet.errors import InputError, Issue, names_hint
+    from fleetplan.perfmodel.optables.imported import read_own_table
+    from fleetplan.perfmodel.optables.measured import FRAMEWORKS
+    from fleetplan.perfmodel.optables.own_tables import store_own_table
+
+    if framework and framework not in FRAMEWORKS:
+        hint = names_hint(framework, FRAMEWORKS)
+        raise InputError([Issue("--framework", 0, 0, "", f"{framework!r} is not known", hint)])
+    table = read_own_table(file, hardware, framework)
+    _print_import(table)
+    if not table.n_accepted:
+        raise InputError([Issue(str(file), 0, 0, "", "no row could be used, so nothing was kept")])
+    copy = store_own_table(table, hardware, framework)
+    typer.echo(f"kept for {hardware} as {copy}, SHA-256 {table.sha256}")
+
+
+@optables_app.command("list")
+def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
+    """List what is measured: by part, framework, operator and data type."""
+    from fleetplan.perfmodel.optables.report import coverage, unmeasured_hardware
+
+    lines = _table(
+        ("hardware", "framework", "operator", "dtype"), ("rows", "sites", "borrowed"), ("measured under",)
+    )
+    for each in coverage(hardware or (), framework or ()):
+        borrowed = f"{each.borrowed_ratio:.0%}" if each.borrowed_ratio else ""
+        lines.add_row(
+            each.hardware,
+            each.framework,
+            each.operator,
+            each.dtype,
+            str(each.n_rows),
+            str(each.n_sites),
+            borrowed,
+            ", ".join(each.sources),
+        )
+    _print(lines)
+    if not hardware:
+        typer.echo(f"nothing measured, all by the roofline: {', '.join(unmeasured_hardware())}")
+
+
+@optables_app.command()
+def report(hardware: Hardware = None, framework: Framework = None) -> None:
+    """Leave measurements out of each table and predict them: median and 90th percentile of the error."""
+    from rich.console import Console
+
+    from fleetplan.perfmodel.optables.report import errors
+
+    progress = Console(stderr=True)
+    lines = _table(
+        ("hardware", "framework", "operator", "dtype"),
+        ("node median", "node p90", "nodes", "site median", "site p90", "sites", "bar"),
+        ("",),
+    )
+    found = errors(hardware or (), framework or (), lambda text: progress.print(text, style="dim"))
+    missed = 0
+    for each in found:
+        over = (
+            each.bar_ratio is not None and each.nodes is not None and each.nodes.median_ratio > each.bar_ratio
+        )
+        missed += over
+        lines.add_row(
+            each.hardware,
+            each.framework,
+            each.operator,
+            each.dtype,
+            *_quantiles(each.nodes),
+            *_quantiles(each.sites),
+            "" if each.bar_ratio is None else f"{each.bar_ratio:.0%}",
+            "missed" if over else "",
+        )
+    _print(lines)
+    typer.echo(f"{lines.row_count} tables, {missed} over their bar")
+
+
+def _print_import(table: OwnTable) -> None:
+    for part in table.parts:
+        framework = f"{part.framework or 'any framework'} {part.version}".strip()
+        typer.echo(f"{part.rows.kind.value} {part.rows.dtype}, {framework}: {part.rows.n_rows} measurements")
+    if table.ignored_columns:
+        typer.echo(f"columns that nothing reads: {', '.join(table.ignored_columns)}", err=True)
+    for issue in table.rejected[:REJECTIONS_SHOWN]:
+        typer.echo(str(issue), err=True)
+    if len(table.rejected) > REJECTIONS_SHOWN:
+        reasons = Counter(f"{issue.key_path}: {issue.message}" for issue in table.rejected)
+        for reason, count in reasons.most_common():
+            typer.echo(f"{count} rows refused, {reason}", err=True)
+    typer.echo(f"{table.n_accepted} of {table.n_rows} rows accepted, {len(table.rejected)} refused")
+
+
+def _quantiles(found: ErrorQuantiles | None) -> tuple[str, str, str]:
+    if found is None:
+        return "", "", ""
+    return f"{found.median_ratio:.1%}", f"{found.p90_ratio:.1%}", str(found.n_predictions)
+
+
+def _table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in rest:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
+    console.print(table)
