@@ -21,6 +21,9 @@ ALONE_S = 1.0
 HIGHS_MARGIN_S = 0.5
 """HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
 
+SECOND_OPINION_S = 10.0
+"""Time to confirm that a model is infeasible. [s]"""
+
 COMPLETION_LIMIT_S = 5.0
 """Time to complete a plan of HiGHS in integers. [s]"""
 
@@ -150,7 +153,7 @@ def solve_model(
     Returns
     -------
     ModelOutcome
-        INFEASIBLE only by CP-SAT's proof.
+        INFEASIBLE only by CP-SAT's proof, asked twice.
     """
     started = time.monotonic()
     best = _Best(enough, listen)
@@ -158,6 +161,8 @@ def solve_model(
     solver, status = _run(model, limits, alone_s, best)
     spent = solver.response_proto.deterministic_time
     left = limits.time_limit_s - (time.monotonic() - started)
+    if status == cp_model.INFEASIBLE:
+        status = _second_opinion(model, limits, left, best)
     ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
     if ended or left <= 2 * HIGHS_MARGIN_S:
         return _outcome(best, status, spent)
@@ -182,6 +187,19 @@ def solve_model(
     with HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear):
         solver, status = _run(model, limits, left, best, running)
     return _outcome(best, status, spent + solver.response_proto.deterministic_time)
+
+
+def _second_opinion(
+    model: cp_model.CpModel, limits: SolverLimits, left_s: float, best: _Best
+) -> cp_model.CpSolverStatus:
+    """Ask CP-SAT once more without presolve, which has called feasible fleets infeasible.
+
+    Without an answer in time the first one stands.
+    """
+    solver = cp_model.CpSolver()
+    solver.parameters.cp_model_presolve = False
+    _, status = _run(model, limits, max(min(left_s, SECOND_OPINION_S), 1.0), best, solver)
+    return cp_model.INFEASIBLE if status == cp_model.UNKNOWN else status
 
 
 def _outcome(best: _Best, status: cp_model.CpSolverStatus, deterministic_time: float) -> ModelOutcome:
