@@ -52,7 +52,7 @@ def after_own_rows(rows: pd.DataFrame, n_rows: int = OWN_ROWS) -> pd.Series[floa
 
 
 def after_maturity(rows: pd.DataFrame, n_rows: int = MATURITY_ROWS) -> pd.Series[float]:
-    """TPOT errors once each part was scaled by one factor from `n_rows` of its rows, left out of the errors."""
+    """TPOT errors once each part was scaled by one factor from `n_rows` rows that the errors leave out."""
     return _scaled(rows, ["hardware"], n_rows)
 
 
@@ -72,7 +72,9 @@ def _scaled(rows: pd.DataFrame, by: list[str], n_rows: int) -> pd.Series[float]:
 
 def roofline_left_out(rows: pd.DataFrame) -> dict[str, pd.Series[float]]:
     """TPOT errors of dense decoders by a roofline fitted on the other hardware kinds, by hardware."""
-    dense = rows[(rows["model_class"] == "dense") & rows["tpot_error"].notna() & (rows["mode"] == "closed_loop")]
+    dense = rows[
+        (rows["model_class"] == "dense") & rows["tpot_error"].notna() & (rows["mode"] == "closed_loop")
+    ]
     samples = {}
     for hardware in ROOFLINE_HARDWARE:
         there = dense[dense["hardware"] == hardware]

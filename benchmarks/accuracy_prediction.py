@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
 from benchmarks.accuracy_rules import excluded
+
 from fleetplan.perfmodel.predict import predict
 
 _MS_PER_S = 1e3

@@ -42,16 +42,16 @@ COLUMNS: Final = (
     "quality",
 )
 """Columns of a row. `source` is inferencex, gap_analysis, trtllm_docs, argonne, splitwise or rocm; tokens are
-means; `load` is the concurrency of all accelerators in closed_loop and burst mode and the batch in the others."""
+means; `load` is the concurrency of all accelerators in closed_loop and burst mode, and else the batch."""
 
 MEAN_LENGTH_RATIO: Final = 0.9
-"""Mean length over nominal length in InferenceMAX and InferenceX, which draw lengths uniformly from 0.8 to 1.0
-of the nominal one. Source: the benchmark's documented random range ratio of 0.8."""
+"""Mean length over nominal length in InferenceMAX and InferenceX, which draw lengths uniformly from 0.8 to
+1.0 of the nominal one. Source: the benchmark's documented random range ratio of 0.8."""
 
 _RELEASED_TOGETHER: Final = ("gap_analysis", "sglang", "Qwen/Qwen3-32B", "H100-SXM")
-"""Source, framework, model and hardware of the one series whose requests are all released at once: its mean TTFT
-is 1.1 times (median; 0.9 to 1.5 at the 10th and 90th percentile) that of so many prompts one after the other. In
-all other series it is below, as prompts come one by one."""
+"""Source, framework, model and hardware of the one series whose requests are all released at once: its mean
+TTFT is 1.1 times (0.9 to 1.5 for four rows of five) that of so many prompts one after the other. Elsewhere it
+is below, as prompts come one by one."""
 
 _SOURCES: Final = {
     "InferenceX dump": "inferencex",
@@ -149,7 +149,7 @@ def published_rows(path: Path) -> pd.DataFrame:
     rows["model_class"] = "dense"
     for part, model_class in _CLASSES:
         rows.loc[names.str.contains(part, regex=False), "model_class"] = model_class
-    together = rows[["source", "framework", "model", "hardware"]].eq(_RELEASED_TOGETHER).all(axis=1)
+    together = rows[["source", "framework", "model", "hardware"]].eq(list(_RELEASED_TOGETHER)).all(axis=1)
     rows.loc[together & (rows["mode"] == "closed_loop"), "mode"] = "burst"
     random_lengths = rows["source"] == "inferencex"
     for column in ("input_tokens", "output_tokens"):
@@ -254,7 +254,7 @@ def _degrees(
 
 
 def _weights(model: str, precision: str) -> str:
-    """Return the label of the weights: what the checkpoints of that name hold, whatever the table calls it."""
+    """Return the label of the weights: what checkpoints of that name hold, whatever the table calls it."""
     if "gpt-oss" in model:
         return "mxfp4"
     # Rows without a precision are of unquantised checkpoints.

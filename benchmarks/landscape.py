@@ -156,7 +156,8 @@ def main() -> int:
         ratio = fastest / peer[0]
         met.append(ratio >= BAR_RATIO)
         print(
-            f"aiconfigurator-core: {peer[0]:.0f} evaluations/s ({peer[1]:.0f} a CPU second); ratio {ratio:.0f} "
+            f"aiconfigurator-core: {peer[0]:.0f} evaluations/s ({peer[1]:.0f} a CPU second); "
+            f"ratio {ratio:.0f} "
             f"({fastest_of_cpu / peer[1]:.0f} by CPU seconds); at least {BAR_RATIO:g}: "
             f"{'met' if met[-1] else 'missed'}"
         )

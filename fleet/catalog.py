@@ -95,6 +95,7 @@ _NOT_QUANTITIES: Final = frozenset(
         "lifecycle",
         "measured_system",
         "source",
+        "maturity_source",
         "sram_only",
     }
 )

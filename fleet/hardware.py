@@ -29,6 +29,11 @@ class Efficiency:
         Launches and gaps of one decoder layer.
     source : str
         How the constants were obtained: fitted on what, or carried over from what.
+    maturity_factor : float
+        Measured over predicted time where constants that were carried over proved wrong for the part's
+        software as a whole; every roofline time is multiplied by it. 1 without such evidence.
+    maturity_source : str
+        What it was fitted on; empty where it is 1.
     """
 
     gemm_ratio: float
@@ -40,6 +45,8 @@ class Efficiency:
     inter_host_latency_us: float
     layer_overhead_us: float
     source: str
+    maturity_factor: float = 1.0
+    maturity_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,8 @@ class Accelerator:
     operator_tables : tuple[str, ...]
         Files with measured operators that the fleet file names for this part.
     sram_only : bool
-        The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model out
-        over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
+        The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model
+        out over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
         stages need not end at layers, and no framework or communication library keeps memory for itself.
     """
 

@@ -57,6 +57,8 @@ class Region:
         Energy price by period; None where energy is not charged. [USD/kWh]
     hosting_usd_per_kw_month : float
         Space and cooling per kW of installed IT power. [USD/kW/month]
+    grid_kg_co2_per_kwh : tuple[float, ...] or None
+        Carbon intensity of the grid by period; None where it is not given. [kg CO2/kWh]
     """
 
     name: str
@@ -64,6 +66,7 @@ class Region:
     pue: float
     energy_usd_per_kwh: tuple[float, ...] | None
     hosting_usd_per_kw_month: float
+    grid_kg_co2_per_kwh: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +80,21 @@ class Owned:
     in_service : str or None
         First quarter in service; None charges the write-off in every period of the horizon.
     life_quarters : int
-        Quarters of straight-line write-off.
+        Quarters of write-off.
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
+    residual_ratio : float
+        Value at the end of the write-off over the purchase price.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
     """
 
     capex_usd_per_host: float
     in_service: str | None
     life_quarters: int
     maintenance_ratio_per_year: float
+    residual_ratio: float = 0.0
+    price_as_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +109,14 @@ class Rented:
         Whether the rent pays for energy and hosting too.
     price_source : str
         Where the price is from.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
     """
 
     usd_per_accelerator_hour: tuple[float, ...]
     energy_included: bool
     price_source: str
+    price_as_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +176,15 @@ class Offer:
     max_units : tuple[int or None, ...]
         Most units ordered (bought) or held (rented) in a period, over all regions; None is unlimited.
     life_quarters : int
-        Quarters of straight-line write-off of a purchase.
+        Quarters of write-off of a purchase.
     maintenance_ratio_per_year : float
         Yearly maintenance over the purchase price.
     price_source : str
         Where the price is from.
+    residual_ratio : float
+        Value of a purchase at the end of the write-off over its price.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
     """
 
     name: str
@@ -184,6 +200,8 @@ class Offer:
     life_quarters: int
     maintenance_ratio_per_year: float
     price_source: str
+    residual_ratio: float = 0.0
+    price_as_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +316,7 @@ class Policy:
     kv_transfer : str
         How far the KV cache travels from prefill to decode: same-region.
     transition_usd_per_accelerator : float
-        Cost of moving an accelerator to another service between periods. [USD]
+        Cost of each accelerator of a replica that did not run in the period before. [USD]
     unmet : str
         `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
         minimised first, by priority.
@@ -334,6 +352,32 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Finance:
+    """How prices become cost.
+
+    Attributes
+    ----------
+    method : str
+        straight-line or annuity.
+    discount_rate_per_year : float
+        Of present values, and the interest of an annuity.
+    network_usd_per_host_quarter : float
+        Network of a host, except where a rent pays for energy and hosting. [USD/quarter]
+    software_usd_per_host_quarter, staff_usd_per_host_quarter : float
+        Licences and people of every host. [USD/quarter]
+    max_price_age_days : int or None
+        Age from which a price is stale; None asks for no warning. [days]
+    """
+
+    method: str = "straight-line"
+    discount_rate_per_year: float = 0.0
+    network_usd_per_host_quarter: float = 0.0
+    software_usd_per_host_quarter: float = 0.0
+    staff_usd_per_host_quarter: float = 0.0
+    max_price_age_days: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """One planning question in full.
 
@@ -361,6 +405,8 @@ class Fleet:
         SHA-256 of every file that was read, by its path relative to the fleet file.
     calibration : Path or None
         Calibration of the performance model by measurements of one's own.
+    finance : Finance
+        How prices become cost.
     """
 
     name: str
@@ -377,3 +423,4 @@ class Fleet:
     warnings: tuple[str, ...]
     input_hashes: Mapping[str, str]
     calibration: Path | None = None
+    finance: Finance = field(default_factory=Finance)

@@ -11,6 +11,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.context import Context
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.finance import resolve_finance
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service
 from fleetplan.fleet.parse import Parsed, parse
 from fleetplan.fleet.parts import resolve_hardware
@@ -107,6 +108,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
         calibration=calibration,
+        finance=resolve_finance(context, spec.finance),
     )
 
 
@@ -176,8 +178,12 @@ def _check_power(
     offers: Sequence[Offer],
     services: Sequence[Service],
 ) -> None:
-    """Refuse hardware without a power figure where power or energy counts."""
-    limited = {region.name for region in regions if region.power_kw is not None}
+    """Refuse hardware without a power figure where power, energy or carbon counts."""
+    limited = {
+        region.name
+        for region in regions
+        if region.power_kw is not None or region.grid_kg_co2_per_kwh is not None
+    }
     charged = {
         region.name
         for region in regions
@@ -207,7 +213,9 @@ def _check_power(
         if known or name in reported or not metered:
             continue
         reported.add(name)
-        message = f"{name} has no power figure, and power or energy counts in {', '.join(sorted(metered))}"
+        message = (
+            f"{name} has no power figure, and power, energy or carbon counts in {', '.join(sorted(metered))}"
+        )
         hint = f"give hardware.{name}.all_in_w"
         context.error((block, _position(context, block, item), "hardware"), message, hint)
 
@@ -219,8 +227,6 @@ def _position(context: Context, block: str, name: str) -> int:
 
 
 def _policy(context: Context, spec: PolicySpec) -> Policy:
-    if spec.transition_usd_per_accelerator > 0 and len(context.periods) >= 1:
-        context.warn(("policy", "transition_usd_per_accelerator"), "has no effect yet")
     return Policy(
         reserve_hosts_per_pool=spec.reserve_hosts_per_pool,
         max_configs_per_service_region=spec.max_configs_per_service_region,

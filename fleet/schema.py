@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from fleetplan.fleet.schema_finance import FinanceSpec
 from fleetplan.fleet.schema_supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema_techniques import TechniquesSpec
 from fleetplan.fleet.schema_values import (
@@ -160,7 +161,8 @@ class PolicySpec(Spec):
     kv_transfer: Literal["same-region"] = "same-region"
     """How far the KV cache travels from prefill to decode."""
     transition_usd_per_accelerator: NotNegative = 0.0
-    """Cost of moving an accelerator between services; read, but without effect so far. [USD]"""
+    """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
+    the plan in force (`--baseline`). [USD]"""
     unmet: Literal["forbid", "penalise"] = "forbid"
     """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
     priority."""
@@ -202,6 +204,8 @@ class FleetSpec(Spec):
     """Rules for every service and pool."""
     budget: BudgetSpec = BudgetSpec()
     """Spending limits."""
+    finance: FinanceSpec = FinanceSpec()
+    """How prices become cost."""
     objective: Literal["tco"] = "tco"
     """What is minimised."""
     scenarios: dict[str, object] = Field(default_factory=dict)

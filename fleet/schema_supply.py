@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from fleetplan.fleet.schema_values import (
     Count,
@@ -25,6 +27,18 @@ DEFAULT_LIFE_QUARTERS: Final = 16
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
+def _real_date(value: str) -> str:
+    year, month, day = (*value.split("-"), "1", "1")[:3]
+    try:
+        date(int(year), int(month), int(day))
+    except ValueError as error:
+        raise PydanticCustomError("date", "there is no such day") from error
+    return value
+
+
+AsOf: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_real_date)]
+
+
 class RegionSpec(Spec):
     """A place with its power and its energy price."""
 
@@ -36,6 +50,8 @@ class RegionSpec(Spec):
     """Energy price, once or by period; energy is not charged where it is left out. [USD/kWh]"""
     hosting_usd_per_kw_month: NotNegative = 0.0
     """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it."""
+    grid_kg_co2_per_kwh: NumberByPeriod | None = None
+    """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out."""
 
 
 class HardwareSpec(Spec):
@@ -87,9 +103,13 @@ class OwnedSpec(Spec):
     in_service: Quarter | None = None
     """First quarter in service; left out, every period of the horizon is charged a write-off."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
-    """Quarters of straight-line write-off."""
+    """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
     """Yearly maintenance as a share of the purchase price; 0 where the price holds it."""
+    residual_ratio: Ratio = 0.0
+    """Value at the end of the write-off as a share of the purchase price; only the rest is written off."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
 
 
 class RentedSpec(Spec):
@@ -102,6 +122,8 @@ class RentedSpec(Spec):
     energy_included: bool | None = None
     """Whether the rent pays for energy and hosting too. Left out: yes for a figure of the price book, all of
     which do; no for a rent given here, so that energy is charged at the region's price."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
 
 
 class PoolSpec(Spec):
@@ -151,8 +173,12 @@ class OfferSpec(Spec):
     max_accelerators: CountByPeriod | None = None
     """The same for `per: accelerator`."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
-    """Quarters of straight-line write-off of a purchase."""
+    """Quarters of write-off of a purchase."""
     maintenance_ratio_per_year: Ratio = 0.0
     """Yearly maintenance as a share of the purchase price."""
+    residual_ratio: Ratio = 0.0
+    """Value of a purchase after the write-off as a share of its price; only the rest is written off."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     term_quarters: PositiveCount | None = None
     """Shortest rental; read, but without effect so far."""

@@ -27,10 +27,11 @@ def resolve_regions(context: Context, block: Mapping[str, RegionSpec] | None) ->
 
 
 def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) -> Region:
-    if spec.pue is None and (spec.power_kw is not None or spec.energy_usd_per_kwh is not None):
+    counting = (spec.power_kw, spec.energy_usd_per_kwh, spec.grid_kg_co2_per_kwh)
+    if spec.pue is None and any(value is not None for value in counting):
         context.error(
             (*key_path, "pue"),
-            "is missing, and power or energy counts here",
+            "is missing, and power, energy or carbon counts here",
             "facility power over IT power, such as 1.15; 1.0 where both are metered at the hosts",
         )
     return Region(
@@ -39,6 +40,7 @@ def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) ->
         pue=PUE_WITHOUT_EFFECT if spec.pue is None else spec.pue,
         energy_usd_per_kwh=context.numbers((*key_path, "energy_usd_per_kwh"), spec.energy_usd_per_kwh),
         hosting_usd_per_kw_month=spec.hosting_usd_per_kw_month,
+        grid_kg_co2_per_kwh=context.numbers((*key_path, "grid_kg_co2_per_kwh"), spec.grid_kg_co2_per_kwh),
     )
 
 
@@ -70,6 +72,18 @@ class Prices:
             return f"the price book knows no price of {hardware}"
         figures = ", ".join(f"{column} {value:g}" for column, (value, _) in known.items())
         return f"the price book knows for {hardware} in USD per accelerator-hour: {figures}"
+
+    def as_of(
+        self, context: Context, key_path: KeyPath, hardware: str, stated: str | None, column: str | None
+    ) -> str | None:
+        """Return the date of a price: as the block states it, or that of the price book's column."""
+        if column is None:
+            return stated
+        if stated is not None:
+            context.error((*key_path, "price_as_of"), "the price book dates its own prices", "leave it out")
+        entries = price_book().get(hardware, price_book().get(self._like.get(hardware, ""), {}))
+        own = column in self._own.get(hardware, {})
+        return entries[column].as_of if column in entries and not own else None
 
     def rent(
         self, key_path: KeyPath, hardware: str, usd: float | Mapping[str, float] | None, column: str | None
@@ -146,7 +160,12 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
                 "what arrives later is an offer with a lead time",
             )
     return Owned(
-        spec.capex_usd_per_host, spec.in_service, spec.life_quarters, spec.maintenance_ratio_per_year
+        capex_usd_per_host=spec.capex_usd_per_host,
+        in_service=spec.in_service,
+        life_quarters=spec.life_quarters,
+        maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
+        residual_ratio=spec.residual_ratio,
+        price_as_of=spec.price_as_of,
     )
 
 
@@ -161,7 +180,8 @@ def _rented(
         (*key_path, "usd_per_accelerator_hour"), hardware, spec.usd_per_accelerator_hour, spec.price_book
     )
     included = _energy_included(spec.energy_included, spec.price_book)
-    return None if rent is None else Rented(rent, included, source)
+    as_of = prices.as_of(context, key_path, hardware, spec.price_as_of, spec.price_book)
+    return None if rent is None else Rented(rent, included, source, as_of)
 
 
 def _energy_included(stated: bool | None, column: str | None) -> bool:
@@ -190,6 +210,8 @@ def _offer(
     rent, source = _offer_price(context, key_path, spec, prices, known=known)
     if spec.capex_usd_per_host is not None and spec.energy_included:
         context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
+    if spec.capex_usd_per_host is None and spec.residual_ratio:
+        context.error((*key_path, "residual_ratio"), "holds for a purchase, not for rent", "leave it out")
     if spec.lead_time_quarters >= len(context.periods):
         context.warn((*key_path, "lead_time_quarters"), "nothing ordered arrives within the horizon")
     max_units = _max_units(context, key_path, spec)
@@ -210,6 +232,8 @@ def _offer(
         life_quarters=spec.life_quarters,
         maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
         price_source=source,
+        residual_ratio=spec.residual_ratio,
+        price_as_of=prices.as_of(context, key_path, spec.hardware, spec.price_as_of, spec.price_book),
     )
 
 

@@ -2,7 +2,9 @@
 
 Pure functions of figures with units; none of them knows a plan.
 
-    write-off   = capex / life                     while the host is in service and not written off
+    write-off   = (capex - residual) / life        while the host is in service and not written off;
+                  or the annuity of capex and residual at the quarterly interest
+    book value  = capex with interest - write-off so far; the residual after the write-off
     rent        = price * 2190 h * accelerators    whether used or not
     energy      = IT power * PUE * price * 2190 h * utilisation
     hosting     = installed IT power * price * 3 months
@@ -24,8 +26,24 @@ QUARTERS_PER_YEAR: Final = 4
 W_PER_KW: Final = 1000.0
 
 
-def write_off_usd(capex_usd: float, life_quarters: int, age_quarters: int) -> float:
-    """Return the straight-line write-off of one quarter.
+def interest_per_quarter(rate_per_year: float) -> float:
+    """Return the interest of a quarter that compounds to a yearly rate."""
+    return float((1 + rate_per_year) ** (1 / QUARTERS_PER_YEAR) - 1)
+
+
+def present_value_ratio(rate_per_year: float, quarters: int) -> float:
+    """Return what a dollar paid so many quarters after the start of the horizon is worth at its start."""
+    return float((1 + rate_per_year) ** (-quarters / QUARTERS_PER_YEAR))
+
+
+def write_off_usd(
+    capex_usd: float,
+    life_quarters: int,
+    age_quarters: int,
+    residual_ratio: float = 0.0,
+    interest: float = 0.0,
+) -> float:
+    """Return what one quarter is charged for a purchase.
 
     Parameters
     ----------
@@ -35,30 +53,67 @@ def write_off_usd(capex_usd: float, life_quarters: int, age_quarters: int) -> fl
         Quarters of write-off.
     age_quarters : int
         Whole quarters in service before this one; negative before the first.
+    residual_ratio : float
+        Value after the last quarter over the purchase price.
+    interest : float
+        By quarter, of an annuity paid at the end of each quarter; 0 is the straight line.
 
     Returns
     -------
     float
         [USD]
     """
-    return capex_usd / life_quarters if 0 <= age_quarters < life_quarters else 0.0
+    if not 0 <= age_quarters < life_quarters:
+        return 0.0
+    residual_usd = capex_usd * residual_ratio
+    if interest == 0:
+        return (capex_usd - residual_usd) / life_quarters
+    worth_of_one = (1 + interest) ** -life_quarters
+    return (capex_usd - residual_usd * worth_of_one) * interest / (1 - worth_of_one)
 
 
-def owned_write_off_usd(owned: Owned, periods: Sequence[str]) -> tuple[float, ...]:
+def book_value_usd(
+    capex_usd: float,
+    life_quarters: int,
+    age_quarters: int,
+    residual_ratio: float = 0.0,
+    interest: float = 0.0,
+) -> float:
+    """Return what a purchase is still worth in the books at the start of a quarter. [USD].
+
+    The price with its interest less the charges so far; the residual value from the end of the write-off
+    on. Parameters are those of `write_off_usd`.
+    """
+    age = min(max(age_quarters, 0), life_quarters)
+    charge_usd = write_off_usd(capex_usd, life_quarters, 0, residual_ratio, interest)
+    if interest == 0:
+        return capex_usd - age * charge_usd
+    growth = (1 + interest) ** age
+    return capex_usd * growth - charge_usd * (growth - 1) / interest
+
+
+def owned_write_off_usd(owned: Owned, periods: Sequence[str], interest: float = 0.0) -> tuple[float, ...]:
     """Return the write-off of one owned host by period. [USD].
 
-    Where the start of service or the periods are no quarters, every period is charged.
+    Where the start of service or the periods are no quarters, every period is charged. `interest` as in
+    `write_off_usd`.
     """
+    return tuple(
+        write_off_usd(owned.capex_usd_per_host, owned.life_quarters, age, owned.residual_ratio, interest)
+        for age in owned_ages_quarters(owned, periods)
+    )
+
+
+def owned_ages_quarters(owned: Owned, periods: Sequence[str]) -> tuple[int, ...]:
+    """Return the whole quarters in service at the start of each period; 0 where they are not known."""
     start = None if owned.in_service is None else quarter_index(owned.in_service)
-    by_period = []
-    for period in periods:
-        now = quarter_index(period)
-        age_quarters = 0 if start is None or now is None else now - start
-        by_period.append(write_off_usd(owned.capex_usd_per_host, owned.life_quarters, age_quarters))
-    return tuple(by_period)
+    indices = [quarter_index(period) for period in periods]
+    return tuple(0 if start is None or now is None else now - start for now in indices)
 
 
-def purchase_write_off_usd(offer: Offer, order_period: int, n_periods: int) -> tuple[float, ...]:
+def purchase_write_off_usd(
+    offer: Offer, order_period: int, n_periods: int, interest: float = 0.0
+) -> tuple[float, ...]:
     """Return the write-off by period of one host bought from an offer. [USD].
 
     Parameters
@@ -69,12 +124,15 @@ def purchase_write_off_usd(offer: Offer, order_period: int, n_periods: int) -> t
         Position of the period of the order; service starts `lead_time_quarters` later.
     n_periods : int
         Periods of the horizon.
+    interest : float
+        As in `write_off_usd`.
     """
-    if offer.capex_usd_per_host is None:
+    capex_usd = offer.capex_usd_per_host
+    if capex_usd is None:
         raise ValueError(f"{offer.name} is no purchase")
     start = order_period + offer.lead_time_quarters
     return tuple(
-        write_off_usd(offer.capex_usd_per_host, offer.life_quarters, period - start)
+        write_off_usd(capex_usd, offer.life_quarters, period - start, offer.residual_ratio, interest)
         for period in range(n_periods)
     )
 

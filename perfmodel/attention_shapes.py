@@ -10,7 +10,6 @@ from fleetplan.perfmodel.layers import (
     GroupedQueryAttention,
     LatentAttention,
     LinearAttention,
-    LinearVariant,
 )
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
@@ -46,11 +45,10 @@ def linear_channels(attention: LinearAttention, tp: IntArray) -> IntArray:
 def linear_input_width(attention: LinearAttention, tp: IntArray) -> IntArray:
     """Output width of the input projection on one accelerator, shape (n_configs,).
 
-    Convolved channels, the gate, and one (Mamba-2) or two (gated delta net) scalars a value head.
+    Queries, keys and values, the gate, and the scalars of each value head.
     """
     _, value_heads = linear_heads(attention, tp)
-    scalars = 1 if attention.variant is LinearVariant.MAMBA2 else 2
-    return linear_channels(attention, tp) + value_heads * (attention.value_head_dim + scalars)
+    return linear_channels(attention, tp) + value_heads * (attention.value_head_dim + attention.scalars)
 
 
 def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray) -> IntArray:
@@ -72,7 +70,7 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
         case LinearAttention():
             _, value_heads = linear_heads(attention, tp)
             output = value_heads * attention.value_head_dim
-            taps = linear_channels(attention, tp) * attention.convolution_width
+            taps = linear_channels(attention, tp) * attention.convolution_weights(1)
             return hidden_size * (linear_input_width(attention, tp) + output) + taps
 
 

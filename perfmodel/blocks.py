@@ -159,10 +159,11 @@ def evaluate_block(option: Option, place: Place, axes: Axes, target: LatencyTarg
         return _without_dtype(place, axes)
     accelerators = configurations.layouts.accelerators
     ttft = result.ttft_ms if phase != DECODE else None
+    rate = result.requests_per_s / accelerators
     if ttft is not None and phase == PREFILL:
         ttft = ttft + evaluator.kv_transfer_ms(configurations, result.latency_ms)
+        rate = np.minimum(rate, evaluator.handover_requests_per_s(configurations) / accelerators)
     tpot = result.tpot_ms if phase != PREFILL else None
-    rate = result.requests_per_s / accelerators
     million_tokens_per_hour = (
         rate
         * (configurations.input_tokens + configurations.output_tokens)

@@ -1,9 +1,9 @@
 """Requests that are all released at once, with none to follow: how some benchmarks load an instance.
 
-In a closed loop a request follows as soon as another ends, so that in the long run prompts arrive one by one. A
-benchmark that sends only as many requests as its concurrency never gets there: all prompts are processed
-first, the requests then decode together, and all end together. TTFT is longer than in a closed loop, and TPOT
-shorter.
+In a closed loop a request follows as soon as another ends, so that in the long run prompts arrive one by one.
+A benchmark that sends only as many requests as its concurrency never gets there: all prompts are processed
+first, the requests then decode together, and all end together. TTFT is longer than in a closed loop, and
+TPOT shorter.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ FIGURES: Final = ("ttft_ms", "tpot_ms")
 
 FARTHEST_RATIO: Final = 4.0
 """A measurement that is off by more than this factor is of another configuration or in another unit, and says
-nothing about ours. Chosen; 16 of 1,729 published rows of aiconfigurator-core 0.12.0 (silicon_sample.csv) are."""
+nothing about ours. Chosen; 16 of 1,729 published rows of aiconfigurator-core 0.12.0 (silicon_sample.csv)
+are."""
 
 _REQUIRED: Final = ("model", "hardware", "framework", "framework_version", "weights", "tp", "input_tokens")
 _TRIAL: Final = PhaseRatios(1.1, 1.0)

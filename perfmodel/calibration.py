@@ -1,8 +1,8 @@
 """Calibration by benchmarks of one's own: what holds for which deployment, and how sure it is.
 
 A calibration belongs to one scope: hardware, framework, framework version and checkpoint (a model with the
-data types of its weights and KV cache). Wider scopes do not transfer: one scalar for a framework on a part made
-predictions of other models worse than none.
+data types of its weights and KV cache). Wider scopes do not transfer: one scalar for a framework on a part
+made predictions of other models worse than none.
 """
 
 from __future__ import annotations

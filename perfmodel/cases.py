@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.technique_cases import TechniqueColumns, parse_technique_columns
+from fleetplan.perfmodel.technique_cases import TechniqueColumns, misspelt_columns, parse_technique_columns
 
 MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
 FRAMEWORKS: Final = ("vllm", "sglang", "trtllm")
@@ -149,7 +149,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
     Raises
     ------
     InputError
-        Required columns are missing.
+        Required columns are missing, or technique columns misspelt.
     """
     _check_columns(frame, path)
     reasons = _Reasons(len(frame))
@@ -217,6 +217,9 @@ def _check_columns(frame: pd.DataFrame, path: str) -> None:
             issues.append(Issue(path, 1, 1, column, "required column is missing", hint))
     for column in sorted({name for name in given if given.count(name) > 1}):
         issues.append(Issue(path, 1, 1, column, "the column is there twice"))
+    others = [name for name in given if name not in known]
+    for column, meant in misspelt_columns(others).items():
+        issues.append(Issue(path, 1, 1, column, "unknown column", f"did you mean {meant!r}?"))
     if issues:
         raise InputError(issues)
 

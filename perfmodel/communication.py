@@ -13,7 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.layers import MoeFfn
+from fleetplan.perfmodel.operators import (
+    ACTIVATION_BYTES,
+    IntArray,
+    Operator,
+    OperatorKind,
+    groups_reached,
+)
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.shapes import StepShape
 
@@ -69,16 +76,17 @@ def dense_ffn_communication(
 
 
 def expert_communication(
-    hidden_size: int, sent_width: int, top_k: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+    hidden_size: int, ffn: MoeFfn, expert_dtype: str, shape: StepShape, layers: int
 ) -> Iterator[Operator]:
     """Bring the tokens to the experts and their weighted sums back.
 
     Three cases. One expert group: as for a dense block. Several groups within one attention rank: every
     accelerator holds all tokens already, so only the sums travel, by an all-reduce over the rank. Several
     groups over several ranks: dispatch sends each accelerator's share of its rank's tokens to the groups
-    of their experts (all-to-all) and completes them there (all-gather); combine is the mirror image. What is
-    sent is `sent_width` wide: the hidden size, or the latent space that the experts work in.
+    of their experts and completes them there (all-gather); combine is the mirror image. What is sent is as
+    wide as the hidden size, or as the latent space that the experts work in.
     """
+    rank_tokens, layouts = shape.share_tokens, shape.layouts
     whole = layouts.ep == 1
     yield from _shared_block(hidden_size, rank_tokens, layouts, layers, whole)
     if whole.all():
@@ -89,24 +97,59 @@ def expert_communication(
     kind = OperatorKind.ALL_REDUCE
     yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, local)
     spread = ~whole & (layouts.token_ranks > 1)
-    # A token goes once to each group that holds one of its experts: ep (1 - (1 - 1/ep)^k) groups.
-    groups_reached = layouts.ep * (1.0 - np.power(1.0 - 1.0 / layouts.ep, top_k))
-    sent_row = _row_bytes(sent_width)
-    sent = np.ceil(rank_tokens * groups_reached / layouts.tp).astype(np.int64) * sent_row
-    arrived = (
-        np.ceil(rank_tokens * layouts.token_ranks * groups_reached / layouts.ep).astype(np.int64) * sent_row
-    )
-    stride = layouts.ffn_tp
-    kind = OperatorKind.ALL_TO_ALL
-    yield from _collective("expert_dispatch", kind, sent, layouts.ep, stride, layers, spread)
-    kind = OperatorKind.ALL_GATHER
-    yield from _collective("expert_all_gather", kind, arrived, layouts.ffn_tp, ones, layers, spread)
-    kind = OperatorKind.REDUCE_SCATTER
-    yield from _collective("expert_reduce_scatter", kind, arrived, layouts.ffn_tp, ones, layers, spread)
-    kind = OperatorKind.ALL_TO_ALL
-    yield from _collective("expert_combine", kind, sent, layouts.ep, stride, layers, spread)
+    yield from _routed(hidden_size, ffn, expert_dtype, shape, layers, spread & (layouts.ffn_tp == 1))
+    yield from _routed_to_groups(hidden_size, ffn, shape, layers, spread & (layouts.ffn_tp > 1))
     kind = OperatorKind.ALL_GATHER
     yield from _collective("ffn_all_gather", kind, rank_tokens * row, layouts.tp, ones, layers, spread)
+
+
+def _routed(
+    hidden_size: int,
+    ffn: MoeFfn,
+    expert_dtype: str,
+    shape: StepShape,
+    layers: int,
+    needed: NDArray[np.bool_],
+) -> Iterator[Operator]:
+    """Dispatch and combine by kernels made for it, where every accelerator is a group of its own."""
+    if not needed.any():
+        return
+    layouts = shape.layouts
+    # Each accelerator of a rank sends its share of the rank's tokens.
+    tokens = -(-shape.share_tokens // layouts.tp)
+    dims = {
+        "tokens": np.where(needed, tokens, 1),
+        "hidden": np.full(needed.shape, ffn.latent_size or hidden_size, dtype=np.int64),
+        "top_k": np.full(needed.shape, ffn.top_k, dtype=np.int64),
+        "experts": np.full(needed.shape, ffn.experts, dtype=np.int64),
+        "ep": np.where(needed, layouts.ep, 1),
+        "low_latency": (shape.prefill_sequences == 0).astype(np.int64),
+    }
+    count = np.where(needed, float(layers), 0.0)
+    # Experts that compute on FP8 or FP4 activations get FP8 ones; what comes back is BF16.
+    sent_as = "fp8" if expert_dtype in {"fp8", "fp8_block", "fp4"} else "bf16"
+    yield Operator("expert_dispatch", OperatorKind.EXPERT_DISPATCH, sent_as, dims, count)
+    yield Operator("expert_combine", OperatorKind.EXPERT_COMBINE, "bf16", dims, count)
+
+
+def _routed_to_groups(
+    hidden_size: int, ffn: MoeFfn, shape: StepShape, layers: int, needed: NDArray[np.bool_]
+) -> Iterator[Operator]:
+    """Dispatch and combine where several accelerators split each expert."""
+    rank_tokens, layouts = shape.share_tokens, shape.layouts
+    row = _row_bytes(ffn.latent_size or hidden_size)
+    reached = groups_reached(ffn.top_k, layouts.ep)
+    sent = np.ceil(rank_tokens * reached / layouts.tp).astype(np.int64) * row
+    arrived = np.ceil(rank_tokens * layouts.token_ranks * reached / layouts.ep).astype(np.int64) * row
+    stride, ones = layouts.ffn_tp, np.ones_like(rank_tokens)
+    kind = OperatorKind.ALL_TO_ALL
+    yield from _collective("expert_dispatch", kind, sent, layouts.ep, stride, layers, needed)
+    kind = OperatorKind.ALL_GATHER
+    yield from _collective("expert_all_gather", kind, arrived, layouts.ffn_tp, ones, layers, needed)
+    kind = OperatorKind.REDUCE_SCATTER
+    yield from _collective("expert_reduce_scatter", kind, arrived, layouts.ffn_tp, ones, layers, needed)
+    kind = OperatorKind.ALL_TO_ALL
+    yield from _collective("expert_combine", kind, sent, layouts.ep, stride, layers, needed)
 
 
 def context_communication(

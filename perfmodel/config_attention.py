@@ -196,3 +196,30 @@ def mamba2(reader: ConfigReader) -> LinearAttention:
         value_head_dim=reader.count("mamba_head_dim"),
         convolution_width=reader.count("conv_kernel"),
     )
+
+
+def lightning_layers(reader: ConfigReader) -> list[Attention]:
+    """Lightning attention with softmax attention in between (MiniMax-Text-01, MiniMax-M1)."""
+    layers = reader.count("num_hidden_layers")
+    softmax = grouped_query(reader)
+    lightning = LinearAttention(
+        variant=LinearVariant.LIGHTNING,
+        key_heads=softmax.heads,
+        value_heads=softmax.heads,
+        key_head_dim=softmax.head_dim,
+        value_head_dim=softmax.head_dim,
+        convolution_width=1,
+    )
+    known: dict[object, Attention] = {
+        0: lightning,
+        1: softmax,
+        "linear_attention": lightning,
+        "full_attention": softmax,
+    }
+    types = reader.per_layer("layer_types", layers) or reader.per_layer("attn_type_list", layers)
+    if types is None:
+        reader.refuse("its config lacks 'layer_types' and 'attn_type_list'")
+    for kind in types:
+        if kind not in known:
+            reader.refuse(f"attention layers of type {kind!r} are not understood")
+    return [known[kind] for kind in types]

@@ -12,6 +12,7 @@ from fleetplan.perfmodel.config_attention import (
     grouped_query,
     grouped_query_layers,
     latent_layers,
+    lightning_layers,
     mamba2,
     minimax_layers,
 )
@@ -121,6 +122,10 @@ _MIXTRAL: Final = Family(
     _paired(grouped_query_layers, mixtral_layers),
     _WINDOWED | {"num_local_experts", "shared_intermediate_size"},
 )
+_LIGHTNING: Final = Family(
+    _paired(lightning_layers, mixtral_layers),
+    frozenset({"attn_type_list", "layer_types", "num_local_experts", "shared_intermediate_size"}),
+)
 _QWEN_EXPERT_KEYS: Final = frozenset({"num_experts", "mlp_only_layers", "shared_expert_intermediate_size"})
 _QWEN_MOE: Final = Family(
     # This family has no shared expert: the key is in some of its configs, but only as 0.
@@ -149,6 +154,9 @@ FAMILIES: Final[dict[str, Family]] = {
     "gemma3_text": _GEMMA,
     "mixtral": _MIXTRAL,
     "minimax_m2": Family(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
+    "minimax": _LIGHTNING,
+    "minimax_m1": _LIGHTNING,
+    "minimax_text_01": _LIGHTNING,
     "gpt_oss": _MIXTRAL,
     "qwen3_moe": _QWEN_MOE,
     "qwen3_vl_moe_text": _QWEN_MOE,

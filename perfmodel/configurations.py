@@ -19,8 +19,8 @@ HOST_SEARCH_LIMIT: Final = 16
 of the paper's online tables; larger ones are for jobs without latency targets. [accelerators]"""
 
 SRAM_SEARCH_LIMIT: Final = 1024
-"""Largest replica that is searched on parts without HBM: over three times the 8-bit weights of a decoder of 70
-billion weights in 220 MiB a chip; larger models need a limit of their own. [accelerators]"""
+"""Largest replica that is searched on parts without HBM: over three times the 8-bit weights of a decoder of
+70 billion weights in 220 MiB a chip; larger models need a limit of their own. [accelerators]"""
 
 TENSOR_LIMIT: Final = 16
 """Largest tensor parallelism that is searched beyond a small scale-up domain. [accelerators]"""

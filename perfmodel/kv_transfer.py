@@ -18,8 +18,8 @@ def transfer_ms(
 ) -> FloatArray:
     """Time that the links need for a prompt's cache, in ms.
 
-    All accelerators of the prefill replica send their share over their links: those that `transfer`
-    states, else the network, else (where a part has no network figure) the scale-up domain.
+    All accelerators that hold a part of it send that over their links: those that `transfer` states, else
+    the network, else (where a part has no network figure) the scale-up domain.
     """
     link_gb_per_s = transfer.gb_per_s or accelerator.scale_out_gb_per_s or accelerator.scale_up_gb_per_s
     time: FloatArray = kv_bytes / (link_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S * accelerators)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -188,6 +188,8 @@ def _phase_table(
             transfer = np.zeros(kept.size)
             if phase == PREFILL:
                 transfer = evaluator.kv_transfer_ms(subset, result.latency_ms)
+                sent = evaluator.handover_requests_per_s(subset)
+                result = replace(result, requests_per_s=np.minimum(result.requests_per_s, sent))
             for name, values in _numbers(result, transfer).items():
                 numbers[name][kept] = values
             excluded[kept] = _late_exclusions(target, result, transfer)

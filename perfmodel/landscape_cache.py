@@ -139,7 +139,8 @@ def _sources_of(evaluator: Evaluator) -> tuple[TableSource, ...]:
 
 def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # NumPy leaves a file open that it cannot read; ours is closed in any case.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
         note = json.loads(bytes(held[_NOTE]).decode())
         sources = tuple(TableSource(**each) for each in note["table_sources"])

@@ -147,7 +147,8 @@ def step_times(
 
 def overhead_ms_per_layer(accelerator: Accelerator) -> float:
     """Launches and gaps of a decoder layer that the roofline prices. [ms]."""
-    return accelerator.efficiency.layer_overhead_us / _US_PER_MS
+    efficiency = accelerator.efficiency
+    return efficiency.layer_overhead_us * efficiency.maturity_factor / _US_PER_MS
 
 
 def _looked_up(

@@ -19,6 +19,7 @@ class LinearVariant(StrEnum):
 
     MAMBA2 = "mamba2"
     GATED_DELTA_NET = "gated_delta_net"
+    LIGHTNING = "lightning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class LinearAttention:
-    """A recurrence with a state of fixed size instead of a growing cache (Mamba-2, gated delta net).
+    """A recurrence with a state of fixed size instead of a growing cache.
+
+    Mamba-2, the gated delta net, and lightning attention, which is a decaying sum without a convolution.
 
     Attributes
     ----------
@@ -133,7 +136,7 @@ class LinearAttention:
     key_head_dim, value_head_dim : int
         For Mamba-2: the state size, and the head width.
     convolution_width : int
-        Taps of the causal convolution before the recurrence. [tokens]
+        Taps of the causal convolution before the recurrence; 1 without one. [tokens]
     """
 
     kind: ClassVar[Literal["linear"]] = "linear"
@@ -146,6 +149,17 @@ class LinearAttention:
     convolution_width: int
 
     @property
+    def scalars(self) -> int:
+        """Scalars a value head and token: dt in Mamba-2, decay and beta in a delta net, else none."""
+        return {LinearVariant.MAMBA2: 1, LinearVariant.GATED_DELTA_NET: 2, LinearVariant.LIGHTNING: 0}[
+            self.variant
+        ]
+
+    def convolution_weights(self, channels: int) -> int:
+        """Weights of the convolution over so many channels; none where it has a single tap."""
+        return channels * self.convolution_width if self.convolution_width > 1 else 0
+
+    @property
     def _value_width(self) -> int:
         return self.value_heads * self.value_head_dim
 
@@ -155,11 +169,10 @@ class LinearAttention:
 
     def weights(self, hidden_size: int) -> int:
         """Weights of the input and output projections and the convolution of one layer."""
-        # One scalar a head and token in Mamba-2 (dt), two in a gated delta net (decay and beta).
-        scalars = 1 if self.variant is LinearVariant.MAMBA2 else 2
-        projected = self._convolution_channels + self._value_width + scalars * self.value_heads
-        convolution = self._convolution_channels * self.convolution_width
-        return hidden_size * (projected + self._value_width) + convolution
+        projected = self._convolution_channels + self._value_width + self.scalars * self.value_heads
+        return hidden_size * (projected + self._value_width) + self.convolution_weights(
+            self._convolution_channels
+        )
 
     @property
     def kv_elements_per_token(self) -> int:

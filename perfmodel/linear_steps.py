@@ -41,7 +41,8 @@ def linear_attention(
     _, value_heads = linear_heads(attention, tp)
     output = value_heads * attention.value_head_dim
     # The norm reads and writes both residual streams; the gated norm of the output reads it and the gate.
-    yield elementwise("attention_norm", tokens * (4 * hidden_size + 3 * output), layers)
+    yield elementwise("attention_norm", 4 * tokens * hidden_size, layers)
+    yield elementwise("gated_norm", 3 * tokens * output, layers)
     yield gemm("linear_input_projection", dtypes.attention, tokens, width, hidden, layers)
     yield from _recurrences(attention, layers, shape)
     yield gemm("output_projection", dtypes.attention, tokens, hidden, output, layers)

@@ -157,8 +157,8 @@ def kv_gib_per_sequence(
 ) -> FloatArray:
     """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
 
-    Context parallelism shares out the tokens. Layers with a window keep that many; a key-value head is never split, so from `kv_heads`
-    accelerators on each holds a whole one.
+    Context parallelism shares out the tokens. Layers with a window keep that many; a key-value head is never
+    split, so from `kv_heads` accelerators on each holds a whole one.
     """
     per_layer = np.zeros(layouts.pp.shape)
     size = BYTES_PER_ELEMENT[dtypes.kv]

@@ -1,4 +1,8 @@
-"""Shared experts that a framework runs as routed ones which every token picks."""
+"""Shared experts that a framework runs beside the routed ones, at no time of their own.
+
+SGLang counts them among the routed ones, as experts that every token picks; vLLM runs them on a second
+stream. Both read the weights of one more expert while they read those of many, and that is how it is priced.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,20 @@ from typing import Final
 
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.layers import MoeFfn
+from fleetplan.perfmodel.precision import PartDtypes
 
-MERGING_FRAMEWORKS: Final = frozenset({"sglang"})
-"""Frameworks that do so. Source: documentation of SGLang, DeepSeek usage: shared experts fusion."""
+MERGING_FRAMEWORKS: Final = frozenset({"sglang", "vllm"})
+"""Frameworks that do so. Source: documentation of SGLang, DeepSeek usage, shared experts fusion;
+documentation of vLLM, environment variable VLLM_DISABLE_SHARED_EXPERTS_STREAM."""
 
-MERGED_MODEL_TYPES: Final = frozenset({"deepseek_v3"})
+MERGED_MODEL_TYPES: Final = frozenset({"deepseek_v3", "kimi_k2"})
 """Decoders for which they do so."""
 
 
 @cache
-def merged_experts(architecture: ModelArchitecture) -> ModelArchitecture:
-    """Return the decoder with its shared experts among the routed ones, where they are of one width."""
-    if architecture.model_type not in MERGED_MODEL_TYPES:
+def merged_experts(architecture: ModelArchitecture, dtypes: PartDtypes) -> ModelArchitecture:
+    """Return the decoder with shared experts among the routed ones, where all are of one width and type."""
+    if architecture.model_type not in MERGED_MODEL_TYPES or dtypes.shared_experts != dtypes.routed_experts:
         return architecture
     groups = tuple(
         replace(group, ffn=_merged(group.ffn)) if isinstance(group.ffn, MoeFfn) else group

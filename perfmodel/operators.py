@@ -52,6 +52,8 @@ class OperatorKind(StrEnum):
     REDUCE_SCATTER = "reduce_scatter"
     ALL_TO_ALL = "all_to_all"
     SEND_RECV = "send_recv"
+    EXPERT_DISPATCH = "expert_dispatch"
+    EXPERT_COMBINE = "expert_combine"
     ELEMENTWISE = "elementwise"
 
 
@@ -65,6 +67,7 @@ COLLECTIVE_KINDS: Final = frozenset(
 )
 
 _RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
+_ROUTED: Final = ("tokens", "hidden", "top_k", "experts", "ep", "low_latency")
 _EXPERTS: Final = ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep")
 
 DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
@@ -116,6 +119,10 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.ALL_TO_ALL: ("message_bytes", "ranks", "stride"),
     # Point to point between accelerators `stride` apart.
     OperatorKind.SEND_RECV: ("message_bytes", "stride"),
+    # Tokens to the accelerators of their experts and back, with one accelerator an expert group: `tokens` are
+    # those of one rank, `ep` neighbouring ranks hold the experts; low_latency 1 is a step without prompts.
+    OperatorKind.EXPERT_DISPATCH: _ROUTED,
+    OperatorKind.EXPERT_COMBINE: _ROUTED,
     # Norms, activations, residuals, embedding look-ups: memory traffic alone.
     OperatorKind.ELEMENTWISE: ("traffic_bytes",),
 }
@@ -194,6 +201,12 @@ def attended_pairs(new_tokens: IntArray, prefix_tokens: IntArray, window: IntArr
     growing = np.clip(limit - prefix, 0, new)
     windowed = growing * prefix + growing * (growing + 1) / 2 + (new - growing) * limit
     return np.where(window > 0, windowed, full)
+
+
+def groups_reached(top_k: IntArray | int, ep: IntArray) -> FloatArray:
+    """Expected number of `ep` equal groups of experts that one token goes to: ep (1 - (1 - 1/ep)^k)."""
+    reached: FloatArray = ep * (1.0 - np.power(1.0 - 1.0 / ep, top_k))
+    return reached
 
 
 def active_experts(tokens: IntArray, top_k: IntArray, experts: IntArray) -> FloatArray:

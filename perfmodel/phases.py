@@ -96,14 +96,20 @@ class Evaluator(StepEvaluator):
             configurations.prefix_tokens,
         )
 
-    def prefill_times(self, configurations: ConfigurationBatch) -> StepTimes:
-        """Time from the start of `batch` prompts to their first tokens: chunks, and loads of sessions."""
-        prompts = self._prompts(configurations, prefill_shape(configurations))
-        return with_wait(prompts.computed, prompts.load_ms, LOAD_NAME)
-
     def prefill(self, configurations: ConfigurationBatch) -> PhaseResult:
-        """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time."""
-        return self.prefill_result(configurations, self.prefill_times(configurations))
+        """Evaluate prompts alone: `batch` prompts a rank and micro-batch at a time.
+
+        TTFT holds their chunks, and the loads of kept sessions.
+        """
+        prompts = self._prompts(configurations, prefill_shape(configurations))
+        times = with_wait(prompts.computed, prompts.load_ms, LOAD_NAME)
+        result = self.prefill_result(configurations, times)
+        if self.techniques.persistent_kv is None:
+            return result
+        # While one micro-batch's sessions load, another one computes.
+        busy_ms = np.maximum(prompts.computed.latency_ms, prompts.load_ms)
+        rate = prefill_requests_per_s(configurations.layouts.pp, configurations.sequences, busy_ms)
+        return replace(result, requests_per_s=rate)
 
     def prefill_result(self, configurations: ConfigurationBatch, times: StepTimes) -> PhaseResult:
         """Return what prompts alone reach, given the times of their step."""

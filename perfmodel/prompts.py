@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from fleetplan.perfmodel.latency import NO_DETAIL, StepTimes
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.session_cache import TierHits
 from fleetplan.perfmodel.shapes import ConfigurationBatch, StepShape
+
+_SHORTEST_LOAD_MS: Final = 1e-9
+"""Keeps the rate of loads finite where nothing is loaded. [ms]"""
 
 StepsEvaluator: TypeAlias = Callable[[Sequence[StepShape]], list[StepTimes]]
 ShapeOfPrompt: TypeAlias = Callable[[IntArray, IntArray], StepShape]
@@ -172,8 +175,9 @@ def batching(
     """Steady state of continuous batching.
 
     Every place of the batch is free again after `steps_per_sequence` iterations, so that many prompts are
-    due. Where more is due than iterations can carry, all of them carry prompts, the prompts set the rate,
-    and the sequences that are not decoding wait for their first token.
+    due. Where more is due than iterations can carry, all of them carry prompts and the prompts set the
+    rate; where more is due than can be loaded, the loads do. Sequences that are not decoding wait for their
+    first token.
 
     Parameters
     ----------
@@ -199,7 +203,8 @@ def batching(
     decoding_ms = steps_per_sequence * iteration_ms
     unlimited = prompts_resident / (ttft_ms + decoding_ms)
     carried = prompts_together / (prompts.iterations * carrying_ms)
-    per_ms = np.where(due > 1.0, np.minimum(unlimited, carried), unlimited)
+    loaded = prompts_together / np.maximum(prompts.load_ms, _SHORTEST_LOAD_MS)
+    per_ms = np.minimum(np.where(due > 1.0, np.minimum(unlimited, carried), unlimited), loaded)
     # Little's law: whoever is not decoding waits for the first token.
     waiting_ms = prompts_resident / per_ms - decoding_ms
     return Batching(ratio, np.maximum(ttft_ms, waiting_ms), iteration_ms, per_ms)

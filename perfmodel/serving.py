@@ -230,7 +230,7 @@ def prompts_taken(load: Load, due: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Sequences of a rank and micro-batch that the cache holds of `share` wanted ones, and whether one fits."""
+    """Sequences of a rank and micro-batch that the cache holds of `share` ones, and whether one fits."""
     many = np.clip(np.ceil(share), 2, LARGEST_BATCH).astype(np.int64)
     one = _memory(evaluator, load, np.ones_like(many))
     fitting = resident_sequences(one, _memory(evaluator, load, many), many)

@@ -52,6 +52,8 @@ CHUNK_CONFIGURATIONS: Final = 65_536
 
 NO_TECHNIQUES: Final = Techniques()
 
+_MS_PER_S: Final = 1e3
+
 
 @dataclass(frozen=True, slots=True)
 class StepEvaluator:
@@ -133,7 +135,7 @@ class StepEvaluator:
         verifying = verifying_shape(shape, self.techniques)
         architecture = self.architecture
         if isinstance(self.source, OperatorSource) and self.source.framework in MERGING_FRAMEWORKS:
-            architecture = merged_experts(architecture)
+            architecture = merged_experts(architecture, self.dtypes)
         operators = step_operators(architecture, self.dtypes, verifying)
         queries = verified_tokens(self.techniques)
         return split_attention(verifying_attention(operators, self.techniques), self.techniques, queries)
@@ -197,9 +199,10 @@ class StepEvaluator:
     def kv_transfer_ms(
         self, configurations: ConfigurationBatch, prefill_ms: FloatArray | None = None
     ) -> FloatArray:
-        """Time that handing a prompt's cache to decode adds after its computation, shape (n_configs,). [ms].
+        """Time that handing prompts to decode adds after their computation, shape (n_configs,). [ms].
 
-        The cached prefix is sent along; what all requests share is there already. See
+        The prompts of a micro-batch leave together, over the links of the accelerators of their rank. The
+        cached prefix is sent along; what all requests share is there already. See
         `fleetplan.perfmodel.kv_transfer`.
 
         Parameters
@@ -209,10 +212,22 @@ class StepEvaluator:
         prefill_ms : FloatArray or None
             Computation of the prompt, which hides the transfer where that is switched on. [ms]
         """
+        whole = configurations.batch * self._sending_ms(configurations)
+        return exposed_ms(self.techniques.kv_transfer, whole, prefill_ms, self.architecture.layer_count)
+
+    def handover_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
+        """Prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
+        sending_ms = self._sending_ms(configurations)
+        busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / _MS_PER_S
+        rate: FloatArray = np.where(sending_ms > 0, configurations.layouts.dp / busy_s, np.inf)
+        return rate
+
+    def _sending_ms(self, configurations: ConfigurationBatch) -> FloatArray:
+        """Time that the links of one rank need for one prompt."""
         tokens = configurations.input_tokens + configurations.prefix_tokens
         kv_bytes = sequence_bytes(
             self.architecture, self.dtypes, np.maximum(0, tokens - self.techniques.shared_prefix_tokens)
         )
-        transfer = self.techniques.kv_transfer
-        whole = transfer_ms(self.accelerator, transfer, kv_bytes, configurations.layouts.accelerators)
-        return exposed_ms(transfer, whole, prefill_ms, self.architecture.layer_count)
+        layouts = configurations.layouts
+        links = layouts.accelerators // layouts.dp
+        return transfer_ms(self.accelerator, self.techniques.kv_transfer, kv_bytes, links)

@@ -45,7 +45,16 @@ from fleetplan.perfmodel.shapes import StepShape
 from fleetplan.perfmodel.step_parts import constant, counts, elementwise, gemm
 
 QK_NORM_MODEL_TYPES: Final = frozenset(
-    {"gemma3", "gemma3_text", "minimax_m2", "qwen3", "qwen3_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
+    {
+        "gemma3",
+        "gemma3_text",
+        "minimax_m2",
+        "qwen3",
+        "qwen3_moe",
+        "qwen3_5_moe",
+        "qwen3_5_moe_text",
+        "qwen3_next",
+    }
 )
 """Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
 Face transformers."""
@@ -217,8 +226,7 @@ def _mixture(
     if ffn.shared_intermediate_size:
         shared = DenseFfn(ffn.shared_intermediate_size, ffn.gated)
         yield from _dense_block("shared_experts", dtypes.shared_experts, hidden_size, shared, layers, shape)
-    sent_width = hidden_size if ffn.latent_size is None else ffn.latent_size
-    yield from expert_communication(hidden_size, sent_width, ffn.top_k, tokens, shape.layouts, layers)
+    yield from expert_communication(hidden_size, ffn, dtypes.routed_experts, shape, layers)
 
 
 def _head(architecture: ModelArchitecture, dtypes: PartDtypes, shape: StepShape) -> Iterator[Operator]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,6 +28,9 @@ _LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
+
+SLIP_RATIO: Final = 0.85
+"""Likeness from which a column is a slip of another: one letter in eight, so total_tokens is none."""
 
 ROOMY_GIB: Final = 1e9
 """Room of the tier of a case: its hit ratio is that of sessions which are kept. [GiB]"""
@@ -116,6 +120,19 @@ class TechniqueColumns:
 
     distinct: tuple[CaseTechniques, ...]
     codes: IntArray
+
+
+def misspelt_columns(given: list[str]) -> dict[str, str]:
+    """Return the columns that are slips of technique columns, with what they are slips of.
+
+    A table may have columns of its own, which nobody reads; a switch that is misspelt must not be one.
+    """
+    near = {
+        name: difflib.get_close_matches(name.lower(), COLUMNS, n=1, cutoff=SLIP_RATIO)
+        for name in given
+        if name not in COLUMNS
+    }
+    return {name: found[0] for name, found in near.items() if found}
 
 
 def parse_technique_columns(frame: pd.DataFrame, mode: NDArray[np.object_]) -> TechniqueColumns:

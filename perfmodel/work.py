@@ -18,6 +18,7 @@ from fleetplan.perfmodel.operators import (
     OperatorKind,
     active_experts,
     attended_pairs,
+    groups_reached,
 )
 
 
@@ -146,6 +147,13 @@ def _send(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
     return Work(zero, zero, zero, zero, d["message_bytes"])
 
 
+def _routed(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    copies = groups_reached(dims["top_k"], dims["ep"])
+    zero = np.zeros(d["tokens"].shape)
+    sent = ACTIVATION_BYTES * d["tokens"] * copies * d["hidden"] * (1 - 1 / d["ep"])
+    return Work(zero, zero, zero, zero, sent)
+
+
 def _elementwise(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
     zero = np.zeros(d["traffic_bytes"].shape)
     return Work(zero, zero, zero, d["traffic_bytes"], zero)
@@ -169,5 +177,7 @@ _WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], 
     OperatorKind.REDUCE_SCATTER: _collective,
     OperatorKind.ALL_TO_ALL: _collective,
     OperatorKind.SEND_RECV: _send,
+    OperatorKind.EXPERT_DISPATCH: _routed,
+    OperatorKind.EXPERT_COMBINE: _routed,
     OperatorKind.ELEMENTWISE: _elementwise,
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import assemble
+from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
 from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.changes import transitions
 from fleetplan.planner.interrupt import run_interruptibly
 from fleetplan.planner.plan import Infeasible, Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Problem, build_problem
@@ -38,6 +40,7 @@ def plan_fleet(
     limits: SearchLimits,
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
+    baseline: Plan | None = None,
 ) -> Planned:
     """Find and verify the cheapest plan of a fleet.
 
@@ -51,6 +54,8 @@ def plan_fleet(
         Told of every better plan and bound.
     announce : callable, optional
         Told what is being done.
+    baseline : Plan, optional
+        The plan in force: what starts in the first period is counted against it.
 
     Raises
     ------
@@ -60,9 +65,8 @@ def plan_fleet(
         If the plan breaks a rule: a bug.
     """
     say = announce or (lambda _: None)
-    candidates = build_candidates(fleet, say)
+    candidates, problem = prepare(fleet, say, baseline)
     say(f"{len(candidates.candidates)} candidates; solving")
-    problem = build_problem(fleet, candidates.candidates)
     if not problem.cells:
         raise ValueError("no service has any demand")
     result = run_interruptibly(
@@ -94,6 +98,22 @@ def plan_fleet(
     plan = build_plan(problem, candidates, result, provenance, solve)
     require_valid(problem, plan)
     return Planned(problem, candidates, plan)
+
+
+def prepare(
+    fleet: Fleet, announce: Callable[[str], None], baseline: Plan | None = None
+) -> tuple[CandidateSet, Problem]:
+    """Candidates and problem of a fleet, the plan in force included where there is one."""
+    keep = frozenset() if baseline is None else configurations_in_force(baseline)
+    candidates = build_candidates(fleet, announce, keep)
+    problem = build_problem(fleet, candidates.candidates)
+    warnings: tuple[str, ...] = ()
+    if baseline is not None:
+        problem, warnings = with_baseline(problem, baseline)
+    elif fleet.policy.transition_usd_per_accelerator > 0 and not problem.counts_changes:
+        text = "policy.transition_usd_per_accelerator has no effect: one period, and no plan in force"
+        warnings = (f"{text} (--baseline)",)
+    return replace(candidates, warnings=(*candidates.warnings, *warnings)), problem
 
 
 def build_plan(
@@ -131,6 +151,8 @@ def build_plan(
         rejections=candidates.rejections,
         provenance=provenance.model_copy(update={"spend_share": _spend_share(rows)}),
         solve=solve,
+        transitions=transitions(problem, traffic.replicas),
+        model_usd=result.objective_usd,
     )
 
 
@@ -144,6 +166,7 @@ def _cost_breakdown(problem: Problem, result: SearchResult, rows: tuple[Placemen
             for kind, usd in assemble.pool_cost_kinds(problem, result.solution.acquired, p, q).items():
                 kinds[kind] += usd
     kinds["energy"] = sum(row.energy_usd for row in rows)
+    kinds["transition"] = sum(row.transition_usd for row in rows)
     return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
 
 

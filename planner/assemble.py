@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from fleetplan.planner.changes import started_replicas, with_idle_replicas
+from fleetplan.planner.objective import started_usd
 from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Unmet
 from fleetplan.planner.problem import Candidate, Phase, Problem, SupplyPool
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
@@ -31,7 +33,7 @@ class Traffic:
     rates : dict[LoadKey, float]
         Traffic by (candidate, class, pool, period), headroom not included. [requests/s]
     replicas : dict[ReplicaKey, int]
-        Replicas by (candidate, pool, period), none of them idle.
+        Replicas by (candidate, pool, period); idle only where starting them anew would cost.
     unmet : dict[tuple[int, int], float]
         Unserved traffic by (cell, class). [requests/s]
     """
@@ -72,7 +74,10 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
                 unmet[cell_index, k] = missing
             keys = by_cell[cell.service, cell.region, cell.period, k]
             rates.update(_scaled(problem, solution, keys, demand - missing, headroom))
-    return Traffic(rates, _needed_replicas(problem, solution, rates), unmet)
+    needed = _needed_replicas(problem, solution, rates)
+    if problem.counts_changes:
+        needed = with_idle_replicas(problem, needed, solution.replicas)
+    return Traffic(rates, needed, unmet)
 
 
 def _scaled(
@@ -129,6 +134,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
         load = sum(rate / candidate.requests_per_s[names.index(name)] for name, rate in by_class.items())
         energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q]
         footprint = pool.footprint_accelerators(candidate.accelerators) * replicas
+        transition = started_replicas(problem, traffic.replicas, (c, p, q)) * started_usd(problem, (c, p, q))
         units = units_in_pool(problem, solution.acquired, p, q)
         share = footprint / (units * pool.accelerators_per_unit)
         rows.append(
@@ -147,8 +153,9 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
                 utilisation=load / replicas,
                 ttft_ms=_worst(candidate.ttft_ms, names, by_class),
                 tpot_ms=_worst(candidate.tpot_ms, names, by_class),
-                usd=share * pool_usd(problem, solution.acquired, p, q) + energy,
+                usd=share * pool_usd(problem, solution.acquired, p, q) + energy + transition,
                 energy_usd=energy,
+                transition_usd=transition,
                 provenance=asdict(candidate.provenance),
             )
         )
@@ -200,10 +207,8 @@ def pool_cost_kinds(
         acquisition = pool.acquisitions[a] if pool_index == p else None
         if acquisition is None or not acquisition.serves(ordered, q):
             continue
-        periods = sum(acquisition.serves(ordered, other) for other in range(len(problem.periods)))
-        for kind, values in acquisition.unit_cost_kinds.items():
-            # The horizon's cost of a unit is the same in every period that it serves.
-            kinds[kind] += count * values[ordered] / periods
+        for kind, table in acquisition.unit_cost_by_period.items():
+            kinds[kind] += count * table[ordered][q]
     return dict(kinds)
 
 

@@ -7,7 +7,7 @@ candidate that dominates it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -23,7 +23,7 @@ from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.technique_limits import technique_problem
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
-from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase, ProvenanceShares
 
 DOMINATED = "dominated"
 NOT_ALLOWED = "hardware not allowed"
@@ -229,7 +229,7 @@ def landscape_candidates(
     """
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
-    evaluator = service_evaluator(fleet, service, hardware)
+    evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
     source = operator_source(hardware.accelerator, service.framework)
     best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
@@ -279,7 +279,6 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     return Evaluator(
         architecture, hardware.accelerator, source, service.precision, techniques=service.techniques
     )
-    evaluator = calibrator.apply(evaluator, service.framework)
 
 
 def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
@@ -370,7 +369,9 @@ def _candidate_of_rows(
     )
 
 
-def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> CandidateSet:
+def build_candidates(
+    fleet: Fleet, announce: Callable[[str], None], keep: Collection[ConfigurationKey] = ()
+) -> CandidateSet:
     """Candidates of every service on every hardware that the fleet has or can get.
 
     Parameters
@@ -379,6 +380,8 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
         The resolved fleet.
     announce : callable
         Told which service is being evaluated.
+    keep : Collection[ConfigurationKey]
+        Configurations that stay even where others dominate them: those that run already.
 
     Raises
     ------
@@ -413,7 +416,9 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
                         raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
                     own += [replace(each, config=prefix + each.config) for each in candidates]
                     tables.update(dict.fromkeys(sources))
-        found += prune_dominated(own, fleet.hardware, log)
+        found += prune_dominated(own, fleet.hardware, log, keep)
+    for name in dict.fromkeys(candidate.hardware for candidate in found):
+        warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name]))
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:
@@ -422,8 +427,22 @@ def build_candidates(fleet: Fleet, announce: Callable[[str], None]) -> Candidate
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
 
 
+def _maturity_warnings(hardware: Hardware) -> list[str]:
+    """What stands behind the factor on the roofline times of a part that has one."""
+    part = hardware.accelerator
+    if part is None or part.measured_system is not None or part.efficiency.maturity_factor == 1:
+        return []
+    factor = part.efficiency.maturity_factor
+    return [
+        f"{hardware.name}: roofline times carry a maturity factor of {factor:g}: {part.efficiency.maturity_source}"
+    ]
+
+
 def prune_dominated(
-    candidates: Sequence[Candidate], hardware: Mapping[str, Hardware], log: RejectionLog
+    candidates: Sequence[Candidate],
+    hardware: Mapping[str, Hardware],
+    log: RejectionLog,
+    keep: Collection[ConfigurationKey] = (),
 ) -> list[Candidate]:
     """Leave out candidates that another one of the same service, phase and hardware can always replace.
 
@@ -440,6 +459,8 @@ def prune_dominated(
         Gives the accelerators of a host.
     log : RejectionLog
         Receives the count of those left out.
+    keep : Collection[ConfigurationKey]
+        Never left out.
     """
     kept: list[Candidate] = []
     groups: dict[tuple[Phase, str], list[Candidate]] = defaultdict(list)
@@ -453,7 +474,8 @@ def prune_dominated(
         )
         survivors: list[Candidate] = []
         for candidate in ordered:
-            if any(replaces(other, candidate, per_host) for other in survivors):
+            dominated = any(replaces(other, candidate, per_host) for other in survivors)
+            if dominated and candidate.key not in keep:
                 log.add(candidate.service, candidate.hardware, DOMINATED)
             else:
                 survivors.append(candidate)

@@ -55,6 +55,12 @@ Assignments = Annotated[
         "--set", help="one value of the fleet file, e.g. services.chat.slo.ttft_ms=300", metavar="KEY=VALUE"
     ),
 ]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline", help="the plan in force: what starts is counted against it", metavar="PLAN.json"
+    ),
+]
 
 
 def _ratio(text: str) -> float:
@@ -85,6 +91,7 @@ def solve(
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
     calibration: CalibrationFile = None,
+    baseline: BaselineFile = None,
 ) -> None:
     """Find the cheapest fleet, with a proven gap.
 
@@ -92,6 +99,7 @@ def solve(
     """
     from fleetplan.planner.api import NoPlanFoundError, plan_fleet
     from fleetplan.planner.export.files import write_plan
+    from fleetplan.planner.loading import read_plan
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.report.console import print_infeasible, print_plan
     from fleetplan.planner.report.progress import ProgressLine
@@ -104,7 +112,11 @@ def solve(
     limits = SearchLimits(time_limit, gap_ratio, seed, default_workers())
     try:
         planned = plan_fleet(
-            fleet, limits, ProgressLine(errors), lambda text: errors.print(text, style="dim")
+            fleet,
+            limits,
+            ProgressLine(errors),
+            lambda text: errors.print(text, style="dim"),
+            None if baseline is None else read_plan(baseline),
         )
     except NoPlanFoundError as error:
         errors.print(str(error), style="red")
@@ -168,17 +180,18 @@ def verify(
     fleet_file: FleetFile,
     scenario: Scenarios = None,
     assignment: Assignments = None,
+    baseline: BaselineFile = None,
 ) -> None:
     """Check a plan against its fleet without the solver, in unrounded numbers."""
-    from fleetplan.planner.candidates import build_candidates
+    from fleetplan.planner.api import prepare
     from fleetplan.planner.loading import read_plan
-    from fleetplan.planner.problem import build_problem
     from fleetplan.planner.verify import verify as violations_of
 
     errors = _console(stderr=True)
     plan = read_plan(plan_file)
     fleet = _load(fleet_file, scenario, assignment, errors)
-    problem = build_problem(fleet, build_candidates(fleet, lambda _: None).candidates)
+    in_force = None if baseline is None else read_plan(baseline)
+    _, problem = prepare(fleet, lambda _: None, in_force)
     violations = violations_of(problem, plan)
     for violation in violations:
         _console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)

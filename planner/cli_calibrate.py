@@ -23,7 +23,7 @@ def calibrate_measurements(
     measurements: Annotated[Path, typer.Option(help="CSV of benchmark results", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="calibration file to write", metavar="CALIBRATION.yaml")],
 ) -> None:
-    """Fit one ratio a phase to each (hardware, framework, version, checkpoint) of one's own benchmark results.
+    """Fit one ratio a phase to each (hardware, framework, version, checkpoint) of one's benchmark results.
 
     The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
     Example: plan calibrate --measurements bench.csv --out calibration.yaml
@@ -49,5 +49,6 @@ def calibration_assignment(file: Path | None) -> list[str]:
 def _summary(each: ScopeCalibration) -> str:
     return (
         f"{each.scope.label}: prefill x {each.prefill.ratio:.3f}, decode x {each.decode.ratio:.3f} from "
-        f"{each.n_rows} rows; median error {each.error_before_ratio:.1%} before, {each.error_after_ratio:.1%} after"
+        f"{each.n_rows} rows; median error {each.error_before_ratio:.1%} before, "
+        f"{each.error_after_ratio:.1%} after"
     )

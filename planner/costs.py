@@ -1,68 +1,140 @@
 """What capacity and energy cost in each period of a plan, by kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, rent, hosting and maintenance; energy follows the traffic and is priced apart.
-Where a rent includes energy it includes hosting too.
+Kinds are depreciation, rent, hosting, maintenance, network, software and staff; energy follows the traffic
+and is priced apart. Where a rent includes energy it includes hosting and network too. All figures are
+present values at the start of the horizon, a quarter paid at its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fleetplan.fleet import tco
-from fleetplan.fleet.inventory import Hardware, Offer, Pool, Region
+from fleetplan.fleet.inventory import Finance, Hardware, Offer, Pool, Region
 
 CostKinds = Mapping[str, tuple[float, ...]]
 """USD by kind of cost; one figure a period."""
 
+CostTable = Mapping[str, tuple[tuple[float, ...], ...]]
+"""USD by kind of cost, by the period of an order (or use, for rent), and by the period that is charged."""
 
-def existing_pool_usd(pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str]) -> CostKinds:
+CAPITAL_KINDS: Final = ("depreciation",)
+"""Kinds that follow from what was paid for hosts; all others are operating cost."""
+
+
+def existing_pool_usd(
+    pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
+) -> CostKinds:
     """Cost of what stands in a pool already, by kind and period, used or not. [USD]"""
+    hosts = pool.accelerators / hardware.accelerators_per_host
     every = range(len(periods))
     if pool.rented is not None:
+        included = pool.rented.energy_included
         rent = tuple(tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators) for q in every)
-        charged = 0.0 if pool.rented.energy_included else _hosting_usd(hardware, region, pool.accelerators)
-        return {"rent": rent, "hosting": tuple(charged for _ in every)}
+        hosting = 0.0 if included else _hosting_usd(hardware, region, pool.accelerators)
+        running = {"hosting": hosting, **_per_host_usd(finance, hosts, included)}
+        return _present_values({"rent": rent, **_each_period(running, len(periods))}, finance)
     if pool.owned is None:
         raise ValueError(f"pool {pool.name!r} has no price")
-    write_off = tco.owned_write_off_usd(pool.owned, periods)
+    write_off = tco.owned_write_off_usd(pool.owned, periods, interest_per_quarter(finance))
     yearly = pool.owned.maintenance_ratio_per_year
-    maintenance = pool.hosts * tco.maintenance_usd(pool.owned.capex_usd_per_host, yearly)
-    hosting = _hosting_usd(hardware, region, pool.accelerators)
-    return {
-        "depreciation": tuple(pool.hosts * usd for usd in write_off),
-        "hosting": tuple(hosting for _ in every),
-        "maintenance": tuple(maintenance for _ in every),
+    running = {
+        "hosting": _hosting_usd(hardware, region, pool.accelerators),
+        "maintenance": pool.hosts * tco.maintenance_usd(pool.owned.capex_usd_per_host, yearly),
+        **_per_host_usd(finance, hosts, included=False),
     }
+    depreciation = tuple(pool.hosts * usd for usd in write_off)
+    return _present_values({"depreciation": depreciation, **_each_period(running, len(periods))}, finance)
 
 
-def acquisition_usd(offer: Offer, hardware: Hardware, region: Region, periods: Sequence[str]) -> CostKinds:
-    """Cost of one unit over the horizon, by kind and by the period of its order or use. [USD]
+def acquisition_usd(
+    offer: Offer, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
+) -> CostTable:
+    """Cost of one unit, by kind, by the period of its order or use, and by the period charged. [USD]
 
     A purchase costs its write-off, hosting and maintenance in every period from its arrival to the end of
     the horizon; rent costs the one period that it is held for.
     """
     every = range(len(periods))
     cards = offer.accelerators_per_unit
-    hosting = 0.0 if offer.energy_included else _hosting_usd(hardware, region, cards)
+    running = {
+        "hosting": 0.0 if offer.energy_included else _hosting_usd(hardware, region, cards),
+        **_per_host_usd(finance, cards / hardware.accelerators_per_host, offer.energy_included),
+    }
     if offer.rent_usd_per_accelerator_hour is not None:
-        rent = tuple(tco.rent_usd(offer.rent_usd_per_accelerator_hour[q], cards) for q in every)
-        return {"rent": rent, "hosting": tuple(hosting for _ in every)}
-    if offer.capex_usd_per_host is None:
+        rent = offer.rent_usd_per_accelerator_hour
+        served = [[period == q for period in every] for q in every]
+        price_kind, price = "rent", [[tco.rent_usd(rent[q], cards)] * len(periods) for q in every]
+    elif offer.capex_usd_per_host is not None:
+        running["maintenance"] = tco.maintenance_usd(
+            offer.capex_usd_per_host, offer.maintenance_ratio_per_year
+        )
+        served = [[period >= q + offer.lead_time_quarters for period in every] for q in every]
+        interest = interest_per_quarter(finance)
+        price_kind = "depreciation"
+        price = [list(tco.purchase_write_off_usd(offer, q, len(periods), interest)) for q in every]
+    else:
         raise ValueError(f"offer {offer.name!r} has no price")
-    maintenance = tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year)
-    in_service = [max(0, len(periods) - q - offer.lead_time_quarters) for q in every]
+    rows = {
+        price_kind: price,
+        **{kind: [[usd] * len(periods) for _ in every] for kind, usd in running.items()},
+    }
+    worth = _worth(finance, len(periods))
     return {
-        "depreciation": tuple(sum(tco.purchase_write_off_usd(offer, q, len(periods))) for q in every),
-        "hosting": tuple(count * hosting for count in in_service),
-        "maintenance": tuple(count * maintenance for count in in_service),
+        kind: tuple(
+            tuple(
+                usd * worth[period] if served[q][period] else 0.0 for period, usd in enumerate(rows[kind][q])
+            )
+            for q in every
+        )
+        for kind in rows
     }
 
 
-def energy_usd_per_kw(region: Region, n_periods: int, included: bool) -> tuple[float, ...]:
+def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: Finance) -> tuple[float, ...]:
     """Cost of one kW of IT load over each period; 0 where rent includes it or energy has no price. [USD]"""
     if included or region.energy_usd_per_kwh is None:
         return (0.0,) * n_periods
-    return tuple(tco.energy_usd(1.0, region.pue, price, 1.0) for price in region.energy_usd_per_kwh)
+    prices = zip(region.energy_usd_per_kwh, _worth(finance, n_periods), strict=True)
+    return tuple(tco.energy_usd(1.0, region.pue, price, 1.0) * worth for price, worth in prices)
+
+
+def interest_per_quarter(finance: Finance) -> float:
+    """Interest of the write-off; 0 is the straight line."""
+    if finance.method != "annuity":
+        return 0.0
+    return tco.interest_per_quarter(finance.discount_rate_per_year)
+
+
+def _worth(finance: Finance, n_periods: int) -> list[float]:
+    """What a dollar of each period's cost is worth at the start of the horizon."""
+    return [tco.present_value_ratio(finance.discount_rate_per_year, q + 1) for q in range(n_periods)]
+
+
+def _present_values(kinds: CostKinds, finance: Finance) -> CostKinds:
+    return {
+        kind: tuple(usd * worth for usd, worth in zip(values, _worth(finance, len(values)), strict=True))
+        for kind, values in kinds.items()
+    }
+
+
+def _each_period(kinds: Mapping[str, float], n_periods: int) -> CostKinds:
+    return {kind: (usd,) * n_periods for kind, usd in kinds.items()}
+
+
+def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, float]:
+    """What hosts cost a quarter besides price, energy, hosting and maintenance; kinds without cost left out.
+
+    `included` tells whether a rent pays for energy and hosting, and so for the network.
+    """
+    network = 0.0 if included else finance.network_usd_per_host_quarter
+    kinds = {
+        "network": hosts * network,
+        "software": hosts * finance.software_usd_per_host_quarter,
+        "staff": hosts * finance.staff_usd_per_host_quarter,
+    }
+    return {kind: usd for kind, usd in kinds.items() if usd}
 
 
 def _hosting_usd(hardware: Hardware, region: Region, accelerators: int) -> float:

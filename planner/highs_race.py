@@ -137,7 +137,9 @@ def _column_scales(model: cp_model.CpModel, continuous: set[int]) -> NDArray[np.
 def cost_unit(model: cp_model.CpModel, scales: NDArray[np.float64]) -> float:
     """The largest cost of a column; HiGHS loses its way with coefficients of 1e11."""
     objective = model.proto.objective
-    costs = [abs(cost) * scales[column] for column, cost in zip(objective.vars, objective.coeffs, strict=True)]
+    costs = [
+        abs(cost) * scales[column] for column, cost in zip(objective.vars, objective.coeffs, strict=True)
+    ]
     return max([1.0, *costs])
 
 

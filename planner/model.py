@@ -17,6 +17,7 @@ from fleetplan.planner.constraints import (
     power,
     purchases,
     replica_load,
+    transitions,
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.variables import Variables, create_variables
@@ -28,6 +29,7 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     power,
     budgets,
     purchases,
+    transitions,
     configurations,
 )
 """The constraint families, in the order of planner/FORMULATION.md."""

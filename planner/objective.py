@@ -4,9 +4,11 @@ TCO over the horizon, with C the fixed cost of what exists, acquired units at th
 at the served utilisation::
 
     C + sum usd[o,q] acquired[o,p,q] + sum e[c,p,q] w[c,k,p,q] / (1 + headroom[s])
+      + sum t a[c] started[c,p,q]
 
 e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy.
+headroom is capacity that stands ready, not traffic, so it draws no energy. t is the cost of an accelerator
+whose replica starts (family 8).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units
-from fleetplan.planner.variables import AcquireKey, LoadKey, Variables, rate_scales
+from fleetplan.planner.variables import AcquireKey, LoadKey, ReplicaKey, Variables, rate_scales
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
@@ -40,12 +42,26 @@ def cost_coefficients(
     return acquired, load
 
 
+def started_usd(problem: Problem, key: ReplicaKey) -> float:
+    """Cost of starting one replica. [USD]"""
+    accelerators = problem.candidates[key[0]].accelerators
+    return problem.fleet.policy.transition_usd_per_accelerator * accelerators
+
+
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the TCO in objective units; `fixed_usd` is the rest."""
     acquired, load = cost_coefficients(problem, variables)
     return cp_model.LinearExpr.weighted_sum(
-        [variables.acquired[key] for key in acquired] + [variables.load[key] for key in load],
-        [*acquired.values(), *load.values()],
+        [
+            *(variables.acquired[key] for key in acquired),
+            *(variables.load[key] for key in load),
+            *variables.started.values(),
+        ],
+        [
+            *acquired.values(),
+            *load.values(),
+            *(usd_units(started_usd(problem, key)) for key in variables.started),
+        ],
     )
 
 

@@ -43,6 +43,8 @@ class Placement(_Record):
     energy_usd: float
     provenance: dict[str, float]
     """Share of the latency by how its numbers were obtained."""
+    transition_usd: float = 0.0
+    """Cost of the replicas that start in the period; part of `usd`. [USD]"""
 
 
 class Purchase(_Record):
@@ -82,6 +84,25 @@ class PoolUse(_Record):
     """Depreciation, rent, hosting and maintenance of the whole pool. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
+
+
+class Transition(_Record):
+    """Replicas of one configuration in one pool that are more or fewer than in the period before."""
+
+    period: str
+    region: str
+    pool: str
+    service: str
+    phase: str
+    hardware: str
+    config: str
+    replicas_before: int
+    """In the period before; for the first period in the plan in force."""
+    replicas: int
+    accelerators: int
+    """Accelerators that start to run it; negative where they are freed."""
+    usd: float
+    """Cost of those that start. [USD]"""
 
 
 class Unmet(_Record):
@@ -212,13 +233,18 @@ class Plan(_Record):
     pools: tuple[PoolUse, ...]
     phase_ratios: tuple[PhaseRatio, ...]
     cost_breakdown: dict[str, float]
-    """USD over the horizon by kind: depreciation, rent, hosting, maintenance, energy."""
+    """USD over the horizon by kind: depreciation, rent, hosting, maintenance, energy, transition."""
     usd_per_million_tokens: float | None
     """TCO over all input and output tokens at the peak rate; None where lengths are unknown."""
     binding: tuple[Binding, ...]
     rejections: tuple[Rejections, ...]
     provenance: Provenance
     solve: Solve
+    transitions: tuple[Transition, ...] = ()
+    """What changes from period to period, and against the plan in force where one was given."""
+    model_usd: float | None = None
+    """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
+    rounding. [USD]"""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

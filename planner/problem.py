@@ -23,6 +23,10 @@ class Phase(StrEnum):
     AGGREGATED = "aggregated"
 
 
+ConfigurationKey = tuple[str, str, str, str]
+"""Service, phase, hardware, configuration."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProvenanceShares:
     """Which share of a candidate's latency rests on which kind of number; the shares add to one."""
@@ -69,6 +73,11 @@ class Candidate:
     provenance: ProvenanceShares
 
     @property
+    def key(self) -> ConfigurationKey:
+        """Service, phase, hardware and configuration, as a plan names them."""
+        return self.service, self.phase.value, self.hardware, self.config
+
+    @property
     def label(self) -> str:
         """Name of the candidate in the solver and in messages."""
         return f"{self.service},{self.phase},{self.hardware},{self.config}"
@@ -82,6 +91,8 @@ class Acquisition:
     ----------
     offer : Offer
         The offer of the fleet file.
+    unit_cost_by_period : CostTable
+        Cost of one unit by kind, by the period of its order or use, and by the period charged. [USD]
     unit_cost_kinds : Mapping[str, tuple[float, ...]]
         Cost over the horizon of one unit, by kind of cost (depreciation, rent, hosting, maintenance) and
         by the period of its order (purchase) or use (rent). [USD]
@@ -92,6 +103,7 @@ class Acquisition:
     """
 
     offer: Offer
+    unit_cost_by_period: costs.CostTable
     unit_cost_kinds: Mapping[str, tuple[float, ...]]
     unit_usd: tuple[float, ...]
     capex_usd_per_unit: float
@@ -193,6 +205,15 @@ class Problem:
     candidates: tuple[Candidate, ...]
     pools: tuple[SupplyPool, ...]
     cells: tuple[Cell, ...]
+    running_before: Mapping[tuple[int, int], int] | None = None
+    """Replicas of the plan in force by (candidate index, pool index); None where there is no such plan."""
+
+    @property
+    def counts_changes(self) -> bool:
+        """Whether it matters which replicas are newly started."""
+        if self.running_before is not None:
+            return True
+        return len(self.periods) > 1 and self.fleet.policy.transition_usd_per_accelerator > 0
 
     def pools_for(self, candidate: Candidate, region: str) -> list[int]:
         """Indices of the pools of a region that can host a candidate."""
@@ -284,7 +305,7 @@ def _joins(offer: Offer, pool: Pool) -> bool:
 def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
     region = next(region for region in fleet.regions if region.name == pool.region)
     hardware = fleet.hardware[pool.hardware]
-    kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods)
+    kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
     included = pool.rented is not None and pool.rented.energy_included
     return SupplyPool(
         name=pool.name,
@@ -296,7 +317,7 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
         fixed_cost_kinds=kinds,
-        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included),
+        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included, fleet.finance),
     )
 
 
@@ -317,7 +338,9 @@ def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> Supply
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=zero,
         fixed_cost_kinds={"depreciation": zero},
-        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), first.energy_included),
+        energy_usd_per_kw=costs.energy_usd_per_kw(
+            region, len(fleet.periods), first.energy_included, fleet.finance
+        ),
     )
 
 
@@ -326,10 +349,12 @@ def _acquisitions(
 ) -> tuple[Acquisition, ...]:
     acquisitions = []
     for offer in offers:
-        kinds = costs.acquisition_usd(offer, hardware, region, fleet.periods)
+        charged = costs.acquisition_usd(offer, hardware, region, fleet.periods, fleet.finance)
+        kinds = {kind: tuple(sum(by_period) for by_period in table) for kind, table in charged.items()}
         acquisitions.append(
             Acquisition(
                 offer=offer,
+                unit_cost_by_period=charged,
                 unit_cost_kinds=kinds,
                 unit_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
                 capex_usd_per_unit=offer.capex_usd_per_host or 0.0,

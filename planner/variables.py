@@ -51,6 +51,8 @@ class Variables:
         Whether a candidate runs in a region and period, where the policy limits their number.
     packed : dict[tuple[int, int, tuple[int, ...]], IntVar]
         Units of a pool and period that are divided by a packing pattern.
+    started : dict[ReplicaKey, IntVar]
+        Replicas that did not run in the period before; where changes count.
     """
 
     replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Variables:
     in_use: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
     packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
+    started: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
 
     def all(self) -> Iterator[cp_model.IntVar]:
         """Every variable."""
@@ -73,6 +76,7 @@ class Variables:
             self.in_use,
             self.configuration,
             self.packed,
+            self.started,
         )
         for group in groups:
             yield from group.values()
@@ -103,6 +107,22 @@ def replicas_needed(problem: Problem, cell: Cell, candidate_index: int) -> int:
     )
     # One more replica than the load: rates are rounded down to whole units.
     return math.ceil(load) + 1 if load > 0 else 0
+
+
+def most_replicas(problem: Problem, cell: Cell, candidate_index: int, pool_index: int) -> int:
+    """Most replicas of one candidate in one pool that a plan may want in the period of a cell.
+
+    Where starting a replica costs, replicas of another period's demand may stand idle in this one.
+    """
+    if not problem.counts_changes:
+        return replicas_needed(problem, cell, candidate_index)
+    before = (problem.running_before or {}).get((candidate_index, pool_index), 0)
+    needed = [
+        replicas_needed(problem, other, candidate_index)
+        for other in problem.cells
+        if (other.service, other.region) == (cell.service, cell.region)
+    ]
+    return max(before, *needed)
 
 
 def most_units(problem: Problem, pool_index: int, period: int) -> int:
@@ -153,8 +173,33 @@ def create_variables(
                 )
             if allow_unmet:
                 variables.unmet[cell_index, k] = model.new_int_var(0, units, f"unmet[{label}]")
+    if problem.counts_changes:
+        _create_idle_periods(model, problem, variables, bounded_by_supply)
+        _create_change_variables(model, problem, variables)
     _create_supply_variables(model, problem, variables)
     return variables
+
+
+def _create_change_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Replicas that start, in every period that has one before it or a plan in force."""
+    for (c, p, q), replicas in variables.replicas.items():
+        if q > 0 or problem.running_before is not None:
+            label = f"{problem.candidates[c].label},{problem.pools[p].name},{problem.periods[q]}"
+            most = replicas.proto.domain[1]
+            variables.started[c, p, q] = model.new_int_var(0, most, f"started[{label}]")
+
+
+def _create_idle_periods(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, bounded_by_supply: bool
+) -> None:
+    """Replicas in periods without demand: they may stay for the demand of a later one."""
+    asked = {(cell.service, cell.region, cell.period) for cell in problem.cells}
+    for service, region in dict.fromkeys((cell.service, cell.region) for cell in problem.cells):
+        for q in range(len(problem.periods)):
+            if (service, region, q) not in asked:
+                idle = Cell(service, region, q, tuple(0.0 for _ in problem.services[service].classes))
+                scale = rate_scales(problem)[service]
+                _create_service_variables(model, problem, variables, idle, scale, bounded_by_supply)
 
 
 def cell_label(problem: Problem, cell: Cell, class_index: int) -> str:
@@ -177,12 +222,12 @@ def _create_service_variables(
     limit = problem.fleet.policy.max_configs_per_service_region
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
-        needed = replicas_needed(problem, cell, c)
         hosted = False
         for p in problem.pools_for(candidate, cell.region):
             pool = problem.pools[p]
             capacity = most_units(problem, p, cell.period) * pool.accelerators_per_unit
             held = capacity // pool.footprint_accelerators(candidate.accelerators)
+            needed = most_replicas(problem, cell, c, p)
             bound = min(needed, held) if bounded_by_supply else needed
             if bound <= 0:
                 continue
@@ -228,6 +273,8 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
 def _units_that_serve_everything(problem: Problem, pool_index: int) -> int:
     """Units that would hold all replicas that any plan without waste puts into this pool."""
     pool = problem.pools[pool_index]
+    if problem.counts_changes:
+        return _units_with_idle_replicas(problem, pool_index)
     most = Fraction(0)
     for q in range(len(problem.periods)):
         units = Fraction(0)
@@ -236,6 +283,21 @@ def _units_that_serve_everything(problem: Problem, pool_index: int) -> int:
                 units += _units_for_cell(problem, pool, cell)
         most = max(most, units)
     return math.ceil(most) + pool.reserve_units
+
+
+def _units_with_idle_replicas(problem: Problem, pool_index: int) -> int:
+    """The same where replicas that wait for another period may stand beside those that serve."""
+    pool = problem.pools[pool_index]
+    needed: dict[int, int] = {}
+    for cell in problem.cells:
+        for c in problem.candidates_of(cell.service):
+            if (cell.region, problem.candidates[c].hardware) == (pool.region, pool.hardware):
+                needed[c] = most_replicas(problem, cell, c, pool_index)
+    units = sum(
+        (n * pool.units_per_replica(problem.candidates[c].accelerators) + 1 for c, n in needed.items()),
+        start=Fraction(pool.reserve_units),
+    )
+    return math.ceil(units)
 
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:

@@ -115,8 +115,8 @@ class TableLibrary:
             for name in FRAMEWORKS
             if name != framework and (found := self._of_framework(kind, dtype, name)) is not None
         ]
-        if self._takes_fastest(kind, dtype, framework) and (own is not None or others):
-            return _fastest([found for found in (own, *others) if found is not None])
+        if self._takes_fastest(kind, dtype, framework) and own is not None:
+            return _fastest([own, *others])
         if not others:
             return own
         lent = _fastest(others)

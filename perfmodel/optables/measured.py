@@ -20,6 +20,12 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.measured_delta import delta_net_tables
+from fleetplan.perfmodel.optables.measured_dispatch import (
+    all_to_all_tables,
+    low_latency_tables,
+    nvlink_tables,
+    throughput_tables,
+)
 from fleetplan.perfmodel.optables.measured_latent import absorbed_product_tables, latent_attention_tables
 from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
 
@@ -27,11 +33,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGE: Final = "aiconfigurator-core"
-IMPORTER_VERSION: Final = 2
+IMPORTER_VERSION: Final = 3
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
-_NCCL: Final = "nccl"
+_LIBRARIES: Final = frozenset({"nccl", "oneccl"})
+"""Communication libraries: their tables are the same for all frameworks."""
 
 _DTYPES: Final = {
     "bfloat16": "bf16",
@@ -95,7 +102,14 @@ _FAMILY_FOLDERS: Final = {
     "gdn": "linear_attention",
     "custom_allreduce": "comm",
     "nccl": "comm",
+    "oneccl": "comm",
+    "wideep_deepep_ll": "comm",
+    "wideep_deepep_normal": "comm",
+    "moe_a2a": "comm",
+    "trtllm_alltoall": "comm",
 }
+
+_ROUTED: Final = ("trtllm_alltoall", "moe_a2a", "wideep_deepep_ll", "wideep_deepep_normal")
 
 FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.GEMM: ("gemm",),
@@ -108,9 +122,11 @@ FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.UNGATED_MOE: ("moe",),
     OperatorKind.DELTA_PREFILL: ("gdn",),
     OperatorKind.DELTA_DECODE: ("gdn",),
-    OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl"),
-    OperatorKind.ALL_GATHER: ("nccl",),
-    OperatorKind.REDUCE_SCATTER: ("nccl",),
+    OperatorKind.EXPERT_DISPATCH: _ROUTED,
+    OperatorKind.EXPERT_COMBINE: _ROUTED,
+    OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl", "oneccl"),
+    OperatorKind.ALL_GATHER: ("nccl", "oneccl"),
+    OperatorKind.REDUCE_SCATTER: ("nccl", "oneccl"),
     OperatorKind.ALL_TO_ALL: ("nccl",),
 }
 """The families that hold a kind, the preferred one first."""
@@ -149,7 +165,7 @@ def table_files(
     root = data_folder() if folder is None else folder
     if root is None:
         return ()
-    owner = _NCCL if family == _NCCL else framework
+    owner = family if family in _LIBRARIES else framework
     paths = (root / system / _FAMILY_FOLDERS[family] / owner).glob(f"*/{family}_perf.parquet")
     package_version = _package_version() if folder is None else "local folder"
     files = [TableFile(path, family, owner, path.parent.name, package_version) for path in paths]
@@ -271,5 +287,10 @@ _READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
     "gdn": delta_net_tables,
     "custom_allreduce": lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
     "nccl": _nccl,
+    "oneccl": _nccl,
+    "wideep_deepep_ll": low_latency_tables,
+    "wideep_deepep_normal": throughput_tables,
+    "moe_a2a": all_to_all_tables,
+    "trtllm_alltoall": nvlink_tables,
 }
 """What reads a family's table; the keys are all families that are understood."""

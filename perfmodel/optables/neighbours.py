@@ -27,6 +27,9 @@ _MOE_SCALE: Final = (1.0, 1.0, 0.5, 1.0, 0.25, 0.25)
 share of the experts that a token picks, moe_tp, moe_ep. The kernel sees the first four, and the splits only
 through them. Chosen, of ten sets, by left-out sites of three frameworks on H200."""
 
+UNLIKE_KERNELS: Final = 16.0
+"""How unlike two kernels for different purposes are: farther than any two shapes. [doublings]"""
+
 _CHUNK: Final = 512
 """Queries whose distances to all sites are held at a time."""
 
@@ -167,6 +170,10 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
                 dims["moe_ep"],
             )
             features = np.log2(np.stack(seen, axis=1)) * np.array(_MOE_SCALE)
+        case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
+            # Kernels for low latency and for throughput do not stand in for each other.
+            dims["low_latency"] = np.power(2.0, UNLIKE_KERNELS * dims["low_latency"])
+            features = np.log2(np.stack([dims[name] for name in names], axis=1))
         case OperatorKind.PREFILL_ATTENTION | OperatorKind.DECODE_ATTENTION:
             # A window of 0 is unlimited; one added keeps the logarithm finite.
             dims["window"] += 1.0

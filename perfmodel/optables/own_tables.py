@@ -111,6 +111,13 @@ class OwnTables:
             self._tables = (*named, *stored)
         return self._tables
 
+    def fingerprint(self) -> tuple[str, ...]:
+        """What the rows depend on: the files, and the frameworks that they count for."""
+        return tuple(
+            " ".join((table.sha256, *sorted({part.framework for part in table.parts})))
+            for table in self.tables()
+        )
+
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Rows of an operator under a framework; None where there are none.
 

@@ -11,8 +11,14 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.collectives import group_ms, send_recv_ms
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
+from fleetplan.perfmodel.collectives import group_ms, groups, inside_ms, send_recv_ms, with_network_ms
+from fleetplan.perfmodel.operators import (
+    BYTES_PER_ELEMENT,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    groups_reached,
+)
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.work import Work, work
 
@@ -66,8 +72,31 @@ def roofline_ms(
             return group_ms(accelerator, kind, dims)
         case OperatorKind.SEND_RECV:
             return send_recv_ms(accelerator, dims)
+        case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
+            return routed_ms(accelerator, dtype, dims)
         case _:
             return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / _US_PER_MS
+
+
+def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
+    """Time of a dispatch or a combine by latency and bandwidth, in ms.
+
+    Within a scale-up domain a token goes once to every rank that holds one of its experts. Over the network
+    the kernels for throughput send it once to every domain, where it is passed on; those for low latency
+    send it straight to every rank.
+    """
+    ep = dims["ep"]
+    row = dims["tokens"] * dims["hidden"] * BYTES_PER_ELEMENT[dtype]
+    placed = groups(accelerator, ep, np.ones_like(ep))
+    copies = groups_reached(dims["top_k"], ep)
+    over_network = np.where(
+        dims["low_latency"] > 0, copies, groups_reached(dims["top_k"], np.maximum(placed.outer, 1))
+    )
+    kind = OperatorKind.ALL_TO_ALL
+    inside = inside_ms(accelerator, kind, row * copies / placed.outer, placed.inner)
+    fixed = inside_ms(accelerator, kind, np.zeros(row.shape), placed.inner)
+    sent_bytes = row * over_network * (1.0 - 1.0 / placed.outer)
+    return with_network_ms(accelerator, sent_bytes, placed, inside, fixed)
 
 
 def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work) -> FloatArray:

@@ -30,6 +30,8 @@ AXES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.UNGATED_MOE: ("tokens",),
     OperatorKind.DELTA_PREFILL: ("batch", "new_tokens"),
     OperatorKind.DELTA_DECODE: ("batch",),
+    OperatorKind.EXPERT_DISPATCH: ("tokens",),
+    OperatorKind.EXPERT_COMBINE: ("tokens",),
     OperatorKind.ALL_REDUCE: ("message_bytes",),
     OperatorKind.ALL_GATHER: ("message_bytes",),
     OperatorKind.REDUCE_SCATTER: ("message_bytes",),

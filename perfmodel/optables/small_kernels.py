@@ -21,21 +21,21 @@ quantise activations in aiconfigurator-core 0.12.0, scale_matrix_perf of h200_sx
 vLLM."""
 
 KERNELS_PER_OPERATOR: Final = {"trtllm": 1, "sglang": 2, "vllm": 2}
-"""Small kernels behind an elementwise operator of a step. A dense layer has three such operators: TensorRT-LLM
-runs as many kernels, as its attention writes the cache and turns positions itself; vLLM and SGLang run six
-(norm, rotary positions, cache write, quantisation of the attention output, norm, activation)."""
+"""Small kernels behind an elementwise operator of a step. A dense layer has three such operators:
+TensorRT-LLM runs as many kernels, as its attention writes the cache and turns positions itself; vLLM and
+SGLang run six (norm, rotary positions, cache write, quantisation of the attention output, norm, activation)."""
 
 ACTIVATION_BANDWIDTH_RATIO: Final = 0.8
-"""Bandwidth of small kernels over the HBM bandwidth. Source: aiconfigurator-core 0.12.0 systems/h200_sxm.yaml,
-mem_bw_empirical_scaling_factor; its scale_matrix_perf tables reach 0.8 to 0.9 from 20 MB on."""
+"""Bandwidth of small kernels over the HBM bandwidth. Source: aiconfigurator-core 0.12.0
+systems/h200_sxm.yaml, mem_bw_empirical_scaling_factor; its scale_matrix_perf tables reach 0.8 to 0.9 from 20 MB on."""
 
 SCALED_TOGETHER: Final = frozenset({"fp8"})
 """Data types whose activations have one scale that is known beforehand: the kernel before the GEMM quantises
 them on the way, at the price of the traffic alone."""
 
 SCALED_IN_BLOCKS: Final = frozenset({"fp8_block", "fp4"})
-"""Data types whose activations are scaled block by block, by a kernel of its own. GEMMs of all other types take
-activations in BF16."""
+"""Data types whose activations are scaled block by block, by a kernel of its own. GEMMs of all other types
+take activations in BF16."""
 
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 _US_PER_MS: Final = 1e3
@@ -54,7 +54,7 @@ def small_kernel_ms(
 def quantisation_ms(
     accelerator: Accelerator, framework: str, dtype: str, dims: dict[str, IntArray]
 ) -> FloatArray:
-    """Time to quantise the activations of a GEMM [m, k] x [k, n], 0 where it takes BF16, shape (n,), in ms."""
+    """Time to quantise the activations of a GEMM [m, k] x [k, n], 0 where it takes BF16; shape (n,), ms."""
     elements = dims["m"].astype(np.float64) * dims["k"]
     if dtype not in SCALED_TOGETHER | SCALED_IN_BLOCKS:
         return np.zeros(elements.shape)

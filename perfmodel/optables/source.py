@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -27,23 +27,27 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.dispatch import routed_times
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
 from fleetplan.perfmodel.optables.own_tables import OwnTables, own_before
+from fleetplan.perfmodel.optables.rank_skew import rank_skew_ms
 from fleetplan.perfmodel.optables.roofline import matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.rows import AXES
 from fleetplan.perfmodel.optables.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
-_ATTENTION: Final = frozenset(
-    {
-        OperatorKind.PREFILL_ATTENTION,
-        OperatorKind.DECODE_ATTENTION,
-        OperatorKind.LATENT_PREFILL_ATTENTION,
-    }
-)
-_MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride"})
+_SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], OperatorTimes]]] = {
+    OperatorKind.PREFILL_ATTENTION: attention_times,
+    OperatorKind.DECODE_ATTENTION: attention_times,
+    OperatorKind.LATENT_PREFILL_ATTENTION: attention_times,
+    OperatorKind.EXPERT_DISPATCH: routed_times,
+    OperatorKind.EXPERT_COMBINE: routed_times,
+}
+"""What answers queries that name more than a site and a point of a sweep."""
+
+_MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
 _WITH_WEIGHTS: Final = frozenset(
     {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE, OperatorKind.UNGATED_MOE}
 )
@@ -127,7 +131,7 @@ class OperatorSource:
     def fingerprint(self) -> tuple[str, ...]:
         """Everything that its answers depend on, beside the program: the part, the rules, the files."""
         library = () if self._library is None else self._library.file_hashes()
-        own = () if self._own is None else tuple(table.sha256 for table in self._own.tables())
+        own = () if self._own is None else self._own.fingerprint()
         rules = (repr(self.accelerator), self.framework, self.network_all_reduce)
         return (*rules, *library, *own)
 
@@ -181,9 +185,11 @@ class OperatorSource:
                 latency_ms = group_ms(self.accelerator, kind, dims, self.network_all_reduce)
             else:
                 latency_ms = roofline_ms(self.accelerator, kind, dtype, dims)
+            latency_ms = latency_ms * self.accelerator.efficiency.maturity_factor
             return OperatorTimes.labelled(latency_ms, Provenance.ROOFLINE)
-        if kind in _ATTENTION:
-            return attention_times(table, dims)
+        special = _SPECIAL.get(kind)
+        if special is not None:
+            return special(table, dims)
         if kind in COLLECTIVE_KINDS:
             return self._collective_times(table, dims)
         found = table.times(dims)
@@ -204,6 +210,9 @@ class OperatorSource:
         fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
         inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
         sent_bytes = network_bytes(kind, message, placed, self.network_all_reduce)
+        if kind is OperatorKind.ALL_REDUCE:
+            skew_ms = rank_skew_ms(self.accelerator.measured_system, self.framework, placed.inner)
+            inside, inside_fixed = inside + skew_ms, inside_fixed + skew_ms
         latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
         # No table has this number of ranks, or these links.
         unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])

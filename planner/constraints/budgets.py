@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.objective import energy_usd_per_load_unit, fixed_usd, total_cost
+from fleetplan.planner.objective import energy_usd_per_load_unit, fixed_usd, started_usd, total_cost
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import usd_units
 from fleetplan.planner.variables import Variables
@@ -51,7 +51,7 @@ def _fixed_operating_usd(problem: Problem) -> float:
 
 
 def _operating_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Rent, hosting, maintenance and energy of what the plan adds and runs. [objective units]"""
+    """Rent, hosting, maintenance, energy and transitions of what the plan adds and runs. [objective units]"""
     terms: list[cp_model.LinearExprT] = []
     for p, a, q in variables.acquired:
         acquisition = problem.pools[p].acquisitions[a]
@@ -59,4 +59,6 @@ def _operating_cost(problem: Problem, variables: Variables) -> cp_model.LinearEx
         terms.append(usd_units(usd) * variables.acquired[p, a, q])
     for key, variable in variables.load.items():
         terms.append(usd_units(energy_usd_per_load_unit(problem, key)) * variable)
+    for started, variable in variables.started.items():
+        terms.append(usd_units(started_usd(problem, started)) * variable)
     return sum(terms)

@@ -39,6 +39,7 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
             "purchases": outcome.purchases,
             "pools": outcome.pools,
             "unmet": outcome.unmet,
+            "transitions": outcome.transitions,
         }
     else:
         tables = {"shortages": outcome.shortages}

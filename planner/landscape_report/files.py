@@ -27,6 +27,7 @@ class RowWriter:
         self.rows = 0
         self._path = path
         self._columnar = columnar
+        self._started = False
         self._parquet: Any = None
 
     def write(self, table: pd.DataFrame) -> None:
@@ -34,8 +35,9 @@ class RowWriter:
         if self._columnar:
             self._write_parquet(table)
         else:
-            table.to_csv(self._path, mode="a", header=self.rows == 0, index=False)
+            table.to_csv(self._path, mode="a", header=not self._started, index=False)
         self.rows += len(table)
+        self._started = True
 
     def close(self) -> None:
         """Finish the file."""

@@ -134,14 +134,8 @@ def heat_map_figure(answer: Answer) -> Figure | None:
         late = reasons == REASONS.index("tpot")
         rate[(reasons != 0) & ~late] = np.nan
         image = axes_of.pcolormesh(rate, cmap="viridis")
-        axes_of.contourf(
-            np.arange(rate.shape[1]) + 0.5,
-            np.arange(rate.shape[0]) + 0.5,
-            late,
-            levels=[0.5, 1.5],
-            colors="none",
-            hatches=["//"],
-        ) if late.any() and not late.all() and min(late.shape) > 1 else None
+        for row, column in np.argwhere(late).tolist():
+            axes_of.fill_between([column, column + 1], row, row + 1, facecolor="none", hatch="//", lw=0)
         axes_of.set_yticks(
             np.arange(len(block.layouts)) + 0.5, [f"TP{layout.tp}" for layout in block.layouts]
         )

@@ -19,6 +19,7 @@ from fleetplan.perfmodel.optables.measured import FRAMEWORKS
 from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.precision import KV_PRECISIONS, WEIGHT_PRECISIONS
 from fleetplan.perfmodel.sweep import SweepSpace
+from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidates import (
     RejectionLog,
     service_evaluator,
@@ -183,6 +184,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
     service = _service(fleet, name)
     options: list[Option] = []
     notes: list[str] = []
+    calibrator = Calibrator(fleet)
     for hardware in (fleet.hardware[each] for each in supplied_hardware(fleet)):
         if service.allowed_hardware is not None and hardware.name not in service.allowed_hardware:
             continue
@@ -195,7 +197,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             _refuse_other_lengths(fleet, service, served)
             power_w = hardware.power_w_per_accelerator
             kw = None if power_w is None else power_w / tco.W_PER_KW
-            evaluator = _service_evaluator(fleet, served, hardware)
+            evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
             options.append(Option(prefix + hardware.name, evaluator, usd, kw))
     if not options:
         raise _wrong(fleet, service, "no hardware with figures may serve it")
@@ -210,14 +212,14 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         f"{service.name} of {fleet.name}: {service.model}",
         space,
         tuple(each.name for each in service.classes),
-        tuple(notes),
+        (*notes, *calibrator.warnings()),
         _capacity(fleet, service),
     )
 
 
 def _service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
     try:
-        return service_evaluator(fleet, service, hardware)
+        return Calibrator(fleet).apply(service_evaluator(fleet, service, hardware), service.framework)
     except UnsupportedArchitecture as error:
         raise _wrong(fleet, service, str(error)) from error
 
@@ -275,7 +277,7 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
     found: list[tuple[float, str]] = []
     for pool in fleet.pools:
         if pool.hardware == hardware.name and pool.accelerators:
-            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods)
+            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
             included = pool.rented is not None and pool.rented.energy_included
             usd = sum(by_period[0] for by_period in costs.values()) / (
                 pool.accelerators * tco.HOURS_PER_QUARTER

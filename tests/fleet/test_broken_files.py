@@ -103,7 +103,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         [
             (
                 "7:1: pool: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers, "
-                "services, policy, budget, objective, scenarios, overrides; did you mean 'pools'?"
+                "services, calibration, policy, budget, finance, objective, scenarios, overrides; did you mean 'pools'?"
             ),
         ],
     ),
@@ -114,7 +114,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         [
             (
                 "2:1: colour: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers,"
-                " services, policy, budget, objective, scenarios, overrides"
+                " services, calibration, policy, budget, finance, objective, scenarios, overrides"
             ),
         ],
     ),
@@ -347,7 +347,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "",
         [
             (
-                "5:12: regions.us-east.pue: is missing, and power or energy counts here; facility power over "
+                "5:12: regions.us-east.pue: is missing, and power, energy or carbon counts here; facility power over "
                 "IT power, such as 1.15; 1.0 where both are metered at the hosts"
             ),
         ],
@@ -430,7 +430,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
             "11:11: services: must not be empty",
             (
                 "12:1: x: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers, "
-                "services, policy, budget, objective, scenarios, overrides"
+                "services, calibration, policy, budget, finance, objective, scenarios, overrides"
             ),
         ],
     ),
@@ -486,7 +486,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "hardware: TPU-v5p",
         [
             (
-                "8:50: pools.east-h200.hardware: TPU-v5p has no power figure, and power or energy counts in "
+                "8:50: pools.east-h200.hardware: TPU-v5p has no power figure, and power, energy or carbon counts in "
                 "us-east; give hardware.TPU-v5p.all_in_w"
             ),
         ],

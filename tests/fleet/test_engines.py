@@ -87,9 +87,9 @@ def test_power_may_come_from_the_table_alone() -> None:
     table = TABLE.replace("ttft_ms", "power_kw").replace(",\n", ",0.4\n")
     assert fleet_of(table, metered).hardware["G1"].power_w_per_accelerator is None
     assert messages_of(TABLE, metered) == [
-        "fleet.yaml:3:26: offers.g1.hardware: G1 has no power figure, and power or energy counts in eu; "
+        "fleet.yaml:3:26: offers.g1.hardware: G1 has no power figure, and power, energy or carbon counts in eu; "
         "give hardware.G1.all_in_w",
-        "fleet.yaml:4:26: offers.g2.hardware: G2 has no power figure, and power or energy counts in eu; "
+        "fleet.yaml:4:26: offers.g2.hardware: G2 has no power figure, and power, energy or carbon counts in eu; "
         "give hardware.G2.all_in_w",
     ]
 

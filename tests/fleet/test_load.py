@@ -126,7 +126,6 @@ def test_what_has_no_effect_is_said() -> None:
         "hardware.H200-600W: nothing was measured under this power cap: computed by the roofline",
         "offers.b200-buy.max_hosts: names no 2027Q1, 2027Q3, 2027Q4: no supply there",
         "services.assistant.demand: none is given for 2027Q2, 2027Q3, 2027Q4: the period before is repeated",
-        "policy.transition_usd_per_accelerator: has no effect yet",
     )
 
 
@@ -339,6 +338,6 @@ def test_power_does_not_matter_where_the_rent_holds_it() -> None:
     assert small(more=more).hardware["TPU-v5p"].power_w_per_accelerator is None
     limited = more.replace("pue: 1.1", "pue: 1.1, power_kw: 100")
     assert refused(more=limited) == [
-        "offers.o.hardware: TPU-v5p has no power figure, and power or energy counts in eu; "
+        "offers.o.hardware: TPU-v5p has no power figure, and power, energy or carbon counts in eu; "
         "give hardware.TPU-v5p.all_in_w"
     ]

@@ -116,3 +116,34 @@ def test_mistakes(figures: str, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         fleet_with("own", figures)
     assert str(caught.value).split(" ", 1)[1].startswith(expected)
+
+
+def test_a_part_brings_its_own_operator_tables(folder: Path) -> None:
+    (folder / "own.csv").write_text("operator\n", encoding="utf-8")
+    fleet = fleet_with("H200-SXM", "optables: own.csv")
+    part = fleet.hardware["H200-SXM"].accelerator
+    assert part is not None
+    assert part.operator_tables == ("own.csv",)
+    assert part.measured_system == "h200_sxm"
+    assert "own.csv" in fleet.input_hashes
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [("optables: none.csv, like: H200-SXM", "cannot be read"), ("optables: none.csv", "needs the figures")],
+)
+def test_operator_tables_that_cannot_be_used(figures: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        fleet_with("mine", figures)
+
+
+def test_a_calibration_is_a_file_beside_the_fleet(folder: Path) -> None:
+    (folder / "own.yaml").write_text("version: 1\n", encoding="utf-8")
+    text = FLEET.format(name="H200-SXM", figures="hbm_gib: 100")
+    Path("fleet.yaml").write_text(text + "calibration: own.yaml\n", encoding="utf-8")
+    fleet = load_fleet("fleet.yaml")
+    assert fleet.calibration == Path("own.yaml")
+    assert "own.yaml" in fleet.input_hashes
+    Path("fleet.yaml").write_text(text + "calibration: none.yaml\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"fleet\.yaml:6:14: calibration: none\.yaml cannot be read"):
+        load_fleet("fleet.yaml")

@@ -94,11 +94,27 @@ def _columns(program: _Milp, problem: Problem) -> None:
                     continue
                 program.column(("replicas", c, p, q), integer=True)
                 program.column(("runs", c, pool.region, q), integer=True, upper=1.0)
+                _starts(program, problem, (c, p, q))
                 headroom = 1 + problem.services[candidate.service].headroom
                 for k, rate in enumerate(candidate.requests_per_s):
                     if rate > 0:
                         usd = (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q] / rate / headroom
                         program.column(("rate", c, k, p, q), integer=False, usd=usd)
+
+
+def _starts(program: _Milp, problem: Problem, key: tuple[int, int, int]) -> None:
+    """Replicas that did not run in the period before, or in the plan in force."""
+    c, p, q = key
+    if q == 0 and problem.running_before is None:
+        return
+    usd = problem.fleet.policy.transition_usd_per_accelerator * problem.candidates[c].accelerators
+    program.column(("started", c, p, q), integer=False, usd=usd)
+    terms: dict[Hashable, float] = {
+        ("replicas", c, p, q): 1.0,
+        ("replicas", c, p, q - 1): -1.0,
+        ("started", c, p, q): -1.0,
+    }
+    program.at_most(terms, float((problem.running_before or {}).get((c, p), 0)) if q == 0 else 0.0)
 
 
 def _serve(program: _Milp, problem: Problem) -> None:

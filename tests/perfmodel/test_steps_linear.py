@@ -101,3 +101,16 @@ def test_work_of_a_recurrence() -> None:
     assert prefill.kv_bytes.tolist() == decode.kv_bytes.tolist()
     assert prefill.flops[0] > 100 * decode.flops[0] - 1
     assert not np.any(prefill.weight_bytes)
+
+
+def test_lightning_attention_has_no_convolution_and_no_scalars() -> None:
+    model = load_architecture("minimax-text-01", Path())
+    found = operators(model, decode_shape(configurations(("TP8",), (16,))))
+    # 70 of 80 layers; queries, keys, values and the gate of 64 heads of 128, an eighth of them here.
+    assert found["decode_recurrence"].count.tolist() == [70.0]
+    assert row(found["linear_input_projection"]) == (16, 4 * 8 * 128, 6144)
+    assert row(found["decode_recurrence"]) == (16, 8, 8, 128, 128, 1)
+    assert found["decode_attention"].count.tolist() == [10.0]
+    lightning = LinearAttention(LinearVariant.LIGHTNING, 64, 64, 128, 128, 1)
+    assert lightning.weights(6144) == 6144 * (24576 + 8192 + 8192)
+    assert lightning.state_elements_per_sequence == 64 * 128 * 128

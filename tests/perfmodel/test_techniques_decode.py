@@ -1,10 +1,10 @@
-"""Speculative decoding, several samples of a prompt, shared prefixes and offload, by hand and as published."""
+"""Speculative decoding, samples of a prompt, shared prefixes and offload, by hand and as published."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.perfmodel.fakes import CountingSource, WorkSource, accelerator, configurations, dense_model, whole
 
@@ -43,6 +43,7 @@ def test_speedup_of_a_free_draft_is_the_published_one(
     assert found.requests_per_s[0] / plain.requests_per_s[0] == pytest.approx(speedup, abs=0.005)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.integers(1, 64))
 def test_a_step_gains_one_token_to_all_drafted_and_one(acceptance: float, drafted: int) -> None:
     gained = tokens_per_step(SpeculativeDecoding(drafted, acceptance, 0.0))
@@ -136,7 +137,9 @@ def test_a_shared_prefix_is_read_once_by_a_batch() -> None:
 
 def test_a_shared_prefix_saves_its_reads_but_one() -> None:
     batch = configurations(("TP1",), (100,), context_tokens=5000)
-    saved = evaluator().decode(batch).latency_ms - evaluator(shared_prefix_tokens=4000).decode(batch).latency_ms
+    saved = (
+        evaluator().decode(batch).latency_ms - evaluator(shared_prefix_tokens=4000).decode(batch).latency_ms
+    )
     # WorkSource takes 1 ms a GB; a launch of 1 us, and queries and results once more, in each of 4 layers.
     read_ms = 99 * 4000 * KV_BYTES_PER_TOKEN / 1e9
     overhead_ms = 4 * (1e-3 + 2 * 2 * 100 * 8 * 64 / 1e9)
@@ -189,3 +192,42 @@ def test_offload_frees_memory_but_for_two_layers() -> None:
     assert kept.weights_gib / whole_use.weights_gib == pytest.approx([1 - 0.5 * (1 - 2 / 40)])
     assert kept.kv_gib / whole_use.kv_gib == pytest.approx([0.75])
     assert np.all(kept.total_gib < whole_use.total_gib)
+
+
+PHASES = ["prefill", "decode"]
+LAWS = [
+    {"speculative": SpeculativeDecoding(3, 0.7, 0.05)},
+    {"shared_prefix_tokens": 800},
+    {"offload": Offload(0.5, 0.5, 100.0)},
+    {"samples_per_prompt": 4, "chunk_tokens": 256},
+]
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(LAWS), st.sampled_from(["prefill", "decode"]), st.integers(1, 500), st.integers(900, 9000)
+)
+def test_latency_never_falls_with_batch_or_context(
+    switches: dict[str, object], phase: str, batch: int, context: int
+) -> None:
+    one = evaluator(**switches)
+    for batches, contexts in (((batch, 2 * batch), (context,) * 2), ((batch,) * 2, (context, 2 * context))):
+        found = [
+            getattr(one, phase)(
+                configurations(("TP2",), (size,), prefix_tokens=length, context_tokens=length)
+            ).latency_ms[0]
+            for size, length in zip(batches, contexts, strict=True)
+        ]
+        assert found[0] <= found[1] * (1 + 1e-12)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 500), st.integers(0, 7000))
+def test_a_longer_shared_prefix_never_takes_more_memory(batch: int, shared: int) -> None:
+    sizes = [
+        evaluator(shared_prefix_tokens=tokens)
+        .decode_memory(configurations(("TP1",), (batch,), context_tokens=8000))
+        .total_gib[0]
+        for tokens in (0, shared, 7000)
+    ]
+    assert sizes == sorted(sizes, reverse=True) or batch == 1

@@ -4,13 +4,32 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.perfmodel.fakes import CountingSource, WorkSource, accelerator, configurations, dense_model, whole
+from tests.perfmodel.fakes import (
+    CountingSource,
+    WorkSource,
+    accelerator,
+    configurations,
+    dense_model,
+    mixture_model,
+    whole,
+)
 
 from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import KvTier, KvTransfer, PersistentKv, Techniques
+from fleetplan.fleet.techniques import (
+    ExpertRouting,
+    KvTier,
+    KvTransfer,
+    Offload,
+    PersistentKv,
+    SpeculativeDecoding,
+    Techniques,
+)
+from fleetplan.perfmodel.blocks import crossed_configurations
+from fleetplan.perfmodel.landscape import RequestShape
 from fleetplan.perfmodel.operators import attended_pairs
+from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.prompts import chunks_of
 from fleetplan.perfmodel.session_cache import held_sessions, resident_gib, tier_hits
@@ -26,6 +45,7 @@ def evaluator(**switches: object) -> Evaluator:
     return Evaluator(dense_model(), accelerator(), WorkSource(), BF16, techniques=techniques)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(1, 500), st.integers(0, 10_000))
 def test_equal_chunks_attend_to_as_many_pairs_as_the_whole_prompt(count: int, size: int, prefix: int) -> None:
     chunks = chunks_of(whole(count * size), whole(prefix), size)
@@ -192,3 +212,62 @@ def test_switched_off_nothing_is_computed_twice() -> None:
     Evaluator(dense_model(), accelerator(), source, BF16).prefill(batch)
     kinds = [(kind, dtype) for kind, dtype, _ in source.asked]
     assert len(kinds) == len(set(kinds))
+
+
+def test_the_links_of_a_rank_send_the_prompts_of_its_micro_batch() -> None:
+    one, four = (configurations((label,), (batch,)) for label, batch in (("TP4", 1), ("TP4DP2-TP8", 4)))
+    plain = evaluator()
+    assert plain.kv_transfer_ms(four)[0] == pytest.approx(4 * plain.kv_transfer_ms(one)[0])
+    # Two ranks of four links each.
+    sent_bytes = 2048 * DENSE_KV_BYTES_PER_TOKEN
+    assert plain.handover_requests_per_s(four)[0] == pytest.approx(8 * 50e9 / sent_bytes)
+
+
+def test_loads_overlap_with_the_prompts_of_others() -> None:
+    batch = configurations(("TP1",), (1,), input_tokens=1000, prefix_tokens=7000)
+    found = sessions(1.0, 50.0).prefill(batch)
+    always = evaluator().prefill(batch)
+    load_ms = found.ttft_ms[0] - always.ttft_ms[0]
+    assert found.requests_per_s[0] == pytest.approx(1000 / max(load_ms, always.ttft_ms[0]))
+
+
+SWITCHES = {
+    "chunked": {"chunk_tokens": 300},
+    "samples": {"samples_per_prompt": 4},
+    "shared": {"shared_prefix_tokens": 500},
+    "speculative": {"speculative": SpeculativeDecoding(3, 0.7, 0.05, 1.0)},
+    "sessions": {
+        "persistent_kv": PersistentKv(0.6, 4.0, (KvTier("hbm", 1e-3, None), KvTier("dram", 5.0, 20.0)))
+    },
+    "offload": {"offload": Offload(0.5, 0.5, 100.0)},
+    "experts": {"experts": ExpertRouting("balanced", None, None, 0.2, "sorted")},
+}
+
+
+@pytest.mark.parametrize("names", [*([name] for name in SWITCHES), list(SWITCHES)], ids="+".join)
+def test_a_cross_product_gives_the_same_numbers(names: list[str]) -> None:
+    switches = {key: value for name in names for key, value in SWITCHES[name].items()}
+    techniques = Techniques(**switches)  # type: ignore[arg-type]
+    one = Evaluator(mixture_model(), accelerator(), WorkSource(), BF16, techniques=techniques)
+    labels, batches = ("TP1", "PP2-TP2", "TP2DP2-TP2EP2"), (1, 7, 64)
+    requests = (RequestShape(1000, 100, 3000), RequestShape(200, 400, 800))
+    crossed = crossed_configurations([parse_parallelism(label) for label in labels], batches, requests)
+    for position, request in enumerate(requests):
+        flat = configurations(
+            tuple(label for label in labels for _ in batches),
+            batches * len(labels),
+            input_tokens=request.input_tokens,
+            prefix_tokens=request.prefix_tokens,
+            context_tokens=request.decode_context_tokens,
+            output_tokens=request.output_tokens,
+        )
+        for phase in ("prefill", "decode", "aggregated"):
+            wide, plain = getattr(one, phase)(crossed), getattr(one, phase)(flat)
+            for name in ("ttft_ms", "tpot_ms", "requests_per_s"):
+                expected = getattr(plain, name)
+                found = np.broadcast_to(getattr(wide, name), (3, 3, 2))[:, :, position].ravel()
+                assert found == pytest.approx(expected, nan_ok=True), (phase, name)
+            held = np.broadcast_to(wide.memory.total_gib, (3, 3, 2))[:, :, position].ravel()
+            assert held == pytest.approx(plain.memory.total_gib)
+            assert plain.by_provenance_ms.shape == (4, 9)
+            assert plain.shares.sum(axis=0) == pytest.approx(np.ones(9))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from ortools.sat.python import cp_model
+from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
+from tests.planner.solving import solve
 
 from fleetplan.planner import solving
 from fleetplan.planner.search import SolveStatus
-from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
-from tests.planner.solving import solve
 
 
 def test_a_false_proof_of_infeasibility_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,118 @@
+"""The result as Markdown: slices, coverage, exclusions, bars, the peer, and what is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import pandas as pd
+from benchmarks.accuracy_bars import PERCENT, Bar
+from benchmarks.accuracy_rules import RULES
+
+SLICES: Final = ("hardware", "framework", "model_class", "weights", "quality")
+_MEASURES: Final = {
+    "tpot_error": "TPOT",
+    "throughput_error": "throughput",
+    "prefill_error": "prefill",
+    "latency_error": "end to end",
+}
+_WORST: Final = 12
+_FEWEST_ROWS: Final = 8
+
+
+def slices_text(rows: pd.DataFrame) -> str:
+    """Median and 90th percentile of every measure by every slice."""
+    lines = []
+    for column in SLICES:
+        body = [
+            [str(name), *(_figures(group[measure]) for measure in _MEASURES)]
+            for name, group in rows.groupby(column, sort=True)
+            if group[list(_MEASURES)].notna().any(axis=None)
+        ]
+        lines.append(_table([column.replace("_", " "), *_MEASURES.values()], body))
+    return "\n\n".join(lines)
+
+
+def coverage_text(rows: pd.DataFrame) -> str:
+    """Share of rows with a prediction, and the reasons of those without."""
+    body = []
+    for name, selected in (("quality A", rows[rows["quality"] == "A"]), ("all", rows)):
+        kept = selected[selected["rule"] == ""]
+        answered = int((kept["status"] == "ok").sum())
+        body.append([name, str(len(selected)), str(len(kept)), str(answered), f"{answered / len(kept):.1%}"])
+    lines = [_table(["rows", "published", "not excluded", "predicted", "coverage"], body)]
+    refused = rows[(rows["rule"] == "") & (rows["status"] != "ok")]
+    if len(refused):
+        reasons = refused["reason"].str.split(";").str[0].value_counts()
+        lines.append(
+            _table(["refused because", "rows"], [[str(name), str(n)] for name, n in reasons.items()])
+        )
+    return "\n\n".join(lines)
+
+
+def exclusions_text(rows: pd.DataFrame) -> str:
+    """Rows that each rule took, with its reason."""
+    counts = rows["rule"].value_counts()
+    body = [[rule.code, rule.reason, str(int(counts.get(rule.code, 0)))] for rule in RULES]
+    return _table(["rule", "reason", "rows"], body)
+
+
+def bars_text(bars: Sequence[Bar]) -> str:
+    """Every bar with its figures."""
+    body = []
+    for bar in bars:
+        limit = f"{bar.median_limit:g}"
+        if bar.percentile_limit is not None:
+            limit += f" / {bar.percentile_limit:g}"
+        verdict = "met" if bar.met else "MISSED"
+        body.append([bar.name, str(bar.n_rows), _figures(bar.errors), f"{bar.bias:+.1f}", limit, verdict])
+    lines = [_table(["bar", "rows", "median / p90, %", "bias, %", "limit, %", ""], body)]
+    met = sum(bar.met for bar in bars)
+    return "\n\n".join([*lines, f"{met} of {len(bars)} bars met."])
+
+
+def peer_text(rows: pd.DataFrame, peer: pd.Series[float]) -> str:
+    """Our errors beside the peer's on the rows of its sample that it predicts."""
+    asked = rows.loc[peer.index]
+    answered = asked[peer.notna()]
+    errors = peer[peer.notna()]
+    body = [["all", _figures(answered["tpot_error"]), _figures(errors)]]
+    for column in ("framework", "model_class", "hardware"):
+        for name, group in answered.groupby(column, sort=True):
+            body.append([str(name), _figures(group["tpot_error"]), _figures(errors[group.index])])
+    table = _table(["slice", "ours, median / p90, %", "aiconfigurator 0.12.0"], body)
+    shared = f"Of {len(asked)} quality-A rows drawn by seed, aiconfigurator predicts {len(answered)}."
+    return f"{table}\n\n{shared}"
+
+
+def worst_text(rows: pd.DataFrame) -> str:
+    """Deployments with the largest median error."""
+    keys = ["quality", "hardware", "framework", "model", "weights"]
+    known = rows[rows["tpot_error"].notna()]
+    grouped = known.groupby(keys)["tpot_error"]
+    found = pd.DataFrame(
+        {
+            "rows": grouped.size(),
+            "median": grouped.apply(lambda errors: errors.abs().median()),
+            "bias": grouped.median(),
+        }
+    )
+    found = found[found["rows"] >= _FEWEST_ROWS].nlargest(_WORST, "median")
+    body = [
+        [*(str(part) for part in labels), str(int(row["rows"])), f"{row['bias'] * PERCENT:+.1f}"]
+        for labels, row in zip(found.index.tolist(), found.to_dict("records"), strict=True)
+    ]
+    return _table([*keys, "rows", "bias, %"], body)
+
+
+def _figures(errors: pd.Series[float]) -> str:
+    known = errors.dropna().abs() * PERCENT
+    if known.empty:
+        return ""
+    return f"{known.median():.1f} / {known.quantile(0.9):.1f} ({len(known)})"
+
+
+def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    columns = list(head)
+    lines = [columns, ["---"] * len(columns), *(list(row) for row in body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,80 @@
+"""The plan in force: what runs before the first period, against which changes are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import ConfigurationKey, Problem
+
+
+def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:
+    """The period of a plan that runs when a horizon begins.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan in force.
+    periods : Sequence[str]
+        The horizon that is planned anew.
+
+    Returns
+    -------
+    str or None
+        Its last quarter before the horizon; the first of the horizon itself where it has none before; None
+        where it has neither.
+    """
+    first = quarter_index(periods[0])
+    earlier = [
+        (index, period)
+        for period in plan.periods
+        if first is not None and (index := quarter_index(period)) is not None and index < first
+    ]
+    if earlier:
+        return max(earlier)[1]
+    return periods[0] if periods[0] in plan.periods else None
+
+
+def configurations_in_force(plan: Plan) -> frozenset[ConfigurationKey]:
+    """What a plan runs; these stay candidates even where others dominate them."""
+    return frozenset((row.service, row.phase, row.hardware, row.config) for row in plan.placements)
+
+
+def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...]]:
+    """The problem with the replicas of the plan in force, and what of them has no place in it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its candidates include those of the plan in force that still meet the SLO.
+    plan : Plan
+        The plan in force.
+
+    Returns
+    -------
+    tuple[Problem, tuple[str, ...]]
+        What is no candidate any more, or stands in a pool that the fleet does not have, ends before the
+        first period; a warning says so.
+    """
+    period = period_in_force(plan, problem.periods)
+    candidates = {candidate.key: c for c, candidate in enumerate(problem.candidates)}
+    pools = {pool.name: p for p, pool in enumerate(problem.pools)}
+    running: Counter[tuple[int, int]] = Counter()
+    warnings = []
+    if period is None:
+        warnings.append(f"the plan in force has no period before {problem.periods[0]}: everything starts")
+    for row in plan.placements:
+        if row.period != period:
+            continue
+        candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
+        label = f"plan in force: {row.replicas} replicas of {row.service} {row.phase} {row.config}"
+        if candidate is None:
+            warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
+        elif row.pool not in pools:
+            warnings.append(f"{label} end: the fleet has no pool {row.pool}")
+        else:
+            running[candidate, pools[row.pool]] += row.replicas
+    return replace(problem, running_before=dict(running)), tuple(warnings)

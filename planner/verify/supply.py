@@ -1,0 +1,61 @@
+"""Families 3, 5 and 7: what stands, what it draws, and what was bought and rented."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.verify.packing import fits
+from fleetplan.planner.verify.plan_check import PlanCheck
+
+
+def check_capacity(check: PlanCheck) -> Iterator[Violation]:
+    """Replicas can be packed into the units of their pool, less the reserve."""
+    for pool in check.problem.pools:
+        for q, period in enumerate(check.problem.periods):
+            sizes = []
+            for row, candidate in check.rows:
+                if (row.pool, row.period) == (pool.name, period):
+                    if (row.region, candidate.hardware) != (pool.region, pool.hardware):
+                        yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
+                    sizes += [candidate.accelerators] * row.replicas
+            usable = check.units(pool, q) - pool.reserve_units
+            if sizes and not fits(sizes, pool.accelerators_per_unit, usable):
+                yield Violation(
+                    "capacity",
+                    f"{pool.name} {period}: replicas of {sum(sizes)} accelerators in "
+                    f"{usable} units of {pool.accelerators_per_unit}",
+                )
+
+
+def check_power(check: PlanCheck) -> Iterator[Violation]:
+    """What runs in a region stays within its power."""
+    for region in check.problem.regions.values():
+        if region.power_kw is None:
+            continue
+        for q, period in enumerate(check.problem.periods):
+            load_kw = sum(
+                (candidate.power_kw or 0.0) * row.replicas
+                for row, candidate in check.rows
+                if (row.region, row.period) == (region.name, period)
+            )
+            if exceeds(load_kw * region.pue, region.power_kw[q]):
+                yield Violation(
+                    "power",
+                    f"{region.name} {period}: {load_kw * region.pue} of {region.power_kw[q]} kW",
+                )
+
+
+def check_purchases(check: PlanCheck) -> Iterator[Violation]:
+    """Offers bring what they may, and when they can."""
+    taken: dict[tuple[str, int], int] = defaultdict(int)
+    for purchase in check.plan.purchases:
+        q = check.problem.periods.index(purchase.period)
+        acquisition = check.acquisition(purchase.offer, purchase.pool)
+        taken[purchase.offer, q] += purchase.units
+        if not acquisition.useful_in(q, len(check.problem.periods)):
+            yield Violation("purchases", f"{purchase.offer} cannot arrive from {purchase.period}")
+        limit = acquisition.offer.max_units[q]
+        if limit is not None and taken[purchase.offer, q] > limit:
+            yield Violation("purchases", f"{purchase.offer} {purchase.period}: more than {limit}")

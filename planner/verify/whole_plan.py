@@ -1,0 +1,89 @@
+"""All checks over one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fleetplan.planner.assemble import find_candidate
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.problem import Candidate, Problem
+from fleetplan.planner.statements import Violation, placement_faults, purchase_faults
+from fleetplan.planner.verify.changes import check_transitions
+from fleetplan.planner.verify.money import check_budgets, check_cost
+from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.serving import (
+    check_configurations,
+    check_coverage,
+    check_latency,
+    check_replica_load,
+)
+from fleetplan.planner.verify.supply import check_capacity, check_power, check_purchases
+
+CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
+    check_coverage,
+    check_latency,
+    check_replica_load,
+    check_capacity,
+    check_power,
+    check_purchases,
+    check_transitions,
+    check_configurations,
+    check_budgets,
+    check_cost,
+)
+"""One or more for each constraint family."""
+
+
+class PlanError(Exception):
+    """A plan breaks its own rules: a bug of ours, never a user's mistake."""
+
+
+def verify(problem: Problem, plan: Plan) -> list[Violation]:
+    """All rules that a plan breaks.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data, without rounding.
+    plan : Plan
+        What is to be checked; nothing but its placements, purchases, unmet demand and cost is trusted.
+
+    Returns
+    -------
+    list[Violation]
+        Empty for a plan that holds.
+    """
+    known: list[tuple[Placement, Candidate]] = []
+    found: list[Violation] = []
+    for row in plan.placements:
+        faults = placement_faults(problem, row)
+        found += [Violation("placement", fault) for fault in faults]
+        candidate = find_candidate(problem, row)
+        if candidate is not None and not faults:
+            known.append((row, candidate))
+    sound = []
+    for purchase in plan.purchases:
+        faults = purchase_faults(problem, purchase)
+        found += [Violation("purchases", fault) for fault in faults]
+        if not faults:
+            sound.append(purchase)
+    # The rules are checked on what is left, so that one wrong name does not hide the rest.
+    check = PlanCheck(problem, plan.model_copy(update={"purchases": tuple(sound)}), tuple(known))
+    for family in CHECKS:
+        found.extend(family(check))
+    return found
+
+
+def require_valid(problem: Problem, plan: Plan) -> None:
+    """Raise if a plan breaks a rule.
+
+    Raises
+    ------
+    PlanError
+        With every violation.
+    """
+    violations = verify(problem, plan)
+    if violations:
+        lines = "\n".join(f"  {violation.family}: {violation.message}" for violation in violations)
+        raise PlanError(f"the plan does not hold; this is a bug of fleetplan:\n{lines}")

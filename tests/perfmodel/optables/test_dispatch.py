@@ -1,0 +1,167 @@
+"""Expert dispatch and combine: microseconds and milliseconds, kernels by purpose, ranks beyond the tables."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, groups_reached
+from fleetplan.perfmodel.optables.choice import TableLibrary
+from fleetplan.perfmodel.optables.measured import TableFile, read_table
+from fleetplan.perfmodel.optables.roofline import roofline_ms
+from fleetplan.perfmodel.optables.rows import MeasuredRows
+from fleetplan.perfmodel.optables.source import OperatorSource, operator_source
+
+from .conftest import SYSTEM, TableWriter
+
+DISPATCH, COMBINE = OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE
+
+
+def one(**dims: int) -> dict[str, IntArray]:
+    shape = {"tokens": 16, "hidden": 7168, "top_k": 8, "experts": 256, "ep": 8, "low_latency": 1}
+    return {name: np.array([value]) for name, value in {**shape, **dims}.items()}
+
+
+def table(path: Path, family: str, framework: str = "sglang") -> dict[tuple[str, str], MeasuredRows]:
+    found = read_table(TableFile(path, family, framework, path.parent.name, "test"))
+    return {(rows.kind.value, rows.dtype): rows for rows in found}
+
+
+def deepep(device: str, nodes: int, tokens: int, dispatch_us: float, combine_us: float) -> dict[str, object]:
+    return {
+        "device": device,
+        "node_num": nodes,
+        "hidden_size": 7168,
+        "num_token": tokens,
+        "num_topk": 8,
+        "num_experts": 256,
+        "dispatch_avg_t_us": dispatch_us,
+        "combine_avg_t_us": combine_us,
+    }
+
+
+def test_microseconds_and_nodes_of_deepep(write_table: TableWriter) -> None:
+    frame = pd.DataFrame(
+        [deepep("NVIDIA H200", 2, 16, 40.0, 57.0), deepep("NVIDIA GB200", 2, 32, 30.0, 20.0)]
+    )
+    found = table(write_table("comm", "sglang", "1.0", "wideep_deepep_ll", frame), "wideep_deepep_ll")
+    dispatch, combine = found["expert_dispatch", "fp8"], found["expert_combine", "bf16"]
+    assert sorted(dispatch.latency_ms.tolist()) == [0.03, 0.04]
+    assert sorted(combine.latency_ms.tolist()) == [0.02, 0.057]
+    # Nodes of 8 accelerators, but of 4 beside a Grace processor.
+    assert sorted(dispatch.dims["ep"].tolist()) == [8, 16]
+    assert set(dispatch.dims["low_latency"].tolist()) == {1}
+
+
+def test_normal_kernels_add_their_notification_and_keep_the_fastest(write_table: TableWriter) -> None:
+    shape = {name: deepep("NVIDIA H200", 1, 16, 0, 0)[name] for name in deepep("", 1, 1, 0, 0)}
+    rows = [
+        {
+            **shape,
+            "dispatch_sms": sms,
+            "dispatch_transmit_us": us,
+            "dispatch_notify_us": 10.0,
+            "combine_transmit_us": us,
+            "combine_notify_us": None,
+        }
+        for sms, us in ((4, 90.0), (24, 30.0))
+    ]
+    path = write_table("comm", "sglang", "1.0", "wideep_deepep_normal", pd.DataFrame(rows))
+    found = table(path, "wideep_deepep_normal")
+    assert found["expert_dispatch", "fp8"].latency_ms.tolist() == [0.04]
+    assert found["expert_combine", "bf16"].latency_ms.tolist() == [0.03]
+
+
+def test_latency_of_moe_a2a_is_microseconds_and_formats_stay_apart(write_table: TableWriter) -> None:
+    rows = [
+        {
+            "comm_backend": backend,
+            "phase": phase,
+            "comm_dtype": dtype,
+            "ep_size": 8,
+            "hidden_size": 7168,
+            "topk": 8,
+            "num_experts": 256,
+            "num_tokens": 16,
+            "latency": 25.0 if dtype == "fp8" else 50.0,
+        }
+        for backend, phase, dtype in (
+            ("trtllm_deepep_ll", "dispatch", "fp8"),
+            ("trtllm_deepep_ht", "dispatch", "bfloat16"),
+            ("trtllm_deepep_ll", "dispatch", "nvfp4"),
+            ("trtllm_deepep_ll", "combine", "bfloat16"),
+        )
+    ]
+    found = table(write_table("comm", "trtllm", "1.0", "moe_a2a", pd.DataFrame(rows)), "moe_a2a", "trtllm")
+    assert found["expert_dispatch", "fp8"].latency_ms.tolist() == [0.025]
+    assert found["expert_dispatch", "fp8"].dims["low_latency"].tolist() == [1]
+    assert found["expert_dispatch", "bf16"].dims["low_latency"].tolist() == [0]
+    assert len(found) == 3
+
+
+def test_nvlink_kernels_are_milliseconds_and_prepare_first(write_table: TableWriter) -> None:
+    def row(operator: str, source: str, dtype: str, ms: float) -> dict[str, object]:
+        return {
+            "op_name": operator,
+            "kernel_source": source,
+            "moe_dtype": dtype,
+            "num_tokens": 16,
+            "hidden_size": 7168,
+            "topk": 8,
+            "num_experts": 256,
+            "moe_ep_size": 32,
+            "latency": ms,
+        }
+
+    frame = pd.DataFrame(
+        [
+            row("alltoall_prepare", "NVLinkTwoSided", "fp8", 0.02),
+            row("alltoall_dispatch", "NVLinkTwoSided", "fp8", 0.01),
+            row("alltoall_dispatch", "NVLinkOneSided", "fp8", 0.025),
+            row("alltoall_combine", "NVLinkOneSided", "bfloat16", 0.04),
+        ]
+    )
+    path = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
+    tables = read_table(TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test"))
+    dispatch = [rows for rows in tables if rows.kind is DISPATCH]
+    # Two sides: 0.02 + 0.01; one side: 0.025, the faster. For steps with and without prompts.
+    assert [rows.latency_ms.tolist() for rows in dispatch] == [[0.025], [0.025]]
+    assert {int(rows.dims["low_latency"][0]) for rows in dispatch} == {0, 1}
+
+
+def test_more_ranks_than_measured_add_the_network(
+    measured_toy: Accelerator, tmp_path: Path, write_table: TableWriter
+) -> None:
+    library = TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache")
+    frame = pd.DataFrame([deepep("NVIDIA H200", 1, tokens, 20.0 + tokens, 30.0) for tokens in (1, 16, 128)])
+    write_table("comm", "sglang", "1.0", "wideep_deepep_ll", frame)
+    source = OperatorSource(measured_toy, "sglang", library)
+    measured = source.times(DISPATCH, "fp8", one())
+    assert (measured.latency_ms[0], measured.provenance[0]) == (pytest.approx(0.036), Provenance.MEASURED)
+    wide = source.times(DISPATCH, "fp8", one(ep=32))
+    light = [roofline_ms(measured_toy, DISPATCH, "fp8", one(ep=ep))[0] for ep in (8, 32)]
+    assert wide.latency_ms[0] == pytest.approx(0.036 + light[1] - light[0])
+    assert wide.provenance[0] == Provenance.EXTRAPOLATED
+    # 16 tokens go to 7.1 of 32 ranks, three quarters of them on other hosts, over 25 of 50 GB/s.
+    sent = 16 * 7168 * groups_reached(8, np.array([32]))[0] * 0.75
+    assert light[1] == pytest.approx(0.06 + sent / 25e6)
+
+
+def test_throughput_kernels_cross_the_network_once_a_host(toy: Accelerator) -> None:
+    low = roofline_ms(toy, COMBINE, "bf16", one(tokens=4096, ep=32))[0]
+    high = roofline_ms(toy, COMBINE, "bf16", one(tokens=4096, ep=32, low_latency=0))[0]
+    # 7.1 ranks on 3.6 of 4 hosts.
+    assert high < 0.6 * low
+
+
+def test_the_package_has_wide_groups_of_hopper() -> None:
+    source = operator_source(accelerators()["H200-SXM"], "sglang")
+    found = [source.times(DISPATCH, "fp8", one(ep=ep)) for ep in (8, 16, 32, 64)]
+    times = [each.latency_ms[0] for each in found]
+    assert times == sorted(times)
+    assert all(each.provenance[0] == Provenance.MEASURED for each in found)
+    # Microseconds that are taken for milliseconds would be a thousand times this.
+    assert 0.005 < times[0] < times[-1] < 0.2
