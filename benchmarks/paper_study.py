@@ -17,7 +17,6 @@ from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, LatencyTa
 from fleetplan.perfmodel.phases import build_evaluator
 from fleetplan.perfmodel.points import Points
 from fleetplan.perfmodel.sweep import SweepSpace, sweep
-from fleetplan.perfmodel.sweep_tables import pair_table
 
 STUDY_HARDWARE: Final = "H200-SXM"
 STUDY_PRECISION: Final = Precision("fp8", "bf16")
@@ -41,6 +40,7 @@ LIMITS: Final = {
 }
 
 PEER_DISAGGREGATED_TOKENS_PER_S: Final = (332.0, 360.0)
+PEER_ACCELERATORS: Final = (8, 32)
 PEER_AGGREGATED_TOKENS_PER_S: Final = 283.0
 """Output tokens a second and accelerator that aiconfigurator's own model gives for Llama 70B on H200, 2,000
 tokens in, 150 out, TTFT 350 ms, TPOT 30 ms, on 8 to 32 accelerators."""
@@ -123,6 +123,50 @@ def best_rate(points: Points, phase: str) -> float:
     return float(own.max()) if own.size else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class WholePair:
+    """Whole replicas of both phases.
+
+    Attributes
+    ----------
+    name : str
+        Replicas and layouts.
+    requests_per_s_per_accelerator : float
+        The slower phase's rate over all accelerators. [1/s]
+    """
+
+    name: str
+    requests_per_s_per_accelerator: float
+
+
+def best_whole_pair(prefill: Points, decode: Points) -> WholePair:
+    """Best pair of whole prefill and decode replicas on so many accelerators as the peer may use."""
+    best = WholePair("nothing fits", 0.0)
+    for first in range(prefill.count):
+        for second in range(decode.count):
+            sizes = prefill.layout[first].accelerators, decode.layout[second].accelerators
+            for replicas in range(1, PEER_ACCELERATORS[1] // sizes[0] + 1):
+                left = PEER_ACCELERATORS[1] - replicas * sizes[0]
+                others = np.arange(1, left // sizes[1] + 1)
+                total = replicas * sizes[0] + others * sizes[1]
+                others, total = others[total >= PEER_ACCELERATORS[0]], total[total >= PEER_ACCELERATORS[0]]
+                if not others.size:
+                    continue
+                slower = np.minimum(
+                    replicas * sizes[0] * prefill.requests_per_s_per_accelerator[first],
+                    others * sizes[1] * decode.requests_per_s_per_accelerator[second],
+                )
+                at = int(np.argmax(slower / total))
+                rate = float(slower[at] / total[at])
+                if rate > best.requests_per_s_per_accelerator:
+                    names = [
+                        f"{part.layout[row].label} b{part.batch[row]}"
+                        for part, row in ((prefill, first), (decode, second))
+                    ]
+                    best = WholePair(f"{replicas} x {names[0]} + {others[at]} x {names[1]}", rate)
+    return best
+
+
 def beside_the_peer() -> list[PeerRow]:
     """Llama 70B on H200: our best setups of 8 to 32 accelerators beside the peer's."""
     request, target = RequestShape(2000, 150), LatencyTarget(350.0, 30.0)
@@ -135,15 +179,21 @@ def beside_the_peer() -> list[PeerRow]:
         space = SweepSpace((own,), (request,), target, search)
         found = sweep(space).candidates
         prefill, decode = (found.take(found.phase == phase) for phase in (PREFILL, DECODE))
-        pairs = pair_table(prefill, decode, space, ("all",))
-        best = pairs.iloc[int(np.argmax(pairs["requests_per_s_per_accelerator"].to_numpy()))]
         low, high = PEER_DISAGGREGATED_TOKENS_PER_S
+        best = best_whole_pair(prefill, decode)
         rows.append(
             PeerRow(
-                f"{weights} disaggregated, {best['prefill']} + {best['decode']}, "
-                f"P:D {best['prefill_accelerators_per_decode_accelerator']:.2f}",
-                float(best["requests_per_s_per_accelerator"]) * request.output_tokens,
+                f"{weights} disaggregated, {best.name}",
+                best.requests_per_s_per_accelerator * request.output_tokens,
                 f"{low:g}-{high:g}",
+            )
+        )
+        rates = best_rate(found, PREFILL), best_rate(found, DECODE)
+        rows.append(
+            PeerRow(
+                f"{weights} disaggregated, in a large pool",
+                1.0 / (1.0 / rates[0] + 1.0 / rates[1]) * request.output_tokens,
+                "-",
             )
         )
         together = found.take(found.phase == AGGREGATED)

@@ -87,6 +87,10 @@ class Owned:
         Value at the end of the write-off over the purchase price.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
+    resale_usd_per_host : tuple[float, ...] or None
+        What a host retired at the start of a period sells for; None where none may be sold. [USD]
+    end_of_life : str or None
+        First quarter in which the hosts are gone; None is after the horizon.
     """
 
     capex_usd_per_host: float
@@ -95,6 +99,8 @@ class Owned:
     maintenance_ratio_per_year: float
     residual_ratio: float = 0.0
     price_as_of: str | None = None
+    resale_usd_per_host: tuple[float, ...] | None = None
+    end_of_life: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,8 @@ class Pool:
         Set where the hosts were bought.
     rented : Rented or None
         Set where the hosts are rented.
+    maintenance_hosts : tuple[int, ...]
+        Hosts out of service by period; empty where none ever are.
     """
 
     name: str
@@ -144,6 +152,7 @@ class Pool:
     accelerators_per_host: int
     owned: Owned | None
     rented: Rented | None
+    maintenance_hosts: tuple[int, ...] = ()
 
     @property
     def accelerators(self) -> int:
@@ -317,6 +326,8 @@ class Policy:
         How far the KV cache travels from prefill to decode: same-region.
     transition_usd_per_accelerator : float
         Cost of each accelerator of a replica that did not run in the period before. [USD]
+    max_share_per_pool : float or None
+        Most of a service's demand that one pool may serve, 0 to 1; None is unlimited.
     unmet : str
         `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
         minimised first, by priority.
@@ -327,6 +338,7 @@ class Policy:
     kv_transfer: str
     transition_usd_per_accelerator: float
     unmet: str
+    max_share_per_pool: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

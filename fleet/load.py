@@ -233,6 +233,7 @@ def _policy(context: Context, spec: PolicySpec) -> Policy:
         kv_transfer=spec.kv_transfer,
         transition_usd_per_accelerator=spec.transition_usd_per_accelerator,
         unmet=spec.unmet,
+        max_share_per_pool=spec.max_share_per_pool,
     )
 
 

@@ -163,6 +163,9 @@ class PolicySpec(Spec):
     transition_usd_per_accelerator: NotNegative = 0.0
     """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
     the plan in force (`--baseline`). [USD]"""
+    max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
+    service outlives the pool; unlimited where it is left out."""
     unmet: Literal["forbid", "penalise"] = "forbid"
     """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
     priority."""

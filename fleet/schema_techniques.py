@@ -67,6 +67,12 @@ class OffloadSpec(Spec):
     gb_per_s: Positive
     """Speed of the link, an accelerator and direction. [GB/s]"""
 
+    @model_validator(mode="after")
+    def _needs_something(self) -> OffloadSpec:
+        if not self.weights_ratio and not self.kv_ratio:
+            raise PydanticCustomError("offload", "needs weights_ratio or kv_ratio above 0")
+        return self
+
 
 class ExpertsSpec(Spec):
     """How tokens spread over the experts of a mixture."""
@@ -90,6 +96,8 @@ class ExpertsSpec(Spec):
                 "log_linear",
                 "log_linear_intercept and log_linear_slope go with activation: log-linear, and with no other",
             )
+        if self.busiest_expert_ratio is None and "placement" in self.model_fields_set:
+            raise PydanticCustomError("placement", "placement has no effect without busiest_expert_ratio")
         return self
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetplan.fleet.context import Context
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.schema import RequestClassSpec, ServiceSpec
-from fleetplan.fleet.schema_techniques import PersistentKvSpec, TechniquesSpec
+from fleetplan.fleet.schema_techniques import KvTransferSpec, PersistentKvSpec, TechniquesSpec
 from fleetplan.fleet.techniques import (
     ExpertRouting,
     KvTier,
@@ -67,6 +67,8 @@ def check_techniques(
     if spec.engines is not None and techniques != TechniquesSpec():
         context.error(here, "acts on models; the rates of an engine table hold their techniques already")
         return
+    if techniques.kv_transfer != KvTransferSpec() and "disaggregated" not in spec.runtimes:
+        context.error((*here, "kv_transfer"), "has no effect: the service is not disaggregated")
     tiers = [] if techniques.persistent_kv is None else [tier.tier for tier in techniques.persistent_kv.tiers]
     if len(set(tiers)) < len(tiers):
         context.error((*here, "persistent_kv", "tiers"), "names a tier twice")

@@ -146,7 +146,24 @@ def _pool(
     )
 
 
+def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> None:
+    """Note retirements whose loss in the books cannot be told, or that come after the horizon."""
+    if spec.resale_usd_per_host is None and spec.end_of_life is None:
+        return
+    last = quarter_index(context.periods[-1])
+    if last is None:
+        place = "end_of_life" if spec.resale_usd_per_host is None else "resale_usd_per_host"
+        context.error((*key_path, place), "needs quarters as periods, such as 2027Q1")
+    elif spec.in_service is None:
+        message = "is missing, and a retirement needs it for what the hosts are worth in the books"
+        context.error((*key_path, "in_service"), message, "the first quarter in service, such as 2025Q3")
+    end = None if spec.end_of_life is None else quarter_index(spec.end_of_life)
+    if end is not None and last is not None and end > last:
+        context.warn((*key_path, "end_of_life"), f"{spec.end_of_life} is after the horizon")
+
+
 def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
+    _check_retirement(context, key_path, spec)
     if spec.in_service is not None:
         first = quarter_index(context.periods[0])
         start = quarter_index(spec.in_service)
@@ -166,6 +183,8 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
         maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
         residual_ratio=spec.residual_ratio,
         price_as_of=spec.price_as_of,
+        resale_usd_per_host=context.numbers((*key_path, "resale_usd_per_host"), spec.resale_usd_per_host),
+        end_of_life=spec.end_of_life,
     )
 
 

@@ -125,6 +125,7 @@ _PREDICT_INPUT: Final = (
     Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
     Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
     Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
+    Column("cp", "count", "", "context parallelism", required=False),
     *_TECHNIQUES,
 )
 

@@ -105,7 +105,8 @@ def layout_problem(architecture: ModelArchitecture, layout: Parallelism, acceler
 
 def _expert_problem(architecture: ModelArchitecture, layout: Parallelism) -> str:
     mixtures = [group.ffn for group in architecture.groups if isinstance(group.ffn, MoeFfn)]
-    if layout.ep > 1 and not mixtures:
+    # Context-parallel ranks of a dense decoder may each hold the feed-forward block: as many groups of it.
+    if layout.ep not in {1, layout.cp} and not mixtures:
         return f"ep {layout.ep} needs experts, and the model has none"
     for mixture in mixtures:
         if layout.ep > mixture.experts:
@@ -161,7 +162,7 @@ def _candidates(
         for tp in (tp for tp in degrees if tp <= widest):
             for cp in (cp for cp in space.context_ranks if pp * tp * cp <= limit):
                 for dp in (dp for dp in degrees if pp * tp * cp * dp <= limit):
-                    for ep in _expert_degrees(architecture, degrees, tp * dp * cp):
+                    for ep in _expert_degrees(architecture, degrees, tp * dp * cp, cp):
                         yield Parallelism(pp=pp, tp=tp, dp=dp, ffn_tp=tp * dp * cp // ep, ep=ep, cp=cp)
 
 
@@ -173,9 +174,11 @@ def _degrees(domain: int, limit: int) -> list[int]:
     return sorted({degree for degree in (*powers, *fillings) if degree <= limit})
 
 
-def _expert_degrees(architecture: ModelArchitecture, degrees: list[int], stage: int) -> Iterator[int]:
+def _expert_degrees(
+    architecture: ModelArchitecture, degrees: list[int], stage: int, cp: int
+) -> Iterator[int]:
     mixtures = [group.ffn for group in architecture.groups if isinstance(group.ffn, MoeFfn)]
-    for ep in degrees if mixtures else [1]:
+    for ep in degrees if mixtures else sorted({1, cp}):
         # Uneven shares need redundant experts: worth it only where all accelerators of a stage are a group.
         even = all(mixture.experts % ep == 0 for mixture in mixtures)
         if stage % ep == 0 and (even or ep == stage):

@@ -66,7 +66,8 @@ def crossed_step_times(
     overhead_ms = overhead_ms_per_layer(accelerator) * layers
     for operator, found in _looked_up(folded, source):
         # A kernel that runs no times takes none, also where it could not run at all.
-        times = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
+        runs = operator.count > 0
+        times = operator.count * (found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0))
         total.add(operator.folds, times)
         if overhead_ms and operator.kind in TABLED_KINDS:
             kernels.add(operator.folds, operator.count)

@@ -89,7 +89,7 @@ def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement
     Parameters
     ----------
     experts, ranks : int
-        Experts, shared out in equal numbers over the ranks.
+        Experts, shared out over the ranks; in equal numbers as far as they go.
     busiest_ratio : float
         Share of routed tokens that the busiest expert receives.
     placement : {"mixed", "random", "sorted"}
@@ -97,8 +97,10 @@ def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement
     """
     if ranks == 1:
         return 1.0
-    shares = np.array(expert_shares(experts, busiest_ratio))
-    each = experts // ranks
+    each = -(-experts // ranks)
+    # Places that no expert takes receive nothing.
+    shares = np.zeros(ranks * each)
+    shares[:experts] = expert_shares(experts, busiest_ratio)
     match placement:
         case "sorted":
             busiest = float(shares[:each].sum())

@@ -31,8 +31,8 @@ from fleetplan.perfmodel.configurations import SearchSpace, search_layouts
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, phases_of
 from fleetplan.perfmodel.points import Points, frontiers
 
-BLOCK_CONFIGURATIONS: Final = 131_072
-"""Configurations of a block: enough that Python costs little, few enough for the processor's cache."""
+BLOCK_CONFIGURATIONS: Final = 524_288
+"""Configurations of a block: enough that Python costs little beside NumPy, few enough to stay small."""
 
 
 @dataclass(frozen=True, slots=True)

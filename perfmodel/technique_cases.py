@@ -176,6 +176,8 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
             names[name] = text.lower()
     if (names.get("expert_activation") == "log-linear") != ("log_linear_slope" in cells):
         problems.append("log_linear_slope: goes with expert_activation log-linear, and with no other")
+    if "offload_gb_per_s" in cells and not {"offload_weights_ratio", "offload_kv_ratio"} & cells.keys():
+        problems.append("offload_gb_per_s: has no effect without offload_weights_ratio or offload_kv_ratio")
     prefix = _value("prefix_tokens", _number(0, 1e8), cells.get("prefix_tokens", "0"))
     if isinstance(prefix, float) and numbers.get("shared_prefix_tokens", 0.0) > prefix:
         problems.append("shared_prefix_tokens: exceeds prefix_tokens, of which it is a part")

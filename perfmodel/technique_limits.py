@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.techniques import ExpertRouting, Techniques
 from fleetplan.perfmodel.decoder import ModelArchitecture
 from fleetplan.perfmodel.layers import GroupedQueryAttention, LinearAttention, MoeFfn
 
@@ -27,6 +27,10 @@ def technique_problem(architecture: ModelArchitecture, techniques: Techniques) -
 
 def _routing_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
     busiest = techniques.experts.busiest_expert_ratio
+    if techniques.experts == ExpertRouting():
+        return ""
+    if not any(isinstance(group.ffn, MoeFfn) for group in architecture.groups):
+        return f"experts: {architecture.name} has none, so their routing has no effect"
     for group in architecture.groups:
         if busiest is not None and isinstance(group.ffn, MoeFfn):
             least, most = 1 / group.ffn.experts, 1 / group.ffn.top_k

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
+from fleetplan.fleet.finance import stale_prices
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import assemble
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
 from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.changes import transitions
+from fleetplan.planner.cost_rows import carbon_kg, cost_rows
 from fleetplan.planner.interrupt import run_interruptibly
 from fleetplan.planner.plan import Infeasible, Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Problem, build_problem
@@ -133,7 +135,7 @@ def build_plan(
     costs = _cost_breakdown(problem, result, rows)
     objective = sum(costs.values())
     bound = min(result.bound_usd, objective)
-    return Plan(
+    plan = Plan(
         fleet=problem.fleet.name,
         periods=problem.periods,
         status=result.status.value,
@@ -153,6 +155,14 @@ def build_plan(
         solve=solve,
         transitions=transitions(problem, traffic.replicas),
         model_usd=result.objective_usd,
+    )
+    capacity = {
+        (pool.name, period): assemble.pool_cost_kinds(problem, result.solution.acquired, p, q)
+        for p, pool in enumerate(problem.pools)
+        for q, period in enumerate(problem.periods)
+    }
+    return plan.model_copy(
+        update={"costs": cost_rows(problem, plan, capacity), "carbon_kg": carbon_kg(problem, rows)}
     )
 
 
@@ -222,6 +232,10 @@ def _provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) ->
         time_limit_s=limits.time_limit_s,
         gap_limit=limits.gap_ratio,
         spend_share={},
-        warnings=(*fleet.warnings, *candidates.warnings),
+        warnings=(
+            *fleet.warnings,
+            *stale_prices(fleet, datetime.now(UTC).date()),
+            *candidates.warnings,
+        ),
         calibrations=candidates.calibrations,
     )

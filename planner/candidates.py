@@ -432,10 +432,8 @@ def _maturity_warnings(hardware: Hardware) -> list[str]:
     part = hardware.accelerator
     if part is None or part.measured_system is not None or part.efficiency.maturity_factor == 1:
         return []
-    factor = part.efficiency.maturity_factor
-    return [
-        f"{hardware.name}: roofline times carry a maturity factor of {factor:g}: {part.efficiency.maturity_source}"
-    ]
+    factor, source = part.efficiency.maturity_factor, part.efficiency.maturity_source
+    return [f"{hardware.name}: roofline times carry a maturity factor of {factor:g}: {source}"]
 
 
 def prune_dominated(

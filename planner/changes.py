@@ -47,7 +47,7 @@ def with_idle_replicas(
     kept: dict[ReplicaKey, int] = {}
     for c, p in rows:
         # A replica bridges a period if it runs there for the solver, and is needed before and after.
-        from_before = (problem.running_before or {}).get((c, p), 0)
+        from_before = _running_first(problem, solved, c, p)
         since: dict[int, int] = defaultdict(int)
         for q in range(n_periods):
             from_before = min(solved.get((c, p, q), 0), max(needed.get((c, p, q), 0), from_before))
@@ -59,6 +59,13 @@ def with_idle_replicas(
             if count:
                 kept[c, p, q] = count
     return kept
+
+
+def _running_first(problem: Problem, solved: Mapping[ReplicaKey, int], c: int, p: int) -> int:
+    """Replicas that the first period may run without a start: all of them where no plan is in force."""
+    if problem.running_before is None:
+        return solved.get((c, p, 0), 0)
+    return problem.running_before.get((c, p), 0)
 
 
 def transitions(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transition, ...]:

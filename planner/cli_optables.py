@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fleetplan.perfmodel.optables.imported import OwnTable
     from fleetplan.perfmodel.optables.leave_one_out import ErrorQuantiles
+    from fleetplan.perfmodel.optables.report import TableError
 
 optables_app = typer.Typer(
     name="optables",
@@ -23,6 +24,8 @@ optables_app = typer.Typer(
 
 REJECTIONS_SHOWN: Final = 20
 """Refused rows that are listed one by one; beyond them the counts by reason say enough."""
+
+_NAME_COLUMNS: Final = ("hardware", "framework", "operator", "dtype")
 
 Hardware = Annotated[
     list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
@@ -88,37 +91,91 @@ def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
 
 
 @optables_app.command()
-def report(hardware: Hardware = None, framework: Framework = None) -> None:
-    """Leave measurements out of each table and predict them: median and 90th percentile of the error."""
+def report(
+    hardware: Hardware = None,
+    framework: Framework = None,
+    each_table: Annotated[
+        bool, typer.Option("--all", help="one line a table, not one an operator and data type")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="print Markdown")] = False,
+) -> None:
+    """Leave measurements out of each table and predict them: median and 90th percentile of the error.
+
+    A node is one measurement within a sweep, a site a whole sweep. The bars hold for the median of nodes.
+    """
     from rich.console import Console
 
-    from fleetplan.perfmodel.optables.report import errors
+    from fleetplan.perfmodel.optables.report import errors, missed
 
     progress = Console(stderr=True)
-    lines = _table(
-        ("hardware", "framework", "operator", "dtype"),
-        ("node median", "node p90", "nodes", "site median", "site p90", "sites", "bar"),
-        ("",),
+    found = list(
+        errors(
+            hardware or (), framework or (), lambda text: progress.print(text, style="dim", highlight=False)
+        )
     )
-    found = errors(hardware or (), framework or (), lambda text: progress.print(text, style="dim"))
-    missed = 0
+    over = [each for each in found if missed(each)]
+    header, rows = _table_lines(found) if each_table else _summary_lines(found)
+    if markdown:
+        typer.echo(_markdown(header, rows))
+    else:
+        names = tuple(name for name in header if name in _NAME_COLUMNS)
+        lines = _table(names, header[len(names) :], ())
+        for row in rows:
+            lines.add_row(*row)
+        _print(lines)
+    typer.echo(f"{len(found)} tables, {len(over)} over their bar")
+    for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
+        typer.echo(
+            f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}"
+        )
+
+
+def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and one line a table."""
+    numbers = ("node median", "node p90", "nodes", "site median", "site p90", "sites", "bar")
+    rows: list[tuple[str, ...]] = []
     for each in found:
-        over = (
-            each.bar_ratio is not None and each.nodes is not None and each.nodes.median_ratio > each.bar_ratio
+        table = (each.hardware, each.framework, each.operator, each.dtype)
+        rows.append((*table, *_quantiles(each.nodes), *_quantiles(each.sites), _percent(each.bar_ratio)))
+    return (*_NAME_COLUMNS, *numbers), rows
+
+
+def _summary_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and one line an operator and data type."""
+    from fleetplan.perfmodel.optables.report import summary
+
+    numbers = (
+        "tables",
+        "node median",
+        "node p90",
+        "worst median",
+        "site median",
+        "site p90",
+        "bar",
+        "over it",
+    )
+    rows: list[tuple[str, ...]] = []
+    for each in summary(found):
+        ratios = (
+            each.node_median_ratio,
+            each.node_p90_ratio,
+            each.worst_median_ratio,
+            each.site_median_ratio,
+            each.site_p90_ratio,
+            each.bar_ratio,
         )
-        missed += over
-        lines.add_row(
-            each.hardware,
-            each.framework,
-            each.operator,
-            each.dtype,
-            *_quantiles(each.nodes),
-            *_quantiles(each.sites),
-            "" if each.bar_ratio is None else f"{each.bar_ratio:.0%}",
-            "missed" if over else "",
-        )
-    _print(lines)
-    typer.echo(f"{lines.row_count} tables, {missed} over their bar")
+        over = "" if each.bar_ratio is None else str(each.n_missed)
+        rows.append((each.operator, each.dtype, str(each.n_tables), *map(_percent, ratios), over))
+    return ("operator", "dtype", *numbers), rows
+
+
+def _percent(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.1%}"
+
+
+def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _print_import(table: OwnTable) -> None:

@@ -1,6 +1,6 @@
 """What capacity and energy cost in each period of a plan, by kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, rent, hosting, maintenance, network, software and staff; energy follows the traffic
+Kinds are depreciation, resale, rent, hosting, maintenance, network, software and staff; energy follows the traffic
 and is priced apart. Where a rent includes energy it includes hosting and network too. All figures are
 present values at the start of the horizon, a quarter paid at its end.
 """
@@ -19,7 +19,7 @@ CostKinds = Mapping[str, tuple[float, ...]]
 CostTable = Mapping[str, tuple[tuple[float, ...], ...]]
 """USD by kind of cost, by the period of an order (or use, for rent), and by the period that is charged."""
 
-CAPITAL_KINDS: Final = ("depreciation",)
+CAPITAL_KINDS: Final = ("depreciation", "resale")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
 
 
@@ -46,6 +46,38 @@ def existing_pool_usd(
     }
     depreciation = tuple(pool.hosts * usd for usd in write_off)
     return _present_values({"depreciation": depreciation, **_each_period(running, len(periods))}, finance)
+
+
+def retirement_usd(
+    pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
+) -> CostTable:
+    """What retiring one owned host changes, by kind, by the period of it, and by the period charged. [USD]
+
+    From its retirement on nothing is charged for the host; at its start what the books still hold is written
+    off at once, and the sale is earned.
+    """
+    if pool.owned is None:
+        raise ValueError(f"pool {pool.name!r} is not owned")
+    owned, hosts = pool.owned, pool.hosts
+    every = range(len(periods))
+    if not hosts:
+        return {"depreciation": tuple((0.0,) * len(periods) for _ in every)}
+    fixed = existing_pool_usd(pool, hardware, region, periods, finance)
+    table = {
+        kind: [[-values[when] / hosts if when >= q else 0.0 for when in every] for q in every]
+        for kind, values in fixed.items()
+    }
+    interest = interest_per_quarter(finance)
+    resale = owned.resale_usd_per_host or (0.0,) * len(periods)
+    table["resale"] = [[0.0] * len(periods) for _ in every]
+    for q, age in enumerate(tco.owned_ages_quarters(owned, periods)):
+        # At the start of the quarter, which is the end of the one before.
+        worth = tco.present_value_ratio(finance.discount_rate_per_year, q)
+        price, life = owned.capex_usd_per_host, owned.life_quarters
+        book_usd = tco.book_value_usd(price, life, age, owned.residual_ratio, interest)
+        table["depreciation"][q][q] += book_usd * worth
+        table["resale"][q][q] -= resale[q] * worth
+    return {kind: tuple(tuple(row) for row in rows) for kind, rows in table.items()}
 
 
 def acquisition_usd(

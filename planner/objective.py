@@ -48,6 +48,13 @@ def started_usd(problem: Problem, key: ReplicaKey) -> float:
     return problem.fleet.policy.transition_usd_per_accelerator * accelerators
 
 
+def started_accelerators(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
+    """Accelerators whose replicas did not run in the period before."""
+    return sum(
+        problem.candidates[key[0]].accelerators * started for key, started in variables.started.items()
+    )
+
+
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the TCO in objective units; `fixed_usd` is the rest."""
     acquired, load = cost_coefficients(problem, variables)

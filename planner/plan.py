@@ -115,6 +115,25 @@ class Unmet(_Record):
     requests_per_s: float
 
 
+class Cost(_Record):
+    """What one period, service or pool costs and emits."""
+
+    scope: str
+    """period, service or pool"""
+    name: str
+    usd: float
+    """Over the horizon, or over the period; a service pays for what it occupies. [USD]"""
+    usd_by_kind: dict[str, float]
+    """Of a service: capacity and energy."""
+    idle_usd: float
+    """The part that no service pays for. [USD]"""
+    million_tokens: float | None
+    """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
+    usd_per_million_tokens: float | None
+    carbon_kg: float | None
+    """Of the energy at the served utilisation; None where a grid intensity is missing. [kg CO2]"""
+
+
 class Binding(_Record):
     """A limit that the plan uses up."""
 
@@ -237,6 +256,10 @@ class Plan(_Record):
     usd_per_million_tokens: float | None
     """TCO over all input and output tokens at the peak rate; None where lengths are unknown."""
     binding: tuple[Binding, ...]
+    costs: tuple[Cost, ...] = ()
+    """By period, by service, by pool."""
+    carbon_kg: float | None = None
+    """Of the whole horizon; None where a grid intensity is missing. [kg CO2]"""
     rejections: tuple[Rejections, ...]
     provenance: Provenance
     solve: Solve

@@ -12,6 +12,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region, Service
+from fleetplan.fleet.periods import quarter_index
 from fleetplan.planner import costs
 
 
@@ -124,6 +125,34 @@ class Acquisition:
 
 
 @dataclass(frozen=True, slots=True)
+class Retirement:
+    """How owned units of a pool may leave it.
+
+    Attributes
+    ----------
+    unit_cost_by_period : CostTable
+        What retiring one unit changes, by kind, by the period of it and by the period charged. [USD]
+    unit_usd : tuple[float, ...]
+        The sum by the period of the retirement. [USD]
+    by_choice : bool
+        Whether units may leave before the end of life.
+    end_period : int or None
+        Index of the first period in which all existing units are gone.
+    """
+
+    unit_cost_by_period: costs.CostTable
+    unit_usd: tuple[float, ...]
+    by_choice: bool
+    end_period: int | None
+
+    def possible_in(self, period: int) -> bool:
+        """Whether units may leave at the start of a period."""
+        if self.end_period is not None and period >= self.end_period:
+            return period == self.end_period
+        return self.by_choice
+
+
+@dataclass(frozen=True, slots=True)
 class SupplyPool:
     """Accelerators of one kind in one region that are packed together.
 
@@ -145,6 +174,8 @@ class SupplyPool:
         The same by kind of cost (depreciation, rent, hosting, maintenance).
     energy_usd_per_kw : tuple[float, ...]
         Cost of one kW of IT load over one period; 0 where energy is part of the rent. [USD/kW]
+    retirement : Retirement or None
+        How existing units may leave; None where they stay.
     """
 
     name: str
@@ -157,6 +188,12 @@ class SupplyPool:
     fixed_usd: tuple[float, ...]
     fixed_cost_kinds: Mapping[str, tuple[float, ...]]
     energy_usd_per_kw: tuple[float, ...]
+    retirement: Retirement | None = None
+
+    @property
+    def may_stay_empty(self) -> bool:
+        """Whether a plan decides if there is anything in the pool; only then its reserve is optional."""
+        return bool(self.acquisitions) or self.retirement is not None
 
     def footprint_accelerators(self, accelerators: int) -> int:
         """Accelerators that a replica blocks: whole units where it is larger than one."""
@@ -318,6 +355,28 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
         fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
         fixed_cost_kinds=kinds,
         energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included, fleet.finance),
+        retirement=_retirement(fleet, pool, region, hardware),
+    )
+
+
+def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) -> Retirement | None:
+    """How the hosts of an owned pool may leave; None where none may and none must within the horizon."""
+    if pool.owned is None or not pool.hosts:
+        return None
+    end = None if pool.owned.end_of_life is None else quarter_index(pool.owned.end_of_life)
+    first = quarter_index(fleet.periods[0])
+    end_period = None if end is None or first is None else max(0, end - first)
+    if end_period is not None and end_period >= len(fleet.periods):
+        end_period = None
+    by_choice = pool.owned.resale_usd_per_host is not None
+    if not by_choice and end_period is None:
+        return None
+    table = costs.retirement_usd(pool, hardware, region, fleet.periods, fleet.finance)
+    return Retirement(
+        unit_cost_by_period=table,
+        unit_usd=tuple(sum(sum(rows[q]) for rows in table.values()) for q in range(len(fleet.periods))),
+        by_choice=by_choice,
+        end_period=end_period,
     )
 
 

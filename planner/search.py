@@ -15,7 +15,7 @@ from fleetplan.planner.components import Component, components
 from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.model import PlanningModel, build_model
-from fleetplan.planner.objective import fixed_usd, total_cost, unmet_demand
+from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.solving import ModelOutcome, ModelStatus, SolverLimits, hint, solve_model
@@ -344,10 +344,12 @@ class _Run:
             if key not in running:
                 running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
             model.add(replicas <= replicas.proto.domain[1] * running[key])
-        # Then fewest units: what is bought for no reason costs less than the allowance.
+        # Fewest changes first; last fewest units: what is bought for no reason costs less than the allowance.
         units = list(variables.acquired.values())
         weight = 1 + sum(variable.proto.domain[1] for variable in units)
-        model.minimize(weight * sum(running.values()) + sum(units))
+        changes = started_accelerators(problem, variables)
+        above = weight * (len(running) + 1)
+        model.minimize(above * changes + weight * sum(running.values()) + sum(units))
         solver = configured_solver(left, self.limits.seed, self.limits.workers)
         self.stop.running(solver)
         status = solver.solve(model)

@@ -53,6 +53,8 @@ class Variables:
         Units of a pool and period that are divided by a packing pattern.
     started : dict[ReplicaKey, IntVar]
         Replicas that did not run in the period before; where changes count.
+    retired : dict[tuple[int, int], IntVar]
+        Existing units that leave a pool at the start of a period.
     """
 
     replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
@@ -64,6 +66,7 @@ class Variables:
     configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
     packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
     started: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
+    retired: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
 
     def all(self) -> Iterator[cp_model.IntVar]:
         """Every variable."""
@@ -77,6 +80,7 @@ class Variables:
             self.configuration,
             self.packed,
             self.started,
+            self.retired,
         )
         for group in groups:
             yield from group.values()
@@ -265,7 +269,13 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
                 variables.acquired[p, a, q] = model.new_int_var(
                     0, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
                 )
-        if pool.reserve_units and pool.acquisitions:
+        if pool.retirement is not None and pool.region in problem.regions:
+            for q, period in enumerate(problem.periods):
+                if pool.retirement.possible_in(q):
+                    variables.retired[p, q] = model.new_int_var(
+                        0, pool.existing_units, f"retired[{pool.name},{period}]"
+                    )
+        if pool.reserve_units and pool.may_stay_empty:
             for q, period in enumerate(problem.periods):
                 variables.in_use[p, q] = model.new_bool_var(f"in_use[{pool.name},{period}]")
 

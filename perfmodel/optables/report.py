@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from statistics import median
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
@@ -15,7 +17,7 @@ from fleetplan.perfmodel.optables.leave_one_out import ErrorQuantiles, left_out_
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
 from fleetplan.perfmodel.optables.own_tables import stored_tables
 from fleetplan.perfmodel.optables.rows import AXES, site_dimensions
-from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.optables.source import WEIGHT_KINDS, operator_source
 from fleetplan.perfmodel.optables.unique import unique_rows
 
 BARS: Final[dict[OperatorKind, float]] = {
@@ -83,6 +85,38 @@ class TableError:
     bar_ratio: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorSummary:
+    """Errors of all tables of one operator and data type.
+
+    Attributes
+    ----------
+    operator, dtype : str
+        Which tables.
+    n_tables : int
+        How many, over parts and frameworks.
+    node_median_ratio, node_p90_ratio, site_median_ratio, site_p90_ratio : float or None
+        Median over the tables of that quantile of each.
+    worst_median_ratio : float or None
+        Largest median error of nodes.
+    bar_ratio : float or None
+        As in `TableError`.
+    n_missed : int
+        Tables over it.
+    """
+
+    operator: str
+    dtype: str
+    n_tables: int
+    node_median_ratio: float | None
+    node_p90_ratio: float | None
+    worst_median_ratio: float | None
+    site_median_ratio: float | None
+    site_p90_ratio: float | None
+    bar_ratio: float | None
+    n_missed: int
+
+
 def coverage(hardware: Sequence[str] = (), frameworks: Sequence[str] = ()) -> Iterator[Coverage]:
     """Say what is measured for parts of the catalogue.
 
@@ -138,10 +172,42 @@ def errors(
         if announce is not None and here != last:
             announce(here)
             last = here
-        nodes = _errors_or_none(lambda: left_out_nodes(part, chosen.rows))  # noqa: B023  (called at once)
-        sites = _errors_or_none(lambda: left_out_sites(part, chosen.rows, LEFT_OUT_SITES))  # noqa: B023
+        nodes = _errors_or_none(partial(left_out_nodes, part, chosen.rows))
+        sites = _errors_or_none(partial(left_out_sites, part, chosen.rows, LEFT_OUT_SITES))
         if nodes is not None or sites is not None:
             yield TableError(part.name, framework, kind.value, dtype, nodes, sites, BARS.get(kind))
+
+
+def missed(error: TableError) -> bool:
+    """Whether a table is over its bar."""
+    if error.bar_ratio is None or error.nodes is None:
+        return False
+    return error.nodes.median_ratio > error.bar_ratio
+
+
+def summary(found: Sequence[TableError]) -> list[ErrorSummary]:
+    """One line an operator and data type, in the order of first appearance: medians over their tables."""
+    groups: dict[tuple[str, str], list[TableError]] = {}
+    for each in found:
+        groups.setdefault((each.operator, each.dtype), []).append(each)
+    return [_summary(operator, dtype, tables) for (operator, dtype), tables in groups.items()]
+
+
+def _summary(operator: str, dtype: str, tables: list[TableError]) -> ErrorSummary:
+    nodes = [each.nodes for each in tables if each.nodes is not None]
+    sites = [each.sites for each in tables if each.sites is not None]
+    return ErrorSummary(
+        operator,
+        dtype,
+        len(tables),
+        median(each.median_ratio for each in nodes) if nodes else None,
+        median(each.p90_ratio for each in nodes) if nodes else None,
+        max(each.median_ratio for each in nodes) if nodes else None,
+        median(each.median_ratio for each in sites) if sites else None,
+        median(each.p90_ratio for each in sites) if sites else None,
+        tables[0].bar_ratio,
+        sum(missed(each) for each in tables),
+    )
 
 
 def _errors_or_none(find: Callable[[], ErrorQuantiles]) -> ErrorQuantiles | None:
@@ -169,10 +235,19 @@ def _tables(
         for framework in frameworks or FRAMEWORKS:
             source = operator_source(part, framework)
             for kind in AXES:
-                for dtype in ("bf16",) if kind in COLLECTIVE_KINDS else BYTES_PER_ELEMENT:
+                for dtype in _dtypes(part, kind):
                     chosen = source.measured_rows(kind, dtype)
                     if chosen is not None:
                         yield part, framework, kind, dtype, chosen
+
+
+def _dtypes(part: Accelerator, kind: OperatorKind) -> tuple[str, ...]:
+    """Data types that a part is asked for: no table answers for weights that it has no units for."""
+    if kind in COLLECTIVE_KINDS:
+        return ("bf16",)
+    if kind in WEIGHT_KINDS:
+        return tuple(dtype for dtype in BYTES_PER_ELEMENT if part.peak_tflops(dtype) is not None)
+    return tuple(BYTES_PER_ELEMENT)
 
 
 def _check(option: str, names: Sequence[str], known: Sequence[str]) -> None:

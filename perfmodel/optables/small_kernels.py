@@ -23,11 +23,13 @@ vLLM."""
 KERNELS_PER_OPERATOR: Final = {"trtllm": 1, "sglang": 2, "vllm": 2}
 """Small kernels behind an elementwise operator of a step. A dense layer has three such operators:
 TensorRT-LLM runs as many kernels, as its attention writes the cache and turns positions itself; vLLM and
-SGLang run six (norm, rotary positions, cache write, quantisation of the attention output, norm, activation)."""
+SGLang run six (norm, rotary positions, cache write, quantisation of the attention output, norm,
+activation)."""
 
 ACTIVATION_BANDWIDTH_RATIO: Final = 0.8
 """Bandwidth of small kernels over the HBM bandwidth. Source: aiconfigurator-core 0.12.0
-systems/h200_sxm.yaml, mem_bw_empirical_scaling_factor; its scale_matrix_perf tables reach 0.8 to 0.9 from 20 MB on."""
+systems/h200_sxm.yaml, mem_bw_empirical_scaling_factor; its scale_matrix_perf tables reach 0.8 to 0.9 from 20
+MB on."""
 
 SCALED_TOGETHER: Final = frozenset({"fp8"})
 """Data types whose activations have one scale that is known beforehand: the kernel before the GEMM quantises

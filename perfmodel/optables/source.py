@@ -48,7 +48,7 @@ _SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], 
 """What answers queries that name more than a site and a point of a sweep."""
 
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
-_WITH_WEIGHTS: Final = frozenset(
+WEIGHT_KINDS: Final = frozenset(
     {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE, OperatorKind.UNGATED_MOE}
 )
 
@@ -115,7 +115,7 @@ class OperatorSource:
         """
         if dims.keys() != set(DIMENSIONS[kind]):
             raise ValueError(f"{kind} has dimensions {DIMENSIONS[kind]}, not {tuple(dims)}")
-        if kind in _WITH_WEIGHTS:
+        if kind in WEIGHT_KINDS:
             matrix_flops_per_ms(self.accelerator, dtype)
         return self._working_times(kind, dtype, dims)
 

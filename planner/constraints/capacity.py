@@ -3,7 +3,7 @@ r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod,
 For each pool p with H accelerators a unit and each period q, with footprint a'[c] (the replica's
 accelerators, or whole units where it is larger than one)::
 
-    sum_c a'[c] n[c,p,q] <= H (E[p] + arrived[p,q] - reserve[p] b[p,q])   capacity[...]
+    sum_c a'[c] n[c,p,q] <= H (E[p] - retired + arrived - reserve[p] b)   capacity[...]
     n[c,p,q] <= U b[p,q]                                                  in_use[...]
     (reserve[p] + 1) b[p,q] <= E[p] + arrived[p,q]                        in_use_units[...]
 
@@ -51,7 +51,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 model.add(variables.replicas[key] <= bound * variables.in_use[p, q]).with_name(
                     f"in_use[{problem.candidates[key[0]].label},{label}]"
                 )
-            standing = pool.existing_units + arrived_units(problem, variables, p, q)
+            standing = standing_units(problem, variables, p, q)
             model.add((pool.reserve_units + 1) * variables.in_use[p, q] <= standing).with_name(
                 f"in_use_units[{label}]"
             )
@@ -92,13 +92,20 @@ def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_
     )
 
 
+def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
+    """Units that stand in a pool in a period, the reserve included."""
+    left = [variable for (pool, when), variable in variables.retired.items() if pool == p and when <= q]
+    existing = problem.pools[p].existing_units
+    return arrived_units(problem, variables, p, q) + existing - cp_model.LinearExpr.sum(left)
+
+
 def available_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
     """Units of a pool that may run replicas in a period."""
     pool = problem.pools[p]
-    arrived = arrived_units(problem, variables, p, q)
+    standing = standing_units(problem, variables, p, q)
     if (p, q) in variables.in_use:
-        return pool.existing_units + arrived - pool.reserve_units * variables.in_use[p, q]
-    return arrived + (pool.existing_units - min(pool.reserve_units, pool.existing_units))
+        return standing - pool.reserve_units * variables.in_use[p, q]
+    return standing - min(pool.reserve_units, pool.existing_units)
 
 
 def _add_patterns(

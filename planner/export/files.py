@@ -38,6 +38,7 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
             "placements": outcome.placements,
             "purchases": outcome.purchases,
             "pools": outcome.pools,
+            "costs": outcome.costs,
             "unmet": outcome.unmet,
             "transitions": outcome.transitions,
         }

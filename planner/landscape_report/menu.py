@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.perfmodel.landscape import LatencyTarget
+from fleetplan.perfmodel.blocks import Option
+from fleetplan.perfmodel.landscape import AGGREGATED, LatencyTarget
 from fleetplan.planner.landscape_report.answer import answer, best_rows
 from fleetplan.planner.landscape_report.question import Question
 
@@ -72,8 +73,8 @@ def _times(limit: float | None, factor: float) -> float | None:
     return None if limit is None or np.isinf(factor) else limit * factor
 
 
-def _by_quality(question: Question) -> dict[str, tuple]:  # type: ignore[type-arg]
-    found: dict[str, tuple] = {}  # type: ignore[type-arg]
+def _by_quality(question: Question) -> dict[str, tuple[Option, ...]]:
+    found: dict[str, tuple[Option, ...]] = {}
     for option in question.space.options:
         precision = option.evaluator.precision
         name = f"{precision.weights}, KV {precision.kv}"
@@ -86,7 +87,7 @@ def _rows(question: Question, latency: str, quality: str) -> list[dict[str, obje
     apart = found.pairs()
     if len(apart):
         apart = apart.assign(runtime="disaggregated", served_by=apart["prefill"] + " + " + apart["decode"])
-    points = found.phase_points["aggregated"]
+    points = found.phase_points[AGGREGATED]
     together = found.table(points, evidence=False)
     together = together.assign(
         runtime="aggregated", served_by=together["hardware"] + " " + together["config"]

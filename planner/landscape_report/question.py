@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.fleet import tco
 from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Precision, Region, Service
+from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
 from fleetplan.fleet.power import all_in_power_w
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.blocks import Option
@@ -26,7 +26,7 @@ from fleetplan.planner.candidates import (
     service_variants,
     supplied_hardware,
 )
-from fleetplan.planner.costs import existing_pool_usd
+from fleetplan.planner.landscape_report.prices import cheapest_usd_per_accelerator_hour
 
 COMMAND_LINE: Final = "command line"
 
@@ -266,49 +266,3 @@ def _capacity(fleet: Fleet, service: Service) -> Capacity:
         fleet.policy.reserve_hosts_per_pool,
         {name: hardware.accelerators_per_host for name, hardware in fleet.hardware.items()},
     )
-
-
-def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple[float, str]:
-    """Least that an hour of an accelerator costs in the first period, energy included, and where.
-
-    What a pool or an offer costs in the period is spread over all of its hours.
-    """
-    regions = {region.name: region for region in fleet.regions}
-    found: list[tuple[float, str]] = []
-    for pool in fleet.pools:
-        if pool.hardware == hardware.name and pool.accelerators:
-            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
-            included = pool.rented is not None and pool.rented.energy_included
-            usd = sum(by_period[0] for by_period in costs.values()) / (
-                pool.accelerators * tco.HOURS_PER_QUARTER
-            )
-            found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
-    for offer in fleet.offers:
-        if offer.hardware != hardware.name:
-            continue
-        for region in (regions[name] for name in offer.regions):
-            usd = _offer_usd_per_hour(offer, hardware, region)
-            found.append((usd + _energy(hardware, region, offer.energy_included), f"offer {offer.name}"))
-    usd, place = min(found)
-    return usd, f"{usd:.3g} USD/h ({place}, energy included)"
-
-
-def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
-    """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
-    power_kw = (hardware.power_w_per_accelerator or 0.0) / tco.W_PER_KW
-    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / tco.HOURS_PER_QUARTER
-    if offer.rent_usd_per_accelerator_hour is not None:
-        return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
-    if offer.capex_usd_per_host is None:
-        raise ValueError(f"offer {offer.name!r} has no price")
-    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0) + tco.maintenance_usd(
-        offer.capex_usd_per_host, offer.maintenance_ratio_per_year
-    )
-    return quarter / (offer.accelerators_per_unit * tco.HOURS_PER_QUARTER) + hosting
-
-
-def _energy(hardware: Hardware, region: Region, included: bool) -> float:
-    power_w = hardware.power_w_per_accelerator
-    if included or power_w is None or region.energy_usd_per_kwh is None:
-        return 0.0
-    return power_w / tco.W_PER_KW * region.pue * region.energy_usd_per_kwh[0]

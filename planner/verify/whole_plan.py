@@ -10,6 +10,7 @@ from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.statements import Violation, placement_faults, purchase_faults
 from fleetplan.planner.verify.changes import check_transitions
+from fleetplan.planner.verify.finance import check_cost_rows
 from fleetplan.planner.verify.money import check_budgets, check_cost
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.serving import (
@@ -31,6 +32,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_configurations,
     check_budgets,
     check_cost,
+    check_cost_rows,
 )
 """One or more for each constraint family."""
 

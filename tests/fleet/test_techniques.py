@@ -119,6 +119,12 @@ def test_variants_inherit_what_they_leave_out() -> None:
         ("techniques: {experts: {log_linear_slope: 3}}", PARAMETERS),
         ("techniques: {experts: {activation: even}}", "uniform"),
         ("techniques: {offload: {weights_ratio: 0.5}}", "gb_per_s"),
+        ("techniques: {offload: {gb_per_s: 5}}", "needs weights_ratio or kv_ratio above 0"),
+        ("techniques: {experts: {placement: sorted}}", "no effect without busiest_expert_ratio"),
+        (
+            "runtimes: [aggregated]\n    techniques: {kv_transfer: {overlap: true}}",
+            "kv_transfer: has no effect: the service is not disaggregated",
+        ),
         (
             "techniques: {persistent_kv: {hit_ratio: 0.5, sessions_per_accelerator: 5, "
             "tiers: [{tier: dram, gib_per_accelerator: 5}]}}",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.perfmodel.fakes import (
     WorkSource,
@@ -21,6 +22,7 @@ from fleetplan.perfmodel.configurations import SearchSpace, layout_problem, sear
 from fleetplan.perfmodel.operators import attended_pairs
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.shapes import decode_shape, prefill_shape
 
 BF16 = Precision("bf16", "bf16")
@@ -87,7 +89,7 @@ def test_long_prompts_gain_and_one_rank_changes_nothing() -> None:
 def test_search_tries_the_degrees_it_is_given() -> None:
     space = SearchSpace(context_ranks=(1, 2))
     found = {layout.label for layout in search_layouts(dense_model(), accelerator(), space)}
-    assert {"TP8", "TP4CP2-TP8", "TP2DP2CP2-TP8"} <= found
+    assert {"TP8", "TP4CP2-TP8", "TP4CP2-TP4EP2", "TP2DP2CP2-TP8"} <= found
     assert not {label for label in found if "CP4" in label}
 
 
@@ -110,3 +112,21 @@ def test_redundant_experts_fill_a_pod_of_72() -> None:
     assert operators(mixture_model(), decode_shape(configurations(("DP4-EP4",), (16,))))[
         "routed_experts"
     ].dims["experts"].tolist() == [16]
+
+
+def test_a_row_of_cases_may_ask_for_it() -> None:
+    row_of_cases = {
+        "case_id": "a",
+        "model": "llama3-70b",
+        "hardware": "H200-SXM",
+        "weights": "fp8",
+        "mode": "prefill",
+        "tp": 8,
+        "input_tokens": 131072,
+        "batch": 1,
+    }
+    # Each context-parallel rank holds the whole feed-forward block, so that no token leaves it.
+    found = predict(pd.DataFrame([{**row_of_cases, "cp": cp, "ep": cp} for cp in (1, 2)]), Path())
+    assert found["status"].tolist() == ["ok", "ok"]
+    alone, shared = found["ttft_ms"]
+    assert alone / 2 < shared < alone / 1.5

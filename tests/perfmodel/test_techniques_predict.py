@@ -37,6 +37,9 @@ def run(*changes: dict[str, object]) -> pd.DataFrame:
     [
         ({"mode": "prefill"}, {"chunk_tokens": 256}, "memory_gib_per_accelerator", -1),
         ({"mode": "closed_loop"}, {"chunk_tokens": 256}, "ttft_ms", 1),
+        ({"mode": "burst"}, {"chunk_tokens": 256}, "ttft_ms", 1),
+        ({"mode": "open_loop", "requests_per_s": 2}, {"chunk_tokens": 256}, "ttft_ms", 1),
+        ({"mode": "open_loop", "requests_per_s": 2}, DRAFT, "tpot_ms", -1),
         ({}, {"samples_per_prompt": 4}, "requests_per_s", -1),
         ({"prefix_tokens": 4096}, {"shared_prefix_tokens": 4096}, "memory_gib_per_accelerator", -1),
         ({}, DRAFT, "tpot_ms", -1),
@@ -87,6 +90,8 @@ def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], colum
         ({"shared_prefix_tokens": 10, "prefix_tokens": 5}, "shared_prefix_tokens: exceeds prefix_tokens"),
         ({"expert_activation": "even"}, "expert_activation: 'even' is not known; allowed: uniform, balanced"),
         ({"expert_activation": "log-linear"}, "log_linear_slope: goes with expert_activation log-linear"),
+        ({"offload_gb_per_s": 5}, "offload_gb_per_s: has no effect without offload_weights_ratio"),
+        ({"expert_activation": "balanced"}, "experts: .* has none, so their routing has no effect"),
         ({"offload_weights_ratio": 0.5}, "offload_gb_per_s: missing, offload_weights_ratio needs it"),
         ({"expert_placement": "sorted"}, "busiest_expert_ratio: missing"),
         ({"power_cap_w": 5}, "power_cap_w: a cap of 5.0 W is outside the range for 750"),

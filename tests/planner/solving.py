@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan
+from fleetplan.planner.baseline import with_baseline
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
@@ -55,9 +56,12 @@ def solve_unchecked(
     workers: int = 1,
     time_limit_s: float = 60.0,
     watch: Watcher | None = None,
+    baseline: Plan | None = None,
 ) -> Solved:
     """Search and assemble; nothing is verified."""
     problem = build_problem(fleet, candidates)
+    if baseline is not None:
+        problem, _ = with_baseline(problem, baseline)
     result = search(problem, SearchLimits(time_limit_s, gap, seed, workers), watch)
     if result.solution is None:
         return Solved(problem, result, None)

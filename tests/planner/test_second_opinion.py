@@ -25,9 +25,7 @@ def test_a_false_proof_of_infeasibility_is_caught(monkeypatch: pytest.MonkeyPatc
         return first(*arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(solving, "_run", lies_once)
-    small = fleet(
-        services=[service("chat", 6.0)], hardware=[hardware("G", 1)], offers=[rent_offer("G", 2.0)]
-    )
+    small = fleet(services=[service("chat", 6.0)], hardware=[hardware("G", 1)], offers=[rent_offer("G", 2.0)])
     solved = solve(small, [candidate("chat", "G", 3.0)])
     assert solved.result.status is SolveStatus.OPTIMAL
     assert solved.result.objective_usd == pytest.approx(2 * 2.0 * 2190)

@@ -145,3 +145,50 @@ def test_wrong_questions_are_bugs(toy: Accelerator) -> None:
         operator_source(toy, "vllm").times(OperatorKind.GEMM, "bf16", {"m": np.array([1])})
     with pytest.raises(ValueError, match="negative m"):
         operator_source(toy, "vllm").times(OperatorKind.GEMM, "bf16", gemm(-1))
+
+
+def test_an_all_reduce_is_never_slower_than_one_of_a_larger_message(
+    measured_toy: Accelerator, library: TableLibrary, write_table: TableWriter
+) -> None:
+    frame = all_reduce_frame((2,))
+    frame.loc[frame["message_size"] == 2**10, "latency"] = 9.0
+    write_table("comm", "vllm", "1.0", "custom_allreduce", frame)
+    found = library.rows(OperatorKind.ALL_REDUCE, "bf16", "vllm")
+    assert found is not None
+    order = np.argsort(found.rows.dims["message_bytes"])
+    assert (np.diff(found.rows.latency_ms[order]) >= 0).all()
+    assert found.rows.latency_ms.max() < 9.0
+
+
+def moe_frame(sites: dict[tuple[int, int], float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "kernel_source": "k",
+                "distribution": "power_law_1.01",
+                "moe_dtype": "bfloat16",
+                "num_tokens": 16,
+                "hidden_size": 64,
+                "inter_size": 64,
+                "topk": 2,
+                "num_experts": 8,
+                "moe_tp_size": moe_tp,
+                "moe_ep_size": moe_ep,
+                "latency": latency,
+            }
+            for (moe_tp, moe_ep), latency in sites.items()
+        ]
+    )
+
+
+def test_experts_split_the_other_way_come_before_those_of_another_framework(
+    library: TableLibrary, write_table: TableWriter
+) -> None:
+    write_table("moe", "trtllm", "1.0", "moe", moe_frame({(1, 1): 4.0, (1, 4): 2.0}))
+    write_table("moe", "vllm", "1.0", "moe", moe_frame({(4, 1): 1.0, (8, 1): 0.5}))
+    found = library.rows(OperatorKind.MOE, "bf16", "trtllm")
+    assert found is not None
+    dims, ms = found.rows.dims, found.rows.latency_ms
+    by_site = dict(zip(zip(dims["moe_tp"].tolist(), dims["moe_ep"].tolist(), strict=True), ms, strict=True))
+    assert by_site == {(1, 1): 4.0, (1, 4): 2.0, (4, 1): 2.0, (8, 1): 0.5}
+    assert found.rows.provenance.tolist().count(Provenance.INTERPOLATED) == 2

@@ -27,6 +27,8 @@ def test_time_grows_with_every_dimension(toy: Accelerator, data: st.DataObject, 
     dims = {name: data.draw(st.integers(1, 4096), label=name) for name in names}
     if kind in {OperatorKind.MOE, OperatorKind.UNGATED_MOE}:
         dims |= {"experts": 256, "top_k": data.draw(st.integers(1, 8)), "moe_tp": 1, "moe_ep": 4}
+    if kind in {OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE}:
+        dims |= {"experts": 256, "top_k": data.draw(st.integers(1, 8)), "low_latency": 0}
     grown = data.draw(st.sampled_from([name for name in names if name not in SHRINKS]))
     larger = dims | {grown: dims[grown] + data.draw(st.integers(1, 4096))}
     if grown == "top_k":

@@ -263,7 +263,9 @@ def test_another_file_of_vidur_says_what_it_lacks(write: Callable[[str], Path]) 
 def test_a_maturity_factor_multiplies_roofline_times_alone(
     toy: Accelerator, write: Callable[[str], Path]
 ) -> None:
-    mature = replace(toy, efficiency=replace(toy.efficiency, maturity_factor=1.25, maturity_source="toy rows"))
+    mature = replace(
+        toy, efficiency=replace(toy.efficiency, maturity_factor=1.25, maturity_source="toy rows")
+    )
     sizes = gemm(9)
     plain, slower = (
         operator_source(part, "vllm").times(OperatorKind.GEMM, "bf16", sizes) for part in (toy, mature)

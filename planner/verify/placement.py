@@ -1,0 +1,34 @@
+"""Family 11: no pool serves more than its share of a service."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from fleetplan.planner.problem import Phase
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.verify.plan_check import PlanCheck
+
+
+def check_placement(check: PlanCheck) -> Iterator[Violation]:
+    """Both phases of a service stay within the share of each pool, but for a load unit of each replica set."""
+    share = check.problem.fleet.policy.max_share_per_pool
+    if share is None:
+        return
+    served: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
+    rounding: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
+    for row, candidate in check.rows:
+        for phase in (Phase.PREFILL, Phase.DECODE):
+            if candidate.phase in (phase, Phase.AGGREGATED):
+                key = (row.service, row.period, row.pool, phase)
+                served[key] += row.requests_per_s
+                rounding[key] += sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA
+    for (name, period, pool, phase), rate in served.items():
+        demands = check.problem.services[name].demand_requests_per_s
+        demand = sum(asked for (_, when, _), asked in demands.items() if when == period)
+        limit = share * demand
+        if exceeds(rate, limit + rounding[name, period, pool, phase]):
+            yield Violation(
+                "placement", f"{name} {phase} {period}: {pool} serves {rate} of at most {limit} requests/s"
+            )

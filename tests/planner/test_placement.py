@@ -1,0 +1,105 @@
+"""Family 11: shares of pools, and pools under maintenance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.oracles.highs import highs_usd
+from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.random_fleets import several_periods_case, tiny_case
+from tests.planner.solving import is_infeasible, solve
+
+from fleetplan.planner.verify import verify
+
+QUARTERS = ("2026Q1", "2026Q2")
+
+
+def test_the_example_has_its_optimum() -> None:
+    check_optimum("placement")
+
+
+def test_the_changed_example_has_no_plan() -> None:
+    check_infeasible("placement")
+
+
+def test_the_rows_are_the_golden_ones() -> None:
+    check_golden("placement")
+
+
+def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_deletion("placement", monkeypatch)
+
+
+def test_a_share_that_is_met_exactly_is_met() -> None:
+    """Two pools, half each, at rates that no whole number of load units gives."""
+    question = fleet(
+        services=[service("chat", 10.0, headroom=0.1)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 3.0)],
+        policy={"max_share_per_pool": 0.5},
+    )
+    runs = [candidate("chat", "A", 7.3), candidate("chat", "B", 1.7)]
+    # 5.5 requests/s with the headroom on each.
+    assert solve(question, runs).usd == pytest.approx((1 * 1.0 + 4 * 3.0) * 2190)
+
+
+def test_each_phase_has_its_own_share() -> None:
+    question = fleet(
+        services=[service("chat", 4.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 1.5)],
+        policy={"max_share_per_pool": 0.5},
+    )
+    prefill = [candidate("chat", kind, 1.0, phase="prefill") for kind in ("A", "B")]
+    decode = [candidate("chat", "A", 1.0, phase="decode")]
+    assert is_infeasible(question, [*prefill, *decode])
+    decode.append(candidate("chat", "B", 2.0, phase="decode"))
+    # Two of four requests/s in each pool, in both phases.
+    assert solve(question, [*prefill, *decode]).usd == pytest.approx((4 * 1.0 + 3 * 1.5) * 2190)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_fleets_have_one_optimum(seed: int) -> None:
+    case = tiny_case(seed) if seed < 6 else several_periods_case(seed)
+    question = replace(case.fleet, policy=replace(case.fleet.policy, max_share_per_pool=0.7))
+    solved = solve(question, case.candidates)
+    expected = highs_usd(solved.problem)
+    assert solved.usd == (None if expected is None else pytest.approx(expected, rel=1e-5))
+
+
+def test_a_pool_under_maintenance_is_replaced_and_paid() -> None:
+    demand = {("here", q, "all"): 4.0 for q in QUARTERS}
+    pool = rented_pool("A", 4, 1.0, per_host=1, periods=QUARTERS)
+    question = fleet(
+        services=[service("chat", demand, periods=QUARTERS)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[replace(pool, maintenance_hosts=(0, 3))],
+        offers=[rent_offer("B", 2.0, periods=QUARTERS)],
+        periods=QUARTERS,
+    )
+    runs = [candidate("chat", "A", 1.0), candidate("chat", "B", 1.0)]
+    solved = solve(question, runs)
+    assert solved.usd == pytest.approx((2 * 4 * 1.0 + 3 * 2.0) * 2190)
+    assert solved.usd == pytest.approx(highs_usd(solved.problem))
+    assert solved.plan is not None
+    (second,) = [use for use in solved.plan.pools if (use.period, use.pool) == ("2026Q2", "A")]
+    assert (second.accelerators, second.maintenance_accelerators, second.used_accelerators) == (4, 3, 1)
+    assert is_infeasible(replace(question, offers=()), runs)
+    whole = replace(question, pools=(pool,))
+    unaware = solve(whole, runs)
+    assert unaware.plan is not None
+    assert "capacity" in {violation.family for violation in verify(solved.problem, unaware.plan)}
+
+
+def test_the_reserve_is_kept_beside_the_maintenance() -> None:
+    question = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A", 1)],
+        pools=[replace(rented_pool("A", 3, 1.0, per_host=1), maintenance_hosts=(1,))],
+        policy={"reserve_hosts_per_pool": 1},
+    )
+    runs = [candidate("chat", "A", 1.0)]
+    assert solve(question, runs).plan is not None
+    assert is_infeasible(replace(question, services=(service("chat", 2.0),)), runs)
