@@ -328,6 +328,8 @@ class Policy:
         Cost of each accelerator of a replica that did not run in the period before. [USD]
     max_share_per_pool : float or None
         Most of a service's demand that one pool may serve, 0 to 1; None is unlimited.
+    survive_region_loss : tuple[str, ...]
+        Services that outlive the loss of any one region.
     unmet : str
         `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
         minimised first, by priority.
@@ -339,6 +341,7 @@ class Policy:
     transition_usd_per_accelerator: float
     unmet: str
     max_share_per_pool: float | None = None
+    survive_region_loss: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

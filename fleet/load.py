@@ -227,6 +227,13 @@ def _position(context: Context, block: str, name: str) -> int:
 
 
 def _policy(context: Context, spec: PolicySpec) -> Policy:
+    here: KeyPath = ("policy", "survive_region_loss")
+    written = context.document.root.child("services")
+    names = tuple(item.name for item in written.items if item.name) if written is not None else ()
+    for i, name in enumerate(spec.survive_region_loss):
+        context.check_name((*here, i), "service", name, names)
+    if spec.survive_region_loss and len(context.region_names) < 2:
+        context.error(here, "there is one region, and nothing is left without it", "name no service here")
     return Policy(
         reserve_hosts_per_pool=spec.reserve_hosts_per_pool,
         max_configs_per_service_region=spec.max_configs_per_service_region,
@@ -234,6 +241,7 @@ def _policy(context: Context, spec: PolicySpec) -> Policy:
         transition_usd_per_accelerator=spec.transition_usd_per_accelerator,
         unmet=spec.unmet,
         max_share_per_pool=spec.max_share_per_pool,
+        survive_region_loss=tuple(dict.fromkeys(spec.survive_region_loss)),
     )
 
 

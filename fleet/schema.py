@@ -163,6 +163,9 @@ class PolicySpec(Spec):
     transition_usd_per_accelerator: NotNegative = 0.0
     """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
     the plan in force (`--baseline`). [USD]"""
+    survive_region_loss: list[Name] = Field(default_factory=list)
+    """Services whose demand of all regions the rest of the fleet still serves after the loss of any one
+    region. Services that are not named then stop, and hosts in reserve may serve."""
     max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
     service outlives the pool; unlimited where it is left out."""

@@ -111,7 +111,7 @@ class OwnedSpec(Spec):
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     resale_usd_per_host: NumberByPeriod | None = None
-    """What a host sells for that is retired at the start of a period, once or by period; 0 is scrap. Left out,
+    """What a host brings that is retired at the start of a period, once or by period; 0 is scrap. Left out,
     none is retired before its end of life. [USD]"""
     end_of_life: Quarter | None = None
     """First quarter in which the hosts are gone; without a resale price they are scrapped."""
@@ -149,7 +149,7 @@ class PoolSpec(Spec):
     rented: RentedSpec | None = None
     """Set where they are rented."""
     maintenance_hosts: dict[Name, Count] = Field(default_factory=dict)
-    """Hosts (accelerators, where those are counted) that are out of service, by period. They cost the same."""
+    """Hosts (accelerators, where those are counted) that are out of service, by period; they cost as ever."""
 
 
 class OfferSpec(Spec):

@@ -143,6 +143,7 @@ def _pool(
         accelerators_per_host=hardware[spec.hardware].accelerators_per_host if by_host else 1,
         owned=owned,
         rented=rented,
+        maintenance_hosts=_maintenance(context, key_path, spec),
     )
 
 
@@ -160,6 +161,22 @@ def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> N
     end = None if spec.end_of_life is None else quarter_index(spec.end_of_life)
     if end is not None and last is not None and end > last:
         context.warn((*key_path, "end_of_life"), f"{spec.end_of_life} is after the horizon")
+
+
+def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[int, ...]:
+    """Return the hosts that are out of service by period; empty where none ever are."""
+    if not spec.maintenance_hosts:
+        return ()
+    here = (*key_path, "maintenance_hosts")
+    context.check_periods(here, spec.maintenance_hosts)
+    hosts = spec.hosts if spec.hosts is not None else spec.accelerators or 0
+    for period, out in spec.maintenance_hosts.items():
+        if out > hosts:
+            context.error((*here, period), f"{out} of {hosts} are out of service", f"at most {hosts}")
+    if spec.owned is not None and (spec.owned.resale_usd_per_host is not None or spec.owned.end_of_life):
+        hint = "split the pool: one part that may retire, one that is maintained"
+        context.error(here, "does not go with hosts that may retire", hint)
+    return tuple(spec.maintenance_hosts.get(period, 0) for period in context.periods)
 
 
 def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from fleetplan.fleet.finance import stale_prices
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.perfmodel.published_error import TPOT_ERROR
 from fleetplan.planner import assemble
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
@@ -17,8 +18,9 @@ from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.changes import transitions
 from fleetplan.planner.cost_rows import carbon_kg, cost_rows
 from fleetplan.planner.interrupt import run_interruptibly
-from fleetplan.planner.plan import Infeasible, Placement, Plan, Provenance, Solve
+from fleetplan.planner.plan import Infeasible, ModelError, Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.region_losses import region_losses
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
 from fleetplan.planner.shortage import find_shortages
 from fleetplan.planner.verify import require_valid
@@ -151,13 +153,17 @@ def build_plan(
         usd_per_million_tokens=_usd_per_million_tokens(problem, rows, objective),
         binding=binding_limits(problem, rows, bought, pools, costs),
         rejections=candidates.rejections,
-        provenance=provenance.model_copy(update={"spend_share": _spend_share(rows)}),
+        provenance=provenance.model_copy(
+            update={"spend_share": _spend_share(rows), "model_errors": _model_errors(rows)}
+        ),
         solve=solve,
         transitions=transitions(problem, traffic.replicas),
+        region_losses=region_losses(problem, result.solution),
         model_usd=result.objective_usd,
+        retirements=assemble.retirements(problem, result.solution),
     )
     capacity = {
-        (pool.name, period): assemble.pool_cost_kinds(problem, result.solution.acquired, p, q)
+        (pool.name, period): assemble.pool_cost_kinds(problem, result.solution, p, q)
         for p, pool in enumerate(problem.pools)
         for q, period in enumerate(problem.periods)
     }
@@ -173,7 +179,7 @@ def _cost_breakdown(problem: Problem, result: SearchResult, rows: tuple[Placemen
     kinds: dict[str, float] = defaultdict(float)
     for p in range(len(problem.pools)):
         for q in range(len(problem.periods)):
-            for kind, usd in assemble.pool_cost_kinds(problem, result.solution.acquired, p, q).items():
+            for kind, usd in assemble.pool_cost_kinds(problem, result.solution, p, q).items():
                 kinds[kind] += usd
     kinds["energy"] = sum(row.energy_usd for row in rows)
     kinds["transition"] = sum(row.transition_usd for row in rows)
@@ -200,6 +206,26 @@ def _usd_per_million_tokens(
                 lengths = (request_class.input_tokens or 0) + (request_class.output_tokens or 0)
                 tokens += rate * HOURS_PER_QUARTER_S * lengths
     return objective_usd / (tokens / 1e6) if tokens else None
+
+
+def _model_errors(rows: tuple[Placement, ...]) -> tuple[ModelError, ...]:
+    """Published errors of the hardware whose rates the performance model gave."""
+    modelled = dict.fromkeys(row.hardware for row in rows if row.provenance["given"] < 1)
+    found = []
+    for name in sorted(modelled):
+        error = TPOT_ERROR.get(name)
+        if error is None:
+            found.append(ModelError(hardware=name, median_ratio=None, p90_ratio=None, rows=0))
+        else:
+            found.append(
+                ModelError(
+                    hardware=name,
+                    median_ratio=error.median_ratio,
+                    p90_ratio=error.p90_ratio,
+                    rows=error.rows,
+                )
+            )
+    return tuple(found)
 
 
 def _spend_share(rows: tuple[Placement, ...]) -> dict[str, float]:

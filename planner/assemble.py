@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 from fleetplan.planner.changes import started_replicas, with_idle_replicas
 from fleetplan.planner.objective import started_usd
-from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Unmet
+from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Retired, Unmet
 from fleetplan.planner.problem import Candidate, Phase, Problem, SupplyPool
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.search import Solution
@@ -135,7 +135,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
         energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q]
         footprint = pool.footprint_accelerators(candidate.accelerators) * replicas
         transition = started_replicas(problem, traffic.replicas, (c, p, q)) * started_usd(problem, (c, p, q))
-        units = units_in_pool(problem, solution.acquired, p, q)
+        units = units_in_pool(problem, solution, p, q)
         share = footprint / (units * pool.accelerators_per_unit)
         rows.append(
             Placement(
@@ -153,7 +153,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
                 utilisation=load / replicas,
                 ttft_ms=_worst(candidate.ttft_ms, names, by_class),
                 tpot_ms=_worst(candidate.tpot_ms, names, by_class),
-                usd=share * pool_usd(problem, solution.acquired, p, q) + energy + transition,
+                usd=share * pool_usd(problem, solution, p, q) + energy + transition,
                 energy_usd=energy,
                 transition_usd=transition,
                 provenance=asdict(candidate.provenance),
@@ -185,36 +185,42 @@ def _worst(latencies: tuple[float | None, ...], names: list[str], by_class: dict
     return max(known, default=None)
 
 
-def units_in_pool(problem: Problem, acquired: dict[tuple[int, int, int], int], p: int, q: int) -> int:
+def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
     """Units that stand in a pool in a period, reserve included."""
     pool = problem.pools[p]
-    return pool.existing_units + sum(
+    arrived = sum(
         count
-        for (pool_index, a, ordered), count in acquired.items()
+        for (pool_index, a, ordered), count in solution.acquired.items()
         if pool_index == p and pool.acquisitions[a].serves(ordered, q)
     )
+    left = sum(
+        count for (pool_index, when), count in solution.retired.items() if pool_index == p and when <= q
+    )
+    return pool.existing_units + arrived - left
 
 
-def pool_cost_kinds(
-    problem: Problem, acquired: dict[tuple[int, int, int], int], p: int, q: int
-) -> dict[str, float]:
+def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dict[str, float]:
     """Cost of what stands in a pool in a period, by kind; energy is not among them. [USD]"""
     pool = problem.pools[p]
     kinds: dict[str, float] = defaultdict(float)
     for kind, values in pool.fixed_cost_kinds.items():
         kinds[kind] += values[q]
-    for (pool_index, a, ordered), count in acquired.items():
+    for (pool_index, a, ordered), count in solution.acquired.items():
         acquisition = pool.acquisitions[a] if pool_index == p else None
         if acquisition is None or not acquisition.serves(ordered, q):
             continue
         for kind, table in acquisition.unit_cost_by_period.items():
             kinds[kind] += count * table[ordered][q]
+    for (pool_index, left), count in solution.retired.items():
+        if pool_index == p and pool.retirement is not None:
+            for kind, table in pool.retirement.unit_cost_by_period.items():
+                kinds[kind] += count * table[left][q]
     return dict(kinds)
 
 
-def pool_usd(problem: Problem, acquired: dict[tuple[int, int, int], int], p: int, q: int) -> float:
+def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
     """Cost of what stands in a pool in a period, without energy. [USD]"""
-    return sum(pool_cost_kinds(problem, acquired, p, q).values())
+    return sum(pool_cost_kinds(problem, solution, p, q).values())
 
 
 def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
@@ -243,13 +249,36 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
     return tuple(rows)
 
 
+def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
+    """Owned hosts that leave, in the order of periods and pools."""
+    rows = []
+    for (p, q), units in sorted(solution.retired.items(), key=lambda item: (item[0][1], item[0])):
+        pool = problem.pools[p]
+        if pool.retirement is None:
+            raise ValueError(f"nothing may leave {pool.name}")
+        resale = -sum(pool.retirement.unit_cost_by_period["resale"][q])
+        rows.append(
+            Retired(
+                period=problem.periods[q],
+                pool=pool.name,
+                region=pool.region,
+                hardware=pool.hardware,
+                hosts=units,
+                usd=units * pool.retirement.unit_usd[q],
+                resale_usd=units * resale,
+            )
+        )
+    return tuple(rows)
+
+
 def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[PoolUse, ...]:
     """What every pool holds and runs, pools that stay empty left out."""
     rows = []
     for q, period in enumerate(problem.periods):
         for p, pool in enumerate(problem.pools):
-            units = units_in_pool(problem, solution.acquired, p, q)
-            if units == 0:
+            units = units_in_pool(problem, solution, p, q)
+            usd = pool_usd(problem, solution, p, q)
+            if units == 0 and (p, q) not in solution.retired:
                 continue
             used = sum(
                 pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
@@ -257,8 +286,8 @@ def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[P
                 if pool_index == p and when == q
             )
             total = units * pool.accelerators_per_unit
-            reserve = reserved_accelerators(pool, units, used)
-            usd = pool_usd(problem, solution.acquired, p, q)
+            out = pool.maintenance_in(q) * pool.accelerators_per_unit
+            reserve = reserved_accelerators(pool, units - out // pool.accelerators_per_unit, used)
             rows.append(
                 PoolUse(
                     period=period,
@@ -268,9 +297,10 @@ def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[P
                     accelerators=total,
                     reserve_accelerators=reserve,
                     used_accelerators=used,
-                    utilisation=used / (total - reserve) if total > reserve else 0.0,
+                    utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
                     usd=usd,
-                    idle_usd=usd * (1 - used / total),
+                    idle_usd=usd * (1 - used / total) if total else usd,
+                    maintenance_accelerators=out,
                 )
             )
     return tuple(rows)
@@ -278,7 +308,7 @@ def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[P
 
 def reserved_accelerators(pool: SupplyPool, units: int, used: int) -> int:
     """Accelerators kept free: those of a pool that runs something, or that has no choice."""
-    if pool.acquisitions and used == 0:
+    if pool.may_stay_empty and used == 0:
         return 0
     return min(pool.reserve_units, units) * pool.accelerators_per_unit
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from fleetplan.planner.costs import CAPITAL_KINDS
 from fleetplan.planner.plan import Binding, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
 
@@ -81,7 +82,7 @@ def _capacity(
     for use in pools:
         if (use.pool, use.period) in growing:
             continue
-        usable = use.accelerators - use.reserve_accelerators
+        usable = use.accelerators - use.reserve_accelerators - use.maintenance_accelerators
         room = usable - use.used_accelerators
         if room < smallest.get((use.pool, use.period), 0):
             name = f"{use.pool} {use.period}"
@@ -168,7 +169,7 @@ def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, f
     total = sum(costs.values())
     spent = [
         ("capex", capex, budget.capex_usd),
-        ("opex", total - costs.get("depreciation", 0.0), budget.opex_usd),
+        ("opex", total - sum(costs.get(kind, 0.0) for kind in CAPITAL_KINDS), budget.opex_usd),
         ("tco", total, budget.tco_usd),
     ]
     for q, limit in enumerate(budget.capex_usd_by_period):

@@ -15,7 +15,7 @@ class Component:
     Attributes
     ----------
     problem : Problem
-        The whole problem with the cells of these regions alone; candidates and pools keep their indices.
+        The whole problem with these regions and their cells alone; candidates and pools keep their indices.
     cell_indices : tuple[int, ...]
         Where each cell stands in the whole problem.
     fixed_usd : float
@@ -30,7 +30,8 @@ class Component:
 def components(problem: Problem) -> list[Component]:
     """Split a problem by regions.
 
-    Regions are coupled by offers with a maximum that serve several of them, and all of them by a budget.
+    Regions are coupled by offers with a maximum that serve several of them, and all of them by a budget or
+    by services that outlive the loss of a region.
     Demand is served in its own region, and power and packing end at the region, so nothing else couples
     them.
 
@@ -46,7 +47,7 @@ def components(problem: Problem) -> list[Component]:
             name = parent[name]
         return name
 
-    for coupled in _coupled_regions(problem):
+    for coupled in [*_coupled_regions(problem), *_regions_that_only_retire(problem)]:
         for name in coupled[1:]:
             parent[root(name)] = root(coupled[0])
     cells: dict[str, list[int]] = defaultdict(list)
@@ -56,9 +57,21 @@ def components(problem: Problem) -> list[Component]:
     for name in problem.regions:
         if name in cells:
             fixed = sum(sum(pool.fixed_usd) for pool in problem.pools if root(pool.region) == name)
-            own = replace(problem, cells=tuple(problem.cells[index] for index in cells[name]))
+            own = replace(
+                problem,
+                cells=tuple(problem.cells[index] for index in cells[name]),
+                regions={key: region for key, region in problem.regions.items() if root(key) == name},
+            )
             found.append(Component(own, tuple(cells[name]), fixed))
     return found
+
+
+def _regions_that_only_retire(problem: Problem) -> list[list[str]]:
+    """Regions without demand whose hosts may leave, each with one that has demand, to be decided there."""
+    asked = {cell.region for cell in problem.cells}
+    host = next((name for name in problem.regions if name in asked), None)
+    retiring = dict.fromkeys(pool.region for pool in problem.pools if pool.retirement is not None)
+    return [[host, name] for name in retiring if host is not None and name not in asked]
 
 
 def _coupled_regions(problem: Problem) -> list[list[str]]:
@@ -66,6 +79,9 @@ def _coupled_regions(problem: Problem) -> list[list[str]]:
     budget = problem.fleet.budget
     limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
     if any(limit is not None for limit in limits):
+        return [list(problem.regions)]
+    if problem.fleet.policy.survive_region_loss:
+        # Each region serves what another one loses.
         return [list(problem.regions)]
     return [
         list(offer.regions)

@@ -1,7 +1,7 @@
 """What capacity and energy cost in each period of a plan, by kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, resale, rent, hosting, maintenance, network, software and staff; energy follows the traffic
-and is priced apart. Where a rent includes energy it includes hosting and network too. All figures are
+Kinds are depreciation, resale, rent, hosting, maintenance, network, software and staff; energy follows the
+traffic and is priced apart. Where a rent includes energy it includes hosting and network too. All figures are
 present values at the start of the horizon, a quarter paid at its end.
 """
 

@@ -13,10 +13,10 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,13 @@ class HighsRace:
 
 def continuous_indices(variables: Variables) -> set[int]:
     """Variables that HiGHS need not keep whole: loads and rates, which are finely divided anyway."""
-    groups = (variables.load, variables.disaggregated, variables.unmet)
+    groups: tuple[Mapping[Any, cp_model.IntVar], ...] = (
+        variables.load,
+        variables.disaggregated,
+        variables.unmet,
+        variables.surviving_load,
+        variables.surviving_separate,
+    )
     return {variable.index for group in groups for variable in group.values()}
 
 
@@ -140,7 +146,7 @@ def cost_unit(model: cp_model.CpModel, scales: NDArray[np.float64]) -> float:
     costs = [
         abs(cost) * scales[column] for column, cost in zip(objective.vars, objective.coeffs, strict=True)
     ]
-    return max([1.0, *costs])
+    return max([1.0, *(float(cost) for cost in costs)])
 
 
 def _archive(

@@ -14,9 +14,12 @@ from fleetplan.planner.constraints import (
     capacity,
     configurations,
     coverage,
+    placement,
     power,
     purchases,
+    region_loss,
     replica_load,
+    retirement,
     transitions,
 )
 from fleetplan.planner.problem import Problem
@@ -29,8 +32,11 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     power,
     budgets,
     purchases,
+    retirement,
     transitions,
     configurations,
+    region_loss,
+    placement,
 )
 """The constraint families, in the order of planner/FORMULATION.md."""
 

@@ -4,11 +4,11 @@ TCO over the horizon, with C the fixed cost of what exists, acquired units at th
 at the served utilisation::
 
     C + sum usd[o,q] acquired[o,p,q] + sum e[c,p,q] w[c,k,p,q] / (1 + headroom[s])
-      + sum t a[c] started[c,p,q]
+      + sum t a[c] started[c,p,q] + sum v[p,q] retired[p,q]
 
 e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
 headroom is capacity that stands ready, not traffic, so it draws no energy. t is the cost of an accelerator
-whose replica starts (family 8).
+whose replica starts (family 8); v is what a unit that leaves saves, loses in the books and sells for.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
     )
 
 
+def retired_usd(problem: Problem, p: int, q: int) -> float:
+    """What retiring one unit at the start of a period changes over the horizon. [USD]"""
+    retirement = problem.pools[p].retirement
+    return 0.0 if retirement is None else retirement.unit_usd[q]
+
+
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the TCO in objective units; `fixed_usd` is the rest."""
     acquired, load = cost_coefficients(problem, variables)
@@ -63,11 +69,13 @@ def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
             *(variables.acquired[key] for key in acquired),
             *(variables.load[key] for key in load),
             *variables.started.values(),
+            *variables.retired.values(),
         ],
         [
             *acquired.values(),
             *load.values(),
             *(usd_units(started_usd(problem, key)) for key in variables.started),
+            *(usd_units(retired_usd(problem, p, q)) for p, q in variables.retired),
         ],
     )
 

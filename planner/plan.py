@@ -68,6 +68,20 @@ class Purchase(_Record):
     price_source: str
 
 
+class Retired(_Record):
+    """Owned hosts that leave a pool at the start of a period."""
+
+    period: str
+    pool: str
+    region: str
+    hardware: str
+    hosts: int
+    usd: float
+    """What it changes over the horizon: costs saved, what the books still held, and the sale. [USD]"""
+    resale_usd: float
+    """What the sale brings, at its present value. [USD]"""
+
+
 class PoolUse(_Record):
     """What a pool holds and runs in a period."""
 
@@ -84,6 +98,8 @@ class PoolUse(_Record):
     """Depreciation, rent, hosting and maintenance of the whole pool. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
+    maintenance_accelerators: int = 0
+    """Out of service."""
 
 
 class Transition(_Record):
@@ -103,6 +119,22 @@ class Transition(_Record):
     """Accelerators that start to run it; negative where they are freed."""
     usd: float
     """Cost of those that start. [USD]"""
+
+
+class SurvivingPlacement(_Record):
+    """Replicas that serve a protected service after the loss of a region."""
+
+    lost_region: str
+    period: str
+    region: str
+    pool: str
+    service: str
+    phase: str
+    hardware: str
+    config: str
+    replicas: int
+    requests_per_s_by_class: dict[str, float]
+    """Traffic of all regions that they can serve; headroom not included. [requests/s]"""
 
 
 class Unmet(_Record):
@@ -204,6 +236,16 @@ class CalibrationUse(_Record):
     measurements_sha256: str
 
 
+class ModelError(_Record):
+    """How far predicted TPOT was from published measurements on one hardware."""
+
+    hardware: str
+    median_ratio: float | None
+    """None where no measurement is published: nothing is known."""
+    p90_ratio: float | None
+    rows: int
+
+
 class Provenance(_Record):
     """Where the plan's numbers come from."""
 
@@ -219,6 +261,8 @@ class Provenance(_Record):
     spend_share: dict[str, float]
     """Share of the placements' spend by how their rates were obtained."""
     warnings: tuple[str, ...] = ()
+    model_errors: tuple[ModelError, ...] = ()
+    """By hardware that the plan runs on with rates of the performance model; docs/accuracy.md has the rest."""
     calibrations: tuple[CalibrationUse, ...] = ()
     """Calibrations that held for a service on some hardware; all other rates are uncalibrated."""
 
@@ -256,6 +300,7 @@ class Plan(_Record):
     usd_per_million_tokens: float | None
     """TCO over all input and output tokens at the peak rate; None where lengths are unknown."""
     binding: tuple[Binding, ...]
+    retirements: tuple[Retired, ...] = ()
     costs: tuple[Cost, ...] = ()
     """By period, by service, by pool."""
     carbon_kg: float | None = None
@@ -265,6 +310,8 @@ class Plan(_Record):
     solve: Solve
     transitions: tuple[Transition, ...] = ()
     """What changes from period to period, and against the plan in force where one was given."""
+    region_losses: tuple[SurvivingPlacement, ...] = ()
+    """What would serve the protected services without each region."""
     model_usd: float | None = None
     """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
     rounding. [USD]"""

@@ -189,6 +189,12 @@ class SupplyPool:
     fixed_cost_kinds: Mapping[str, tuple[float, ...]]
     energy_usd_per_kw: tuple[float, ...]
     retirement: Retirement | None = None
+    maintenance_units: tuple[int, ...] = ()
+    """Existing units that are out of service by period; empty where none ever are."""
+
+    def maintenance_in(self, period: int) -> int:
+        """Existing units that are out of service in a period."""
+        return self.maintenance_units[period] if self.maintenance_units else 0
 
     @property
     def may_stay_empty(self) -> bool:
@@ -356,6 +362,7 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
         fixed_cost_kinds=kinds,
         energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included, fleet.finance),
         retirement=_retirement(fleet, pool, region, hardware),
+        maintenance_units=pool.maintenance_hosts,
     )
 
 

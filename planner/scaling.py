@@ -60,6 +60,10 @@ class RateScale:
         """Rate of one replica, rounded down. [rate units]"""
         return math.floor(exact(requests_per_s) * self.units_per_request_per_s)
 
+    def rate_units_at_most(self, requests_per_s: float) -> int:
+        """Rate of one replica, rounded up: for limits on what it may serve. [rate units]"""
+        return math.ceil(exact(requests_per_s) * self.units_per_request_per_s)
+
     def requests_per_s(self, units: float) -> float:
         """Rate units back to requests per second."""
         return float(units / self.units_per_request_per_s)

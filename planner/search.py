@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ortools.sat.python import cp_model
@@ -85,7 +85,7 @@ class Solution:
 
     Attributes
     ----------
-    replicas, load, unmet, acquired, packed : dict
+    replicas, load, unmet, acquired, packed, retired, surviving_load : dict
         Values by the keys of `Variables`; zeros are left out.
     """
 
@@ -94,6 +94,8 @@ class Solution:
     unmet: dict[tuple[int, int], int]
     acquired: dict[tuple[int, int, int], int]
     packed: dict[tuple[int, int, tuple[int, ...]], int]
+    retired: dict[tuple[int, int], int] = field(default_factory=dict)
+    surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ def _joined(
         whole.load.update(solution.load)
         whole.acquired.update(solution.acquired)
         whole.packed.update(solution.packed)
+        whole.retired.update(solution.retired)
+        whole.surviving_load.update(solution.surviving_load)
         whole.unmet.update(
             {(part.cell_indices[cell], k): units for (cell, k), units in solution.unmet.items()}
         )
@@ -376,6 +380,10 @@ def _values(variables: Variables, solver: cp_model.CpSolver) -> Solution:
         unmet={key: value for key, v in variables.unmet.items() if (value := solver.value(v))},
         acquired={key: value for key, v in variables.acquired.items() if (value := solver.value(v))},
         packed={key: value for key, v in variables.packed.items() if (value := solver.value(v))},
+        retired={key: value for key, v in variables.retired.items() if (value := solver.value(v))},
+        surviving_load={
+            key: value for key, v in variables.surviving_load.items() if (value := solver.value(v))
+        },
     )
 
 

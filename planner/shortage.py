@@ -8,7 +8,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.constraints import budgets, capacity, configurations, power
+from fleetplan.planner.constraints import budgets, capacity, configurations, placement, power, region_loss
 from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd
@@ -84,6 +84,8 @@ LIMITS: Final[dict[str, ModuleType]] = {
     "power": power,
     "budget": budgets,
     "configurations (max_configs_per_service_region)": configurations,
+    "what stands after the loss of a region (survive_region_loss)": region_loss,
+    "share of a pool (max_share_per_pool)": placement,
     "hardware (pools and offers are used up)": capacity,
 }
 """Constraint families that can be what is missing, by what people call them. Without the capacity rows

@@ -21,6 +21,9 @@ ALONE_S = 1.0
 HIGHS_MARGIN_S = 0.5
 """HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
 
+FIRST_PLAN_GRACE_S = 10.0
+"""Time past the limit to find a first plan. [s]"""
+
 SECOND_OPINION_S = 10.0
 """Time to confirm that a model is infeasible. [s]"""
 
@@ -74,7 +77,7 @@ class SolverLimits:
     Attributes
     ----------
     time_limit_s : float
-        Wall time. [s]
+        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then. [s]
     seed, workers : int
         Of CP-SAT.
     stop : Stop
@@ -165,7 +168,7 @@ def solve_model(
         status = _second_opinion(model, limits, left, best)
     ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
     if ended or left <= 2 * HIGHS_MARGIN_S:
-        return _outcome(best, status, spent)
+        return _outcome(best, _first_plan(model, limits, best, status), spent)
     if best.values is not None:
         hint(model, best.values)
     gap = 1e-9
@@ -186,7 +189,19 @@ def solve_model(
     running = cp_model.CpSolver()
     with HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear):
         solver, status = _run(model, limits, left, best, running)
+    status = _first_plan(model, limits, best, status)
     return _outcome(best, status, spent + solver.response_proto.deterministic_time)
+
+
+def _first_plan(
+    model: cp_model.CpModel, limits: SolverLimits, best: _Best, status: cp_model.CpSolverStatus
+) -> cp_model.CpSolverStatus:
+    """Go on past the limit to a first plan: a short limit is no reason to come back with nothing."""
+    if status != cp_model.UNKNOWN or best.values is not None:
+        return status
+    solver = cp_model.CpSolver()
+    solver.parameters.stop_after_first_solution = True
+    return _run(model, limits, FIRST_PLAN_GRACE_S, best, solver)[1]
 
 
 def _second_opinion(

@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.problem import Cell, Phase, Problem, SupplyPool
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact
+from fleetplan.planner.survival import joint_cells
 
 UNLIMITED_UNITS = 1_000_000
 """Bound of an offer without a maximum, where the demand gives no smaller one. [units]"""
@@ -53,6 +54,9 @@ class Variables:
         Units of a pool and period that are divided by a packing pattern.
     started : dict[ReplicaKey, IntVar]
         Replicas that did not run in the period before; where changes count.
+    surviving, surviving_load, surviving_separate : dict
+        Replicas by (lost region, candidate, pool, period) after the loss of a region, their loads by class,
+        and the rates by (lost region, service, class, region, period) that separate phases serve then.
     retired : dict[tuple[int, int], IntVar]
         Existing units that leave a pool at the start of a period.
     """
@@ -66,6 +70,9 @@ class Variables:
     configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
     packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
     started: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
+    surviving: dict[tuple[str, int, int, int], cp_model.IntVar] = field(default_factory=dict)
+    surviving_load: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
+    surviving_separate: dict[tuple[str, str, int, str, int], cp_model.IntVar] = field(default_factory=dict)
     retired: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
 
     def all(self) -> Iterator[cp_model.IntVar]:
@@ -80,6 +87,9 @@ class Variables:
             self.configuration,
             self.packed,
             self.started,
+            self.surviving,
+            self.surviving_load,
+            self.surviving_separate,
             self.retired,
         )
         for group in groups:
@@ -132,7 +142,7 @@ def most_replicas(problem: Problem, cell: Cell, candidate_index: int, pool_index
 def most_units(problem: Problem, pool_index: int, period: int) -> int:
     """Most units that a pool can hold in a period."""
     pool = problem.pools[pool_index]
-    units = pool.existing_units
+    units = pool.existing_units - pool.maintenance_in(period)
     for acquisition in pool.acquisitions:
         limits = acquisition.offer.max_units[: period + 1]
         if any(limit is None for limit in limits):
@@ -261,7 +271,7 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
         for a, acquisition in enumerate(pool.acquisitions):
             for q, period in enumerate(problem.periods):
                 limit = acquisition.offer.max_units[q]
-                bound = _units_that_serve_everything(problem, p)
+                bound = max(_units_that_serve_everything(problem, p), _units_after_loss(problem, p))
                 if limit is not None:
                     bound = min(bound, limit)
                 if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
@@ -293,6 +303,15 @@ def _units_that_serve_everything(problem: Problem, pool_index: int) -> int:
                 units += _units_for_cell(problem, pool, cell)
         most = max(most, units)
     return math.ceil(most) + pool.reserve_units
+
+
+def _units_after_loss(problem: Problem, pool_index: int) -> int:
+    """Units that would hold all replicas of the protected services of all regions."""
+    most: dict[int, Fraction] = {}
+    for cell, _ in joint_cells(problem):
+        units = _units_for_cell(problem, problem.pools[pool_index], cell)
+        most[cell.period] = most.get(cell.period, Fraction(0)) + units
+    return math.ceil(max(most.values(), default=Fraction(0)))
 
 
 def _units_with_idle_replicas(problem: Problem, pool_index: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.costs import CAPITAL_KINDS
 from fleetplan.planner.objective import energy_usd_per_load_unit, fixed_usd, started_usd, total_cost
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import usd_units
@@ -46,7 +47,7 @@ def _fixed_operating_usd(problem: Problem) -> float:
         sum(values)
         for pool in problem.pools
         for kind, values in pool.fixed_cost_kinds.items()
-        if kind != "depreciation"
+        if kind not in CAPITAL_KINDS
     )
 
 
@@ -55,8 +56,15 @@ def _operating_cost(problem: Problem, variables: Variables) -> cp_model.LinearEx
     terms: list[cp_model.LinearExprT] = []
     for p, a, q in variables.acquired:
         acquisition = problem.pools[p].acquisitions[a]
-        usd = sum(values[q] for kind, values in acquisition.unit_cost_kinds.items() if kind != "depreciation")
+        usd = sum(
+            values[q] for kind, values in acquisition.unit_cost_kinds.items() if kind not in CAPITAL_KINDS
+        )
         terms.append(usd_units(usd) * variables.acquired[p, a, q])
+    for (p, q), variable in variables.retired.items():
+        retirement = problem.pools[p].retirement
+        table = {} if retirement is None else retirement.unit_cost_by_period
+        usd = sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)
+        terms.append(usd_units(usd) * variable)
     for key, variable in variables.load.items():
         terms.append(usd_units(energy_usd_per_load_unit(problem, key)) * variable)
     for started, variable in variables.started.items():

@@ -18,9 +18,13 @@ do not divide each other, z[p,q,t] units are divided by pattern t, which takes m
 
     sum_{c of size a} n[c,p,q] <= sum_t m[t,a] z[p,q,t]                   slots[...]
     sum_t z[p,q,t] <= units - whole units of larger replicas              patterns[...]
+
+What is out for maintenance in a period is taken from E in all of these.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
@@ -51,11 +55,13 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 model.add(variables.replicas[key] <= bound * variables.in_use[p, q]).with_name(
                     f"in_use[{problem.candidates[key[0]].label},{label}]"
                 )
-            standing = standing_units(problem, variables, p, q)
+            standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
             model.add((pool.reserve_units + 1) * variables.in_use[p, q] <= standing).with_name(
                 f"in_use_units[{label}]"
             )
-        _add_patterns(model, problem, variables, keys, units)
+        running = {key[0]: variables.replicas[key] for key in keys}
+        for pattern, count in add_patterns(model, problem, (p, q), running, units, label).items():
+            variables.packed[p, q, pattern] = count
     _add_shares(model, problem, variables)
 
 
@@ -102,35 +108,54 @@ def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp
 def available_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
     """Units of a pool that may run replicas in a period."""
     pool = problem.pools[p]
-    standing = standing_units(problem, variables, p, q)
+    standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
     if (p, q) in variables.in_use:
         return standing - pool.reserve_units * variables.in_use[p, q]
-    return standing - min(pool.reserve_units, pool.existing_units)
+    return standing - min(pool.reserve_units, pool.existing_units - pool.maintenance_in(q))
 
 
-def _add_patterns(
+def add_patterns(
     model: cp_model.CpModel,
     problem: Problem,
-    variables: Variables,
-    keys: list[ReplicaKey],
+    place: tuple[int, int],
+    running: Mapping[int, cp_model.IntVar],
     units: cp_model.LinearExpr,
-) -> None:
-    """Slots of the sizes that do not divide each other."""
-    _, p, q = keys[0]
-    pool = problem.pools[p]
-    unit = pool.accelerators_per_unit
-    sizes = {key: problem.candidates[key[0]].accelerators for key in keys}
+    label: str,
+) -> dict[tuple[int, ...], cp_model.IntVar]:
+    """Add slots of the sizes that do not divide each other.
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives variables and rows.
+    problem : Problem
+        Sets and data.
+    place : tuple[int, int]
+        Pool index, period index.
+    running : Mapping[int, IntVar]
+        Replicas by candidate index.
+    units : LinearExpr
+        Units that may run them.
+    label : str
+        Of the rows.
+
+    Returns
+    -------
+    dict[tuple[int, ...], IntVar]
+        Units by packing pattern; empty where the sizes divide each other.
+    """
+    p, q = place
+    unit = problem.pools[p].accelerators_per_unit
+    sizes = {c: problem.candidates[c].accelerators for c in running}
     plan = packing(unit, sizes.values())
     if not plan.patterns:
-        return
-    label = f"{pool.name},{problem.periods[q]}"
+        return {}
     most = most_units(problem, p, q)
-    for pattern in plan.patterns:
-        variables.packed[p, q, pattern] = model.new_int_var(0, most, f"packed[{label},{pattern}]")
+    packed = {pattern: model.new_int_var(0, most, f"packed[{label},{pattern}]") for pattern in plan.patterns}
     for index, size in enumerate(plan.pattern_sizes):
-        slots = sum(pattern[index] * variables.packed[p, q, pattern] for pattern in plan.patterns)
-        running = sum(variables.replicas[key] for key in keys if sizes[key] == size)
-        model.add(running <= slots).with_name(f"slots[{label},{size}]")
-    whole = sum(-(-sizes[key] // unit) * variables.replicas[key] for key in keys if sizes[key] >= unit)
-    packed = sum(variables.packed[p, q, pattern] for pattern in plan.patterns)
-    model.add(packed + whole <= units).with_name(f"patterns[{label}]")
+        slots = sum(pattern[index] * count for pattern, count in packed.items())
+        fitting = sum(replicas for c, replicas in running.items() if sizes[c] == size)
+        model.add(fitting <= slots).with_name(f"slots[{label},{size}]")
+    whole = sum(-(-sizes[c] // unit) * replicas for c, replicas in running.items() if sizes[c] >= unit)
+    model.add(sum(packed.values()) + whole <= units).with_name(f"patterns[{label}]")
+    return packed

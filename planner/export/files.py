@@ -39,8 +39,10 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
             "purchases": outcome.purchases,
             "pools": outcome.pools,
             "costs": outcome.costs,
+            "retirements": outcome.retirements,
             "unmet": outcome.unmet,
             "transitions": outcome.transitions,
+            "region_losses": outcome.region_losses,
         }
     else:
         tables = {"shortages": outcome.shortages}

@@ -158,6 +158,18 @@ def _costs(plan: Plan, console: Console) -> None:
     text = ", ".join(f"{kind} {share:.0%}" for kind, share in shares if share >= 0.005)
     if text:
         console.print(f"[bold]Spend rests on[/] {text} operator times")
+    known = [
+        f"{escape(error.hardware)} {error.median_ratio:.0%} / {error.p90_ratio:.0%}"
+        for error in plan.provenance.model_errors
+        if error.median_ratio is not None and error.p90_ratio is not None
+    ]
+    unknown = [escape(error.hardware) for error in plan.provenance.model_errors if error.median_ratio is None]
+    if known:
+        console.print(
+            f"[bold]Model error[/] of TPOT on published rows, median / nine in ten: {', '.join(known)}"
+        )
+    if unknown:
+        console.print(f"[bold]Model error[/] not known, nothing published: {', '.join(unknown)}")
 
 
 def _limits(plan: Plan, console: Console) -> None:

@@ -82,4 +82,11 @@ def _capacity(check: PlanCheck) -> dict[Key, float]:
             for period, cost in zip(check.problem.periods, table[ordered], strict=True):
                 usd["period", period] += purchase.units * cost
                 usd["pool", purchase.pool] += purchase.units * cost
+    for retired in check.plan.retirements:
+        retirement = check.pool(retired.pool).retirement
+        left = check.problem.periods.index(retired.period)
+        for rows in ({} if retirement is None else retirement.unit_cost_by_period).values():
+            for period, cost in zip(check.problem.periods, rows[left], strict=True):
+                usd["period", period] += retired.hosts * cost
+                usd["pool", retired.pool] += retired.hosts * cost
     return usd

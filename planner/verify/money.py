@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from fleetplan.planner.costs import CAPITAL_KINDS
 from fleetplan.planner.statements import Violation, cost_statements, differs, exceeds
 from fleetplan.planner.verify.changes import transition_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
@@ -28,7 +29,11 @@ def check_budgets(check: PlanCheck) -> Iterator[Violation]:
     kinds = cost_kinds(check)
     totals = (
         ("capex", sum(capex.values()), check.problem.fleet.budget.capex_usd),
-        ("opex", sum(kinds.values()) - kinds["depreciation"], check.problem.fleet.budget.opex_usd),
+        (
+            "opex",
+            sum(kinds.values()) - sum(kinds[kind] for kind in CAPITAL_KINDS),
+            check.problem.fleet.budget.opex_usd,
+        ),
         ("TCO", sum(kinds.values()), check.problem.fleet.budget.tco_usd),
     )
     for name, spent, limit in totals:
@@ -65,6 +70,11 @@ def cost_kinds(check: PlanCheck) -> dict[str, float]:
         ordered = check.problem.periods.index(purchase.period)
         for kind, values in acquisition.unit_cost_kinds.items():
             kinds[kind] += purchase.units * values[ordered]
+    for retired in check.plan.retirements:
+        retirement = check.pool(retired.pool).retirement
+        left = check.problem.periods.index(retired.period)
+        for kind, rows in ({} if retirement is None else retirement.unit_cost_by_period).items():
+            kinds[kind] += retired.hosts * sum(rows[left])
     for row, candidate in check.rows:
         names = [c.name for c in check.problem.services[row.service].classes]
         load = sum(

@@ -12,7 +12,7 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 
 
 def check_placement(check: PlanCheck) -> Iterator[Violation]:
-    """Both phases of a service stay within the share of each pool, but for a load unit of each replica set."""
+    """Both phases of a service stay within the share of each pool, but for a load unit of each load."""
     share = check.problem.fleet.policy.max_share_per_pool
     if share is None:
         return

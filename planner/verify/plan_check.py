@@ -33,6 +33,9 @@ class PlanCheck:
     def units(self, pool: SupplyPool, period: int) -> int:
         """Units that stand in a pool in a period."""
         total = pool.existing_units
+        for row in self.plan.retirements:
+            if row.pool == pool.name and self.problem.periods.index(row.period) <= period:
+                total -= row.hosts
         for purchase in self.plan.purchases:
             acquisition = self.acquisition(purchase.offer, purchase.pool)
             ordered = self.problem.periods.index(purchase.period)

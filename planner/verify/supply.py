@@ -20,7 +20,7 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
                     if (row.region, candidate.hardware) != (pool.region, pool.hardware):
                         yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
                     sizes += [candidate.accelerators] * row.replicas
-            usable = check.units(pool, q) - pool.reserve_units
+            usable = check.units(pool, q) - pool.maintenance_in(q) - pool.reserve_units
             if sizes and not fits(sizes, pool.accelerators_per_unit, usable):
                 yield Violation(
                     "capacity",

@@ -12,7 +12,10 @@ from fleetplan.planner.statements import Violation, placement_faults, purchase_f
 from fleetplan.planner.verify.changes import check_transitions
 from fleetplan.planner.verify.finance import check_cost_rows
 from fleetplan.planner.verify.money import check_budgets, check_cost
+from fleetplan.planner.verify.placement import check_placement
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.region_loss import check_region_loss
+from fleetplan.planner.verify.retirement import check_retirement, retirement_faults
 from fleetplan.planner.verify.serving import (
     check_configurations,
     check_coverage,
@@ -28,8 +31,11 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_capacity,
     check_power,
     check_purchases,
+    check_retirement,
     check_transitions,
     check_configurations,
+    check_region_loss,
+    check_placement,
     check_budgets,
     check_cost,
     check_cost_rows,
@@ -70,8 +76,16 @@ def verify(problem: Problem, plan: Plan) -> list[Violation]:
         found += [Violation("purchases", fault) for fault in faults]
         if not faults:
             sound.append(purchase)
+    left = []
+    for retired in plan.retirements:
+        faults = retirement_faults(problem, retired)
+        found += [Violation("retirement", fault) for fault in faults]
+        if not faults:
+            left.append(retired)
     # The rules are checked on what is left, so that one wrong name does not hide the rest.
-    check = PlanCheck(problem, plan.model_copy(update={"purchases": tuple(sound)}), tuple(known))
+    check = PlanCheck(
+        problem, plan.model_copy(update={"purchases": tuple(sound), "retirements": tuple(left)}), tuple(known)
+    )
     for family in CHECKS:
         found.extend(family(check))
     return found

@@ -70,6 +70,7 @@ def highs_usd(problem: Problem) -> float | None:
     _columns(program, problem)
     _serve(program, problem)
     _pack(program, problem)
+    _retire(program, problem)
     _limits(program, problem)
     _budgets(program, problem)
     usd = program.minimise()
@@ -80,6 +81,13 @@ def _columns(program: _Milp, problem: Problem) -> None:
     for q in range(len(problem.periods)):
         for p, pool in enumerate(problem.pools):
             program.column(("used", p, q), integer=True, upper=1.0)
+            if pool.retirement is not None and pool.retirement.possible_in(q):
+                program.column(
+                    ("retired", p, q),
+                    integer=True,
+                    upper=pool.existing_units,
+                    usd=pool.retirement.unit_usd[q],
+                )
             for a, acquisition in enumerate(pool.acquisitions):
                 if acquisition.useful_in(q, len(problem.periods)):
                     limit = acquisition.offer.max_units[q]
@@ -171,8 +179,20 @@ def _pack(program: _Milp, problem: Problem) -> None:
                 for ordered in range(len(problem.periods)):
                     if acquisition.serves(ordered, q):
                         units["acquired", p, a, ordered] = -1.0
+            for left in range(q + 1):
+                units["retired", p, left] = 1.0
             units["used", p, q] = float(pool.reserve_units)
-            program.at_most(units, float(pool.existing_units))
+            program.at_most(units, float(pool.existing_units - pool.maintenance_in(q)))
+
+
+def _retire(program: _Milp, problem: Problem) -> None:
+    """No more units leave than there are, and all of them by their end of life."""
+    for p, pool in enumerate(problem.pools):
+        if pool.retirement is not None:
+            left: dict[Hashable, float] = {("retired", p, q): 1.0 for q in range(len(problem.periods))}
+            program.at_most(left, float(pool.existing_units))
+            if pool.retirement.end_period is not None:
+                program.at_most(dict.fromkeys(left, -1.0), -float(pool.existing_units))
 
 
 def _divisions(unit: int, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -202,6 +222,7 @@ def _limits(program: _Milp, problem: Problem) -> None:
                     running[candidate.service, pool.region]["runs", c, pool.region, q] = 1.0
                     runs: Hashable = ("runs", c, pool.region, q)
                     program.at_most({("replicas", c, p, q): 1.0, runs: -MANY}, 0.0)
+        _shares(program, problem, q)
         for offer in problem.fleet.offers:
             limit = offer.max_units[q]
             if limit is not None:
@@ -212,6 +233,24 @@ def _limits(program: _Milp, problem: Problem) -> None:
         if most is not None:
             for terms in running.values():
                 program.at_most(terms, float(most))
+
+
+def _shares(program: _Milp, problem: Problem, q: int) -> None:
+    """No pool serves more than its share of a service, in either phase."""
+    share = problem.fleet.policy.max_share_per_pool
+    if share is None:
+        return
+    for service in problem.fleet.services:
+        demand = sum(v for key, v in service.demand_requests_per_s.items() if key[1] == problem.periods[q])
+        for p in range(len(problem.pools)):
+            for phase in (Phase.PREFILL, Phase.DECODE):
+                rates: dict[Hashable, float] = {
+                    ("rate", c, k, p, q): 1.0
+                    for c, candidate in enumerate(problem.candidates)
+                    if candidate.service == service.name and candidate.phase in (phase, Phase.AGGREGATED)
+                    for k in range(len(candidate.requests_per_s))
+                }
+                program.at_most(rates, share * demand * (1 + service.headroom))
 
 
 def _budgets(program: _Milp, problem: Problem) -> None:

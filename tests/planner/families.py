@@ -13,6 +13,7 @@ from tests.planner.builders import (
     candidate,
     fleet,
     hardware,
+    owned_pool,
     region,
     rent_offer,
     rented_pool,
@@ -20,7 +21,7 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
 
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Fleet, Owned
 from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.variables import create_variables
@@ -200,6 +201,34 @@ def transitions() -> Example:
     return Example(question, (candidate("chat", "A", 1.0),), 6 * 2190.0, too_dear)
 
 
+def retirement() -> Example:
+    """One of two hosts sells for more than the books hold; another pool has reached its end of life."""
+    periods = ("2027Q1", "2027Q2", "2027Q3")
+    # A year old: 1,000 $ of write-off a quarter, and 12,000 $ in the books at first.
+    old = Owned(16_000.0, "2026Q1", 16, 0.25, resale_usd_per_host=(11_500.0,) * 3)
+    oldest = Owned(16_000.0, "2026Q1", 16, 0.0, end_of_life="2027Q3")
+    demand = {("here", q, "all"): rate for q, rate in zip(periods, (2.0, 1.0, 1.0), strict=True)}
+    question = fleet(
+        services=[service("chat", demand, periods=periods)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[
+            replace(owned_pool("old", 2, 16_000.0, hardware="A", per_host=1), owned=old),
+            replace(owned_pool("oldest", 1, 16_000.0, hardware="B", per_host=1), owned=oldest),
+        ],
+        periods=periods,
+    )
+    # Leaving in the second quarter: four times 1,000 $ saved, 11,000 $ in the books, 11,500 $ earned. At its
+    # end of life the third host saves 1,000 $ and 10,000 $ are still in the books.
+    usd = (6 * 2_000 - 4_000 + 11_000 - 11_500) + (3_000 - 1_000 + 10_000)
+    gone = replace(question.pools[0], owned=replace(old, end_of_life="2027Q2"))
+    return Example(
+        question,
+        (candidate("chat", "A", 1.0),),
+        usd,
+        replace(question, pools=(gone, question.pools[1])),
+    )
+
+
 def configurations() -> Example:
     """One configuration alone is dearer than the best mix of two."""
     question = fleet(
@@ -214,6 +243,37 @@ def configurations() -> Example:
     return Example(question, runs, 2 * 4.0 * 2190.0, only_b)
 
 
+def region_loss() -> Example:
+    """Either region must be able to serve both."""
+    places = ("east", "west")
+    demand = {("east", "now", "all"): 4.0, ("west", "now", "all"): 2.0}
+    question = fleet(
+        services=[service("chat", demand, regions=places)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0, regions=places, maximum=12)],
+        regions=[region(place, power_kw=(6.0,)) for place in places],
+        policy={"survive_region_loss": ("chat",)},
+    )
+    runs = tuple(candidate("chat", "A", 1.0, phase=phase, power_kw=1.0) for phase in ("aggregated",))
+    # Six in each region.
+    eleven = replace(question, offers=(rent_offer("A", 1.0, regions=places, maximum=11),))
+    return Example(question, runs, 12 * 2190.0, eleven)
+
+
+def placement() -> Example:
+    """The cheap pool serves at most 60 %: four of six replicas would fit."""
+    question = fleet(
+        services=[service("chat", 5.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 3.0)],
+        policy={"max_share_per_pool": 0.6},
+    )
+    runs = (candidate("chat", "A", 1.0), candidate("chat", "B", 1.0))
+    # 3 of 5 requests/s on A, 2 on B.
+    one_pool = replace(question, offers=question.offers[:1])
+    return Example(question, runs, (3 * 1.0 + 2 * 3.0) * 2190.0, one_pool)
+
+
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "coverage": coverage,
     "replica_load": replica_load,
@@ -222,7 +282,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "budgets": budgets,
     "purchases": purchases,
     "transitions": transitions,
+    "retirement": retirement,
     "configurations": configurations,
+    "region_loss": region_loss,
+    "placement": placement,
 }
 """By the module name of the family."""
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, family_name
 
 from fleetplan.planner.model import FAMILIES, build_model
@@ -51,10 +51,18 @@ def built_names() -> tuple[set[str], set[str]]:
         policy={"unmet": "penalise"},
     )
     runs = tuple(candidate("chat", "A", 1.0, phase=phase) for phase in ("prefill", "decode", "aggregated"))
+    places = ("east", "west")
+    lost = replace(
+        one_class,
+        services=(service("chat", 1.0, regions=places),),
+        offers=(rent_offer("A", 1.0, regions=places),),
+        regions=(region("east"), region("west")),
+        policy=replace(one_class.policy, survive_region_loss=("chat",)),
+    )
     fleets = [(example().fleet, example().candidates) for example in EXAMPLES.values()]
     rows: set[str] = set()
     variables: set[str] = set()
-    for question, candidates in [*fleets, (one_class, runs)]:
+    for question, candidates in [*fleets, (one_class, runs), (lost, runs)]:
         model = build_model(build_problem(question, candidates), allow_unmet=True).model
         rows |= {row.name.partition("[")[0] for row in model.proto.constraints}
         variables |= {variable.name.partition("[")[0] for variable in model.proto.variables}

@@ -1,0 +1,41 @@
+"""How far predictions were from published measurements, by hardware: what a plan says of its own model.
+
+The figures are those of docs/accuracy.md, which `python benchmarks/accuracy.py --write` writes; a test holds
+them against each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedError:
+    """Error of predicted over measured TPOT on published closed-loop rows of one hardware.
+
+    Attributes
+    ----------
+    median_ratio, p90_ratio : float
+        Median and 90th percentile of the absolute error.
+    rows : int
+        Measurements behind them.
+    """
+
+    median_ratio: float
+    p90_ratio: float
+    rows: int
+
+
+TPOT_ERROR: Final[dict[str, PublishedError]] = {
+    "B200-SXM": PublishedError(0.107, 0.341, 1450),
+    "B300-SXM": PublishedError(0.101, 0.279, 245),
+    "GB200-NVL72": PublishedError(0.590, 0.858, 19),
+    "H100-SXM": PublishedError(0.071, 0.203, 798),
+    "H200-SXM": PublishedError(0.096, 0.398, 678),
+    "MI300X": PublishedError(0.409, 0.599, 37),
+    "MI325X": PublishedError(0.464, 0.675, 34),
+    "MI355X": PublishedError(0.329, 0.631, 209),
+}
+"""Source: docs/accuracy.md, errors by slice, 2026-11-21. The AMD rows are DeepSeek R1 alone; the GB200 rows
+stand under labels that do not state their parallelism."""

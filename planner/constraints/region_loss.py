@@ -1,0 +1,154 @@
+r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
+
+For each lost region l, protected service s, period q and class k, with replicas n' and loads w' of what then
+runs in the other regions, S load units a replica, d'[r] served by separate phases within region r, and D the
+demand of all regions::
+
+    sum_{c in aggregated} mu w' + S sum_r d'[r] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
+    sum_{c in prefill, p in r} mu w' >= S d'[r]                                  surviving_prefill[...]
+    sum_{c in decode, p in r} mu w' >= S d'[r]                                   surviving_decode[...]
+    sum_k w'[c,k,p] <= S n'[c,p]                                                 surviving_load[...]
+    sum_c a'[c] n'[c,p] <= H units[p,q]                                          surviving_capacity[...]
+    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,q] / PUE[r]                  surviving_power[...]
+
+Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
+what the plan has in any case, so the loss costs the units that are bought and rented for it, no more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, watts_floor, watts_per_accelerator
+from fleetplan.planner.survival import joint_cells
+from fleetplan.planner.variables import Variables, most_units, rate_scales, replicas_needed
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the rows of every region that may be lost."""
+    joint = joint_cells(problem)
+    if not joint:
+        return
+    scales = rate_scales(problem)
+    for lost in problem.regions:
+        for cell, parts in joint:
+            _create_replicas(model, problem, variables, lost, cell, scales[cell.service])
+            for k in range(len(cell.requests_per_s)):
+                _cover(model, problem, variables, lost, cell, parts, k)
+        _hold(model, problem, variables, lost)
+        _power(model, problem, variables, lost)
+
+
+def _create_replicas(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str, cell: Cell, scale: RateScale
+) -> None:
+    """Replicas and loads of a protected service in what is left, with the rows that tie them."""
+    headroom = problem.services[cell.service].headroom
+    names = [request_class.name for request_class in problem.services[cell.service].classes]
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        for p, pool in enumerate(problem.pools):
+            if pool.region == lost or pool.hardware != candidate.hardware:
+                continue
+            held = most_units(problem, p, cell.period) * pool.accelerators_per_unit
+            held //= pool.footprint_accelerators(candidate.accelerators)
+            bound = min(held, replicas_needed(problem, cell, c))
+            if bound <= 0:
+                continue
+            label = f"{lost} lost,{candidate.label},{pool.name},{problem.periods[cell.period]}"
+            replicas = model.new_int_var(0, bound, f"surviving[{label}]")
+            variables.surviving[lost, c, p, cell.period] = replicas
+            loads = []
+            for k, rate in enumerate(candidate.requests_per_s):
+                rate_units = scale.rate_units(rate)
+                demand = scale.demand_units(cell.requests_per_s[k], headroom)
+                if rate_units and demand:
+                    most = min(
+                        bound * LOAD_UNITS_PER_REPLICA, -(-demand * LOAD_UNITS_PER_REPLICA // rate_units)
+                    )
+                    load = model.new_int_var(0, most, f"surviving_load[{label},{names[k]}]")
+                    variables.surviving_load[lost, c, k, p, cell.period] = load
+                    loads.append(load)
+            model.add(sum(loads) <= LOAD_UNITS_PER_REPLICA * replicas).with_name(f"surviving_load[{label}]")
+
+
+def _cover(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    lost: str,
+    cell: Cell,
+    parts: tuple[int, ...],
+    k: int,
+) -> None:
+    """All demand of a class is served in what is left, each request's phases within one region."""
+    scale, headroom = rate_scales(problem)[cell.service], problem.services[cell.service].headroom
+    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k], headroom) for index in parts)
+    if not demand:
+        return
+    served: dict[tuple[str, Phase], list[cp_model.LinearExpr]] = defaultdict(list)
+    for (gone, c, class_index, p, q), load in variables.surviving_load.items():
+        candidate = problem.candidates[c]
+        if (gone, candidate.service, class_index, q) == (lost, cell.service, k, cell.period):
+            rate = scale.rate_units(candidate.requests_per_s[k])
+            served[problem.pools[p].region, candidate.phase].append(rate * load)
+    request_class = problem.services[cell.service].classes[k].name
+    label = f"{lost} lost,{cell.service},{request_class},{problem.periods[cell.period]}"
+    total = [term for (_, phase), terms in served.items() if phase is Phase.AGGREGATED for term in terms]
+    for region in problem.regions:
+        both = served[region, Phase.PREFILL], served[region, Phase.DECODE]
+        if not all(both):
+            continue
+        separate = model.new_int_var(0, demand, f"surviving_separate[{label},{region}]")
+        variables.surviving_separate[lost, cell.service, k, region, cell.period] = separate
+        for phase, terms in zip((Phase.PREFILL, Phase.DECODE), both, strict=True):
+            row = sum(terms) >= LOAD_UNITS_PER_REPLICA * separate
+            model.add(row).with_name(f"surviving_{phase}[{label},{region}]")
+        total.append(LOAD_UNITS_PER_REPLICA * separate)
+    unmet = [variables.unmet[index, k] for index in parts if (index, k) in variables.unmet]
+    model.add(
+        cp_model.LinearExpr.sum(total) + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(unmet)
+        >= LOAD_UNITS_PER_REPLICA * demand
+    ).with_name(f"surviving_coverage[{label}]")
+
+
+def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
+    """What runs after the loss fits the units that stand."""
+    hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
+    for (gone, c, p, q), replicas in variables.surviving.items():
+        if gone == lost:
+            hosted[p, q][c] = replicas
+    for (p, q), running in hosted.items():
+        pool = problem.pools[p]
+        label = f"{lost} lost,{pool.name},{problem.periods[q]}"
+        units = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
+        used = sum(
+            pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
+            for c, replicas in running.items()
+        )
+        model.add(used <= pool.accelerators_per_unit * units).with_name(f"surviving_capacity[{label}]")
+        add_patterns(model, problem, (p, q), running, units, label)
+
+
+def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
+    """What runs after the loss stays within the power of its region."""
+    for region in problem.regions.values():
+        if region.power_kw is None or region.name == lost:
+            continue
+        for q, period in enumerate(problem.periods):
+            terms = []
+            for (gone, c, p, when), replicas in variables.surviving.items():
+                candidate = problem.candidates[c]
+                here = (gone, problem.pools[p].region, when) == (lost, region.name, q)
+                if here and candidate.power_kw is not None:
+                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
+                    terms.append(candidate.accelerators * watts * replicas)
+            if terms:
+                limit = watts_floor(region.power_kw[q] / region.pue)
+                model.add(sum(terms) <= limit).with_name(
+                    f"surviving_power[{lost} lost,{region.name},{period}]"
+                )

@@ -1,0 +1,47 @@
+"""From raw solver values to what a plan runs after the loss of a region."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+from fleetplan.planner.plan import SurvivingPlacement
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.search import Solution
+
+
+def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacement, ...]:
+    """What serves the protected services without each region, idle replicas left out."""
+    loads: dict[tuple[str, int, int, int], dict[int, int]] = defaultdict(dict)
+    for (lost, c, k, p, q), units in solution.surviving_load.items():
+        loads[lost, q, c, p][k] = units
+    rows = []
+    for lost in problem.regions:
+        for (gone, q, c, p), by_class in sorted(loads.items()):
+            if gone != lost:
+                continue
+            candidate, pool = problem.candidates[c], problem.pools[p]
+            service = problem.services[candidate.service]
+            rates = {
+                service.classes[k].name: candidate.requests_per_s[k]
+                * units
+                / LOAD_UNITS_PER_REPLICA
+                / (1 + service.headroom)
+                for k, units in sorted(by_class.items())
+            }
+            rows.append(
+                SurvivingPlacement(
+                    lost_region=lost,
+                    period=problem.periods[q],
+                    region=pool.region,
+                    pool=pool.name,
+                    service=candidate.service,
+                    phase=candidate.phase.value,
+                    hardware=candidate.hardware,
+                    config=candidate.config,
+                    replicas=math.ceil(sum(by_class.values()) / LOAD_UNITS_PER_REPLICA),
+                    requests_per_s_by_class=rates,
+                )
+            )
+    return tuple(rows)

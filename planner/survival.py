@@ -1,0 +1,28 @@
+"""What must be served after the loss of a region: the demand of the protected services, wherever it arises."""
+
+from __future__ import annotations
+
+from fleetplan.planner.problem import Cell, Problem
+
+
+def protected_services(problem: Problem) -> tuple[str, ...]:
+    """Services that outlive the loss of any one region, in the order of the fleet."""
+    protected = problem.fleet.policy.survive_region_loss
+    return tuple(service.name for service in problem.fleet.services if service.name in protected)
+
+
+def joint_cells(problem: Problem) -> list[tuple[Cell, tuple[int, ...]]]:
+    """Demand of each protected service and period over all regions, with the cells that it comes from.
+
+    The region of a joint cell is empty: what is left of the fleet serves it as a whole.
+    """
+    found = []
+    for name in protected_services(problem):
+        for q in range(len(problem.periods)):
+            own = [
+                index for index, cell in enumerate(problem.cells) if (cell.service, cell.period) == (name, q)
+            ]
+            if own:
+                rates = zip(*(problem.cells[index].requests_per_s for index in own), strict=True)
+                found.append((Cell(name, "", q, tuple(sum(by_region) for by_region in rates)), tuple(own)))
+    return found

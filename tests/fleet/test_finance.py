@@ -1,0 +1,142 @@
+"""The finance block, residual values and the dates of prices."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from fleetplan.fleet import tco
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.finance import stale_prices
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.load import load_fleet
+
+BASE = """\
+version: 1
+horizon: {periods: [2027Q1, 2027Q2]}
+regions:
+  eu: {pue: 1.2, energy_usd_per_kwh: 0.1}
+pools:
+  - name: old
+    hardware: H100-SXM
+    hosts: 2
+    owned: {capex_usd_per_host: 300000, in_service: 2025Q1}
+offers:
+  - {name: rent, hardware: H100-SXM, price_book: rental_3y}
+  - {name: own-rent, hardware: H100-SXM, rent_usd_per_accelerator_hour: 2.0}
+services:
+  - name: chat
+    model: llama3-8b
+    workload: {input_tokens: 100, output_tokens: 10}
+    demand: 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(*changes: tuple[str, str], more: str = "") -> Fleet:
+    text = BASE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    Path("fleet.yaml").write_text(text + more, encoding="utf-8")
+    return load_fleet(Path("fleet.yaml"))
+
+
+def refused(*changes: tuple[str, str], more: str = "") -> str:
+    with pytest.raises(InputError) as caught:
+        loaded(*changes, more=more)
+    return str(caught.value)
+
+
+def test_the_block_is_resolved() -> None:
+    finance = loaded(
+        more="finance: {method: annuity, discount_rate: 0.08, max_price_age_days: 90, "
+        "per_host_usd_per_quarter: {network: 1, software: 2, staff: 3}}\n"
+    ).finance
+    assert (finance.method, finance.discount_rate_per_year, finance.max_price_age_days) == (
+        "annuity",
+        0.08,
+        90,
+    )
+    assert finance.network_usd_per_host_quarter == 1
+    assert finance.software_usd_per_host_quarter == 2
+    assert finance.staff_usd_per_host_quarter == 3
+
+
+def test_an_annuity_needs_interest() -> None:
+    assert "takes its interest from it" in refused(more="finance: {method: annuity}\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("in_service: 2025Q1}", "resale_usd_per_host: 1}"), "a retirement needs it"),
+        (("horizon: {periods: [2027Q1, 2027Q2]}\n", ""), "needs quarters as periods"),
+        (("price_book: rental_3y}", "price_book: rental_3y, residual_ratio: 0.1}"), "not for rent"),
+        (("price_book: rental_3y}", "price_book: rental_3y, price_as_of: 2026-08}"), "dates its own"),
+        (("hour: 2.0}", "hour: 2.0, price_as_of: 2026-02-30}"), "no such day"),
+        (("hour: 2.0}", "hour: 2.0, price_as_of: yesterday}"), "price_as_of"),
+    ],
+)
+def test_mistakes_are_explained(change: tuple[str, str], expected: str) -> None:
+    changes = [change]
+    if "quarters" in expected:
+        changes.append(("in_service: 2025Q1}", "in_service: 2025Q1, end_of_life: 2028Q1}"))
+    assert expected in refused(*changes)
+
+
+def test_retirement_is_resolved_by_period() -> None:
+    owned = (
+        loaded(("2025Q1}", "2025Q1, end_of_life: 2027Q2, resale_usd_per_host: {2027Q1: 9, 2027Q2: 8}}"))
+        .pools[0]
+        .owned
+    )
+    assert owned is not None
+    assert (owned.end_of_life, owned.resale_usd_per_host) == ("2027Q2", (9.0, 8.0))
+
+
+def test_an_end_of_life_after_the_horizon_is_said() -> None:
+    fleet = loaded(("2025Q1}", "2025Q1, end_of_life: 2028Q1}"))
+    assert "pools.old.owned.end_of_life: 2028Q1 is after the horizon" in fleet.warnings
+
+
+def test_old_and_undated_prices_are_listed() -> None:
+    fleet = loaded(more="finance: {max_price_age_days: 90}\n")
+    # The price book says 2026-08, which counts from its first day.
+    fresh = stale_prices(fleet, datetime.date(2026, 10, 30))
+    assert fresh == ("prices without a date (price_as_of): pool old, offer own-rent",)
+    assert stale_prices(fleet, datetime.date(2026, 10, 31))[0] == (
+        "prices older than 90 days: offer rent (2026-08)"
+    )
+
+
+def test_no_warning_is_asked_for_by_default() -> None:
+    assert stale_prices(loaded(), datetime.date(2099, 1, 1)) == ()
+
+
+def test_an_annuity_pays_the_price_back() -> None:
+    interest = tco.interest_per_quarter(0.08)
+    # 20,000 in four years are worth 14,700.60 now; the rest over 13.63959 quarters at 1.94265 %.
+    charge = tco.write_off_usd(100_000, 16, 0, 0.2, interest)
+    assert charge == pytest.approx(6_253.8096, rel=1e-6)
+    worth = sum(charge / (1 + interest) ** (quarter + 1) for quarter in range(16))
+    assert worth + 20_000 / (1 + interest) ** 16 == pytest.approx(100_000)
+    assert tco.book_value_usd(100_000, 16, 0, 0.2, interest) == pytest.approx(100_000)
+    assert tco.book_value_usd(100_000, 16, 16, 0.2, interest) == pytest.approx(20_000)
+    assert tco.book_value_usd(100_000, 16, 30, 0.2, interest) == pytest.approx(20_000)
+
+
+def test_the_residual_is_not_written_off() -> None:
+    assert tco.write_off_usd(100_000, 16, 3, 0.2) == pytest.approx(5_000)
+    assert tco.book_value_usd(100_000, 16, 4, 0.2) == pytest.approx(80_000)
+
+
+def test_a_year_of_discounting() -> None:
+    assert tco.present_value_ratio(0.08, 4) == pytest.approx(1 / 1.08)
+    assert tco.present_value_ratio(0.0, 7) == 1
