@@ -194,6 +194,12 @@ class Offer:
         Value of a purchase at the end of the write-off over its price.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
+    term_quarters : int
+        Periods that a rental holds for, at the price of the first.
+    lot_units : int
+        Units that come together.
+    spot_max_share : float or None
+        Most of a service that may run on it where it may be taken away; None where it may not.
     """
 
     name: str
@@ -211,6 +217,9 @@ class Offer:
     price_source: str
     residual_ratio: float = 0.0
     price_as_of: str | None = None
+    term_quarters: int = 1
+    lot_units: int = 1
+    spot_max_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +292,8 @@ class Service:
         Whose measured operator tables are read: trtllm, sglang or vllm.
     allowed_hardware : tuple[str, ...] or None
         Hardware it may run on; None is any.
+    allowed_regions : tuple[str, ...] or None
+        Regions it may run in; None is any.
     network_latency_ms : float
         Time spent outside inference; counts against TTFT. [ms]
     techniques : Techniques
@@ -310,6 +321,11 @@ class Service:
     techniques: Techniques = field(default_factory=Techniques)
     variants: tuple[ModelVariant, ...] = ()
     quality_floor: float | None = None
+    allowed_regions: tuple[str, ...] | None = None
+
+    def may_run_in(self, region: str) -> bool:
+        """Whether the service may run in a region."""
+        return self.allowed_regions is None or region in self.allowed_regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +371,7 @@ class Budget:
     capex_usd : float or None
         Purchases over the horizon. [USD]
     opex_usd : float or None
-        Rent, energy, hosting and maintenance over the horizon. [USD]
+        Rent, energy, hosting, maintenance, network, software and staff over the horizon. [USD]
     tco_usd : float or None
         All cost over the horizon. [USD]
     """

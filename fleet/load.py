@@ -16,10 +16,11 @@ from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Po
 from fleetplan.fleet.parse import Parsed, parse
 from fleetplan.fleet.parts import resolve_hardware
 from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.prices import Prices
 from fleetplan.fleet.schema import BudgetSpec, FleetSpec, PolicySpec
 from fleetplan.fleet.services import resolve_services
 from fleetplan.fleet.source import read_document
-from fleetplan.fleet.supply import DEFAULT_REGION, Prices, resolve_offers, resolve_pools, resolve_regions
+from fleetplan.fleet.supply import DEFAULT_REGION, resolve_offers, resolve_pools, resolve_regions
 
 
 class _Named(Protocol):
@@ -92,6 +93,10 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     if spec.calibration is not None:
         calibration = context.readable_file(("calibration",), spec.calibration)
     _warn_of_lifecycles(context, used, offers)
+    for service in services:
+        if service.allowed_regions is not None and service.name not in spec.policy.survive_region_loss:
+            place: KeyPath = ("services", _position(context, "services", service.name), "regions")
+            context.warn(place, "has no effect: policy.survive_region_loss does not name the service")
     _check_power(context, regions, used, pools, offers, services)
     return Fleet(
         name=spec.name if spec.name is not None else document.path.stem,

@@ -147,6 +147,8 @@ class ServiceSpec(Spec):
     """Whose measured operator tables are read."""
     hardware: Annotated[list[Name], Field(min_length=1)] | None = None
     """Hardware it may run on; any where it is left out."""
+    regions: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Regions it may run in, also after the loss of another one; any where it is left out."""
     network_latency_ms: NotNegative = 0.0
     """Time spent outside inference; counts against TTFT. [ms]"""
 
@@ -165,7 +167,8 @@ class PolicySpec(Spec):
     the plan in force (`--baseline`). [USD]"""
     survive_region_loss: list[Name] = Field(default_factory=list)
     """Services whose demand of all regions the rest of the fleet still serves after the loss of any one
-    region. Services that are not named then stop, and hosts in reserve may serve."""
+    region. Services that are not named then stop, and hosts in reserve may serve. The way to another region
+    is not added to TTFT: hold it in `network_latency_ms`."""
     max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
     service outlives the pool; unlimited where it is left out."""
@@ -180,7 +183,7 @@ class BudgetSpec(Spec):
     capex_usd: NumberByPeriod | None = None
     """Purchases: over the horizon, or by the period of the order. [USD]"""
     opex_usd: NotNegative | None = None
-    """Rent, energy, hosting and maintenance over the horizon. [USD]"""
+    """Rent, energy, hosting, maintenance, network, software and staff over the horizon. [USD]"""
     tco_usd: NotNegative | None = None
     """All cost over the horizon. [USD]"""
 

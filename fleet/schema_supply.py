@@ -49,9 +49,11 @@ class RegionSpec(Spec):
     energy_usd_per_kwh: NumberByPeriod | None = None
     """Energy price, once or by period; energy is not charged where it is left out. [USD/kWh]"""
     hosting_usd_per_kw_month: NotNegative = 0.0
-    """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it."""
+    """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it.
+    [USD/kW/month]"""
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
-    """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out."""
+    """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out.
+    [kg CO2/kWh]"""
 
 
 class HardwareSpec(Spec):
@@ -188,4 +190,13 @@ class OfferSpec(Spec):
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     term_quarters: PositiveCount | None = None
-    """Shortest rental; read, but without effect so far."""
+    """Rental for so many periods at the price of the first; without it rent ends with each period. What lies
+    beyond the horizon is not charged."""
+    lot_hosts: PositiveCount | None = None
+    """Hosts that come together: orders and rentals are whole multiples."""
+    lot_accelerators: PositiveCount | None = None
+    """The same for `per: accelerator`."""
+    spot: bool = False
+    """Rent that may be taken away: it forms a pool of its own and needs max_share."""
+    max_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Most of a service that may run on this spot capacity, over all regions."""

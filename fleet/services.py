@@ -39,6 +39,8 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
         engines = read_engines(context, (*key_path, "engines"), spec.engines)
     for i, name in enumerate(spec.hardware or ()):
         context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
+    for i, name in enumerate(spec.regions or ()):
+        context.check_name((*key_path, "regions", i), "region", name, context.region_names)
     _check_latencies(context, key_path, spec)
     variants = resolve_variants(context, key_path, spec, _model)
     classes = _class_specs(context, key_path, spec, engines)
@@ -46,6 +48,8 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
     # With a broken engine table the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
     demand = None if classes is None or unreadable else _demand(context, key_path, spec, classes)
+    if demand is not None and spec.regions is not None:
+        _check_regions(context, (*key_path, "regions"), spec.regions, demand)
     if demand is None or len(context.issues) > before:
         return None
     return Service(
@@ -66,6 +70,7 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
         techniques=resolve_techniques(spec.techniques),
         variants=variants,
         quality_floor=spec.quality_floor,
+        allowed_regions=None if spec.regions is None else tuple(dict.fromkeys(spec.regions)),
     )
 
 
@@ -82,6 +87,20 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
     if not path.is_file():
         context.error(key_path, f"there is no file {path}", "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
+
+
+def _check_regions(
+    context: Context,
+    key_path: KeyPath,
+    allowed: Sequence[str],
+    demand: Mapping[tuple[str, str, str], float],
+) -> None:
+    """Note regions with demand in which the service may not run: demand is served where it arises."""
+    asked = dict.fromkeys(region for (region, _, _), rate in demand.items() if rate > 0)
+    missing = [region for region in asked if region not in allowed]
+    if missing:
+        message = f"there is demand in {', '.join(missing)}, and demand is served in its own region"
+        context.error(key_path, message, "add the region, or take its demand out")
 
 
 def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fleetplan.fleet.catalog import price_book
 from fleetplan.fleet.context import Context
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory import Hardware, Offer, Owned, Pool, Region, Rented
 from fleetplan.fleet.periods import quarter_index
-from fleetplan.fleet.schema_supply import HardwareSpec, OfferSpec, OwnedSpec, PoolSpec, RegionSpec, RentedSpec
+from fleetplan.fleet.prices import Prices
+from fleetplan.fleet.schema_supply import OfferSpec, OwnedSpec, PoolSpec, RegionSpec, RentedSpec
 
 # The one region of a file that defines none.
 DEFAULT_REGION: Final = "default"
@@ -42,64 +41,6 @@ def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) ->
         hosting_usd_per_kw_month=spec.hosting_usd_per_kw_month,
         grid_kg_co2_per_kwh=context.numbers((*key_path, "grid_kg_co2_per_kwh"), spec.grid_kg_co2_per_kwh),
     )
-
-
-class Prices:
-    """The price book with the prices of the fleet file's own hardware added."""
-
-    def __init__(self, context: Context, block: Mapping[str, HardwareSpec]) -> None:
-        self._context = context
-        self._own = {name: spec.price_usd_per_accelerator_hour for name, spec in block.items()}
-        self._like = {name: spec.like for name, spec in block.items() if spec.like is not None}
-
-    def known(self, hardware: str) -> dict[str, tuple[float, str]]:
-        """Return the price [USD/h] and its source of a part, by column of the price book."""
-        entries = price_book().get(hardware, price_book().get(self._like.get(hardware, ""), {}))
-        found = {
-            column: (price.usd_per_accelerator_hour, f"price book {column}: {price.source}, {price.as_of}")
-            for column, price in entries.items()
-        }
-        own = {
-            column: (value, f"fleet file, hardware.{hardware}.price_usd_per_accelerator_hour.{column}")
-            for column, value in self._own.get(hardware, {}).items()
-        }
-        return {**found, **own}
-
-    def hint(self, hardware: str) -> str:
-        """Return what the price book knows of a part, for a message about a missing price."""
-        known = self.known(hardware)
-        if not known:
-            return f"the price book knows no price of {hardware}"
-        figures = ", ".join(f"{column} {value:g}" for column, (value, _) in known.items())
-        return f"the price book knows for {hardware} in USD per accelerator-hour: {figures}"
-
-    def as_of(
-        self, context: Context, key_path: KeyPath, hardware: str, stated: str | None, column: str | None
-    ) -> str | None:
-        """Return the date of a price: as the block states it, or that of the price book's column."""
-        if column is None:
-            return stated
-        if stated is not None:
-            context.error((*key_path, "price_as_of"), "the price book dates its own prices", "leave it out")
-        entries = price_book().get(hardware, price_book().get(self._like.get(hardware, ""), {}))
-        own = column in self._own.get(hardware, {})
-        return entries[column].as_of if column in entries and not own else None
-
-    def rent(
-        self, key_path: KeyPath, hardware: str, usd: float | Mapping[str, float] | None, column: str | None
-    ) -> tuple[tuple[float, ...] | None, str]:
-        """Return the rent by period [USD/h] and its source; exactly one of `usd` and `column` is set."""
-        context = self._context
-        if column is None:
-            return context.numbers(key_path, usd), context.source(key_path)
-        known = self.known(hardware)
-        if column not in known:
-            here = (*key_path[:-1], "price_book")
-            message = f"the price book has no {column!r} for {hardware}"
-            context.error(here, message, names_hint(column, tuple(known)))
-            return None, ""
-        value, source = known[column]
-        return (value,) * len(context.periods), source
 
 
 def resolve_pools(
@@ -241,8 +182,7 @@ def _offer(
 ) -> Offer | None:
     known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
     regions = _offer_regions(context, key_path, spec)
-    if spec.term_quarters is not None:
-        context.warn((*key_path, "term_quarters"), "has no effect yet")
+    _check_rental(context, key_path, spec)
     rent, source = _offer_price(context, key_path, spec, prices, known=known)
     if spec.capex_usd_per_host is not None and spec.energy_included:
         context.error((*key_path, "energy_included"), "holds for rent, not for a purchase", "leave it out")
@@ -270,7 +210,30 @@ def _offer(
         price_source=source,
         residual_ratio=spec.residual_ratio,
         price_as_of=prices.as_of(context, key_path, spec.hardware, spec.price_as_of, spec.price_book),
+        term_quarters=spec.term_quarters or 1,
+        lot_units=(spec.lot_hosts if spec.per == "host" else spec.lot_accelerators) or 1,
+        spot_max_share=spec.max_share if spec.spot else None,
     )
+
+
+def _check_rental(context: Context, key_path: KeyPath, spec: OfferSpec) -> None:
+    """Note keys that do not go with what is offered."""
+    if spec.capex_usd_per_host is not None:
+        for key, given in (("term_quarters", spec.term_quarters is not None), ("spot", spec.spot)):
+            if given:
+                context.error((*key_path, key), "holds for rent, not for a purchase", "leave it out")
+    wrong, lot = (
+        ("lot_accelerators", spec.lot_accelerators) if spec.per == "host" else ("lot_hosts", spec.lot_hosts)
+    )
+    if lot is not None:
+        context.error((*key_path, wrong), f"does not go with `per: {spec.per}`", f"use lot_{spec.per}s")
+    if spec.spot and spec.max_share is None:
+        hint = "most of a service that may be lost at once, such as 0.3"
+        context.error((*key_path, "max_share"), "is missing, and spot capacity may be taken away", hint)
+    if spec.max_share is not None and not spec.spot:
+        context.error((*key_path, "max_share"), "holds for spot capacity", "add spot: true")
+    if spec.spot and (spec.term_quarters or 1) > 1:
+        context.error((*key_path, "term_quarters"), "does not go with spot", "leave it out")
 
 
 def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tuple[str, ...]:

@@ -71,6 +71,27 @@ def plan_fleet(
     say = announce or (lambda _: None)
     candidates, problem = prepare(fleet, say, baseline)
     say(f"{len(candidates.candidates)} candidates; solving")
+    return solve_problem(candidates, problem, limits, watch, say)
+
+
+def solve_problem(
+    candidates: CandidateSet,
+    problem: Problem,
+    limits: SearchLimits,
+    watch: Watcher | None,
+    say: Callable[[str], None],
+) -> Planned:
+    """Find and verify the cheapest plan of a problem whose candidates are known.
+
+    Parameters
+    ----------
+    candidates : CandidateSet
+        Where the problem's candidates come from; what was left out explains an infeasible fleet.
+    problem, limits, watch : Problem, SearchLimits, callable or None
+        As `plan_fleet` has them.
+    say : callable
+        Told what is being done.
+    """
     if not problem.cells:
         raise ValueError("no service has any demand")
     result = run_interruptibly(
@@ -79,7 +100,7 @@ def plan_fleet(
     )
     if result.status is SolveStatus.NO_PLAN:
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
-    provenance = _provenance(fleet, candidates, limits)
+    provenance = _provenance(problem.fleet, candidates, limits)
     solve = Solve(
         wall_s=result.wall_s,
         deterministic_time=result.deterministic_time,
@@ -92,7 +113,7 @@ def plan_fleet(
             problem,
             candidates,
             Infeasible(
-                fleet=fleet.name,
+                fleet=problem.fleet.name,
                 shortages=find_shortages(problem, candidates.rejections, limits.seed, limits.workers),
                 rejections=candidates.rejections,
                 provenance=provenance,

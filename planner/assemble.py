@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.changes import started_replicas, with_idle_replicas
 from fleetplan.planner.objective import started_usd
 from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Retired, Unmet
@@ -237,16 +238,25 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
                 region=pool.region,
                 pool=pool.name,
                 hardware=pool.hardware,
-                kind="rent" if offer.capex_usd_per_host is None else "buy",
+                kind=_kind(offer),
                 units=units,
                 unit=offer.unit,
                 accelerators=units * pool.accelerators_per_unit,
                 capex_usd=units * acquisition.capex_usd_per_unit,
                 usd=units * acquisition.unit_usd[q],
                 price_source=offer.price_source,
+                price_as_of=offer.price_as_of,
             )
         )
     return tuple(rows)
+
+
+def _kind(offer: Offer) -> str:
+    if offer.capex_usd_per_host is not None:
+        return "buy"
+    if offer.spot_max_share is not None:
+        return "spot"
+    return "reserve" if offer.term_quarters > 1 else "rent"
 
 
 def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:

@@ -41,13 +41,19 @@ def binding_limits(
 
 def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple[str, str]]:
     """Pools and periods in which some offer could still bring a unit."""
-    taken = _taken(purchases)
+    taken = _taken(problem, purchases)
     found = set()
     for pool in problem.pools:
         for acquisition in pool.acquisitions:
-            for q, period in enumerate(problem.periods):
-                limit = acquisition.offer.max_units[q]
-                left = limit is None or taken[acquisition.offer.name, period] < limit
+            for q in range(len(problem.periods)):
+                name, lot = acquisition.offer.name, acquisition.offer.lot_units
+                left = all(
+                    limit is None or taken[name, later] + lot <= limit
+                    for r, (later, limit) in enumerate(
+                        zip(problem.periods, acquisition.offer.max_units, strict=True)
+                    )
+                    if acquisition.counts_in(q, r)
+                )
                 if left and acquisition.useful_in(q, len(problem.periods)):
                     found |= {
                         (pool.name, later)
@@ -57,11 +63,15 @@ def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple
     return found
 
 
-def _taken(purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
-    """Units ordered or rented, by offer and period."""
+def _taken(problem: Problem, purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
+    """Units ordered or held, by offer and period."""
     taken: dict[tuple[str, str], int] = defaultdict(int)
+    acquisitions = {a.offer.name: a for pool in problem.pools for a in pool.acquisitions}
     for purchase in purchases:
-        taken[purchase.offer, purchase.period] += purchase.units
+        ordered = problem.periods.index(purchase.period)
+        for q, period in enumerate(problem.periods):
+            if acquisitions[purchase.offer].counts_in(ordered, q):
+                taken[purchase.offer, period] += purchase.units
     return taken
 
 
@@ -99,7 +109,7 @@ def _capacity(
 
 
 def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]:
-    taken = _taken(purchases)
+    taken = _taken(problem, purchases)
     offers = {offer.name: offer for offer in problem.fleet.offers}
     found = []
     for (name, period), units in taken.items():

@@ -1,7 +1,8 @@
 """The command line: thin, lazy, and strict about who made the mistake.
 
 Exit codes: 0 a plan was found, 1 a bug of ours, 2 bad usage or input, 3 proven infeasible, 4 a limit was
-reached before the gap. stdout carries the result alone; progress and warnings go to stderr.
+reached before the gap, 5 plans differ (`plan diff --exit-code`). stdout carries the result alone; progress
+and warnings go to stderr.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.planner.cli_calibrate import CalibrationFile, calibrate_measurements, calibration_assignment
+from fleetplan.planner.cli_new import new_fleet_file, print_schema
 from fleetplan.planner.cli_optables import optables_app
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2
     INFEASIBLE = 3
     LIMIT = 4
+    DIFFERENT = 5
 
 
 app = typer.Typer(
@@ -43,6 +46,8 @@ app = typer.Typer(
 )
 app.add_typer(optables_app)
 app.command("calibrate")(calibrate_measurements)
+app.command("new")(new_fleet_file)
+app.command("schema")(print_schema)
 
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
@@ -144,7 +149,10 @@ def solve(
 
 @app.command()
 def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
-    """Validate a fleet and say which numbers are measured, interpolated, extrapolated or roofline."""
+    """Validate a fleet and say which numbers are measured, interpolated, extrapolated or roofline.
+
+    Example: plan check fleet.yaml -s growth
+    """
     from fleetplan.planner.candidates import build_candidates
     from fleetplan.planner.report.coverage import print_coverage
 
@@ -160,7 +168,10 @@ def predict(
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="PRED.csv")],
     calibration: CalibrationFile = None,
 ) -> None:
-    """Latency and throughput of explicit configurations, one output row for each input row."""
+    """Latency and throughput of explicit configurations, one output row for each input row.
+
+    Example: plan predict cases.csv --out predictions.csv
+    """
     from fleetplan.perfmodel.calibration_files import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
@@ -182,7 +193,10 @@ def verify(
     assignment: Assignments = None,
     baseline: BaselineFile = None,
 ) -> None:
-    """Check a plan against its fleet without the solver, in unrounded numbers."""
+    """Check a plan against its fleet without the solver, in unrounded numbers.
+
+    Example: plan verify out/plan.json fleet.yaml
+    """
     from fleetplan.planner.api import prepare
     from fleetplan.planner.loading import read_plan
     from fleetplan.planner.verify import verify as violations_of
@@ -255,6 +269,85 @@ def landscape(
         question = question_of_service(_load(fleet_file, scenario, assignment, errors), service, search)
     outputs = Outputs(csv, parquet, plot, write_format(plot_format), condition, usable, explain, menu)
     run_landscape(question, outputs, _console(), errors)
+
+
+@app.command("diff")
+def diff_plans(
+    old: Annotated[Path, typer.Argument(help="the plan before", metavar="OLD.json")],
+    new: Annotated[Path, typer.Argument(help="the plan after", metavar="NEW.json")],
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 where they differ")] = False,
+) -> None:
+    """What one plan adds (+), changes (~) and removes (-) against another, and what that costs.
+
+    Example: plan diff last-quarter/plan.json out/plan.json
+    """
+    from fleetplan.planner.diff import diff
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.report.diff_console import print_diff
+
+    found = diff(read_plan(old), read_plan(new))
+    print_diff(found, _console())
+    if exit_code and found.differs:
+        raise typer.Exit(ExitCode.DIFFERENT)
+
+
+@app.command()
+def compare(
+    fleet_file: FleetFile,
+    against: Annotated[
+        list[str],
+        typer.Option(
+            help="homogeneous, no-disaggregation, single-vendor, without:HARDWARE, a plan file or a scenario "
+            "of the fleet file; may be repeated",
+            metavar="WHAT",
+        ),
+    ],
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
+    time_limit: Annotated[float, typer.Option(help="seconds for each fleet", metavar="S", min=0.1)] = 120.0,
+    gap: Annotated[
+        str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
+    ] = "0.5%",
+    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    calibration: CalibrationFile = None,
+) -> None:
+    """What the plan saves against other fleets under the same demand, with what the gaps leave open.
+
+    Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
+    """
+    from fleetplan.planner.api import NoPlanFoundError
+    from fleetplan.planner.compare import compare as compare_fleets
+    from fleetplan.planner.compare_command import read_counterfactuals, write_comparison
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.report.compare_console import print_comparison
+    from fleetplan.planner.report.console import print_infeasible
+    from fleetplan.planner.report.progress import ProgressLine
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    limits = SearchLimits(time_limit, _ratio(gap), seed, default_workers())
+    errors = _console(stderr=True)
+    assignment = [*(assignment or []), *calibration_assignment(calibration)]
+    fleet = _load(fleet_file, scenario, assignment, errors)
+    others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
+    try:
+        found = compare_fleets(
+            fleet, others, limits, ProgressLine(errors), lambda text: errors.print(text, style="dim")
+        )
+    except (NoPlanFoundError, KeyboardInterrupt) as error:
+        errors.print(str(error) or "stopped before there was a plan", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from error
+    for warning in found.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if out is not None:
+        for folder in write_comparison(found, out):
+            errors.print(f"written to {folder}/plan.json", style="dim", markup=False)
+    if isinstance(found.outcome, Infeasible):
+        print_infeasible(found.outcome, _console())
+        raise typer.Exit(ExitCode.INFEASIBLE)
+    print_comparison(found.outcome, found.rows, _console())
+    if found.outcome.gap > limits.gap_ratio:
+        raise typer.Exit(ExitCode.LIMIT)
 
 
 def _load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:

@@ -67,7 +67,10 @@ def import_table(
 
 @optables_app.command("list")
 def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
-    """List what is measured: by part, framework, operator and data type."""
+    """List what is measured: by part, framework, operator and data type.
+
+    Example: plan optables list --hardware H200-SXM
+    """
     from fleetplan.perfmodel.optables.report import coverage, unmeasured_hardware
 
     lines = _table(
@@ -102,6 +105,7 @@ def report(
     """Leave measurements out of each table and predict them: median and 90th percentile of the error.
 
     A node is one measurement within a sweep, a site a whole sweep. The bars hold for the median of nodes.
+    Example: plan optables report --hardware H200-SXM --framework vllm
     """
     from rich.console import Console
 

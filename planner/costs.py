@@ -86,7 +86,7 @@ def acquisition_usd(
     """Cost of one unit, by kind, by the period of its order or use, and by the period charged. [USD]
 
     A purchase costs its write-off, hosting and maintenance in every period from its arrival to the end of
-    the horizon; rent costs the one period that it is held for.
+    the horizon; rent costs the periods of its term.
     """
     every = range(len(periods))
     cards = offer.accelerators_per_unit
@@ -96,7 +96,8 @@ def acquisition_usd(
     }
     if offer.rent_usd_per_accelerator_hour is not None:
         rent = offer.rent_usd_per_accelerator_hour
-        served = [[period == q for period in every] for q in every]
+        # The price of the first quarter holds for the term.
+        served = [[q <= period < q + offer.term_quarters for period in every] for q in every]
         price_kind, price = "rent", [[tco.rent_usd(rent[q], cards)] * len(periods) for q in every]
     elif offer.capex_usd_per_host is not None:
         running["maintenance"] = tco.maintenance_usd(

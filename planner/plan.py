@@ -57,7 +57,7 @@ class Purchase(_Record):
     pool: str
     hardware: str
     kind: str
-    """buy or rent"""
+    """buy, rent, reserve (rent for a term) or spot"""
     units: int
     unit: str
     """host or accelerator"""
@@ -66,6 +66,8 @@ class Purchase(_Record):
     usd: float
     """Cost over the horizon. [USD]"""
     price_source: str
+    price_as_of: str | None = None
+    """Year, month or day of the price; None where the fleet file does not say."""
 
 
 class Retired(_Record):
@@ -262,7 +264,7 @@ class Provenance(_Record):
     """Share of the placements' spend by how their rates were obtained."""
     warnings: tuple[str, ...] = ()
     model_errors: tuple[ModelError, ...] = ()
-    """By hardware that the plan runs on with rates of the performance model; docs/accuracy.md has the rest."""
+    """By hardware whose rates the performance model gave; docs/accuracy.md has the rest."""
     calibrations: tuple[CalibrationUse, ...] = ()
     """Calibrations that held for a service on some hardware; all other rates are uncalibrated."""
 

@@ -119,9 +119,15 @@ class Acquisition:
     def serves(self, ordered: int, period: int) -> bool:
         """Whether a unit ordered (rented) in one period stands in the pool in another."""
         if self.offer.capex_usd_per_host is None:
-            return ordered == period
+            return ordered <= period < ordered + self.offer.term_quarters
         # A written-off host still serves.
         return period >= ordered + self.offer.lead_time_quarters
+
+    def counts_in(self, ordered: int, period: int) -> bool:
+        """Whether a unit ordered (rented) in one period counts against the maximum of another."""
+        if self.offer.capex_usd_per_host is None:
+            return self.serves(ordered, period)
+        return ordered == period
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,8 @@ class SupplyPool:
         The same by kind of cost (depreciation, rent, hosting, maintenance).
     energy_usd_per_kw : tuple[float, ...]
         Cost of one kW of IT load over one period; 0 where energy is part of the rent. [USD/kW]
+    spot_max_share : float or None
+        Most of a service that may run here, where the capacity may be taken away.
     retirement : Retirement or None
         How existing units may leave; None where they stay.
     """
@@ -189,6 +197,7 @@ class SupplyPool:
     fixed_cost_kinds: Mapping[str, tuple[float, ...]]
     energy_usd_per_kw: tuple[float, ...]
     retirement: Retirement | None = None
+    spot_max_share: float | None = None
     maintenance_units: tuple[int, ...] = ()
     """Existing units that are out of service by period; empty where none ever are."""
 
@@ -260,6 +269,8 @@ class Problem:
 
     def pools_for(self, candidate: Candidate, region: str) -> list[int]:
         """Indices of the pools of a region that can host a candidate."""
+        if not self.services[candidate.service].may_run_in(region):
+            return []
         return [
             index
             for index, pool in enumerate(self.pools)
@@ -330,16 +341,28 @@ def _supply_pools(fleet: Fleet) -> list[SupplyPool]:
                 for peer in fleet.offers
                 if (peer.name, region) not in placed
                 and region in peer.regions
-                and (peer.hardware, peer.unit, peer.accelerators_per_unit, peer.energy_included)
-                == (offer.hardware, offer.unit, offer.accelerators_per_unit, offer.energy_included)
+                and _packed_and_billed(peer) == _packed_and_billed(offer)
             ]
             placed.update((peer.name, region) for peer in peers)
             pools.append(_new_pool(fleet, region, peers))
     return pools
 
 
+def _packed_and_billed(offer: Offer) -> tuple[str, str, int, bool, float | None]:
+    """What offers of one pool have in common; spot capacity is apart, so that its share can be limited."""
+    return (
+        offer.hardware,
+        offer.unit,
+        offer.accelerators_per_unit,
+        offer.energy_included,
+        offer.spot_max_share,
+    )
+
+
 def _joins(offer: Offer, pool: Pool) -> bool:
     """Whether what an offer brings is packed and billed like the pool."""
+    if offer.spot_max_share is not None:
+        return False
     included = pool.rented is not None and pool.rented.energy_included
     packing_unit = (offer.hardware, offer.accelerators_per_unit)
     return packing_unit == (pool.hardware, pool.accelerators_per_host) and offer.energy_included == included
@@ -404,6 +427,7 @@ def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> Supply
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=zero,
         fixed_cost_kinds={"depreciation": zero},
+        spot_max_share=first.spot_max_share,
         energy_usd_per_kw=costs.energy_usd_per_kw(
             region, len(fleet.periods), first.energy_included, fleet.finance
         ),

@@ -1,4 +1,4 @@
-"""What must be served after the loss of a region: the demand of the protected services, wherever it arises."""
+"""What must be served after the loss of a region: the protected services' demand, wherever it arises."""
 
 from __future__ import annotations
 

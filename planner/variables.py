@@ -59,6 +59,8 @@ class Variables:
         and the rates by (lost region, service, class, region, period) that separate phases serve then.
     retired : dict[tuple[int, int], IntVar]
         Existing units that leave a pool at the start of a period.
+    lots : dict[AcquireKey, IntVar]
+        Lots of an offer whose units come together.
     """
 
     replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Variables:
     surviving_load: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
     surviving_separate: dict[tuple[str, str, int, str, int], cp_model.IntVar] = field(default_factory=dict)
     retired: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
+    lots: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
 
     def all(self) -> Iterator[cp_model.IntVar]:
         """Every variable."""
@@ -91,6 +94,7 @@ class Variables:
             self.surviving_load,
             self.surviving_separate,
             self.retired,
+            self.lots,
         )
         for group in groups:
             yield from group.values()
@@ -270,15 +274,20 @@ def _create_supply_variables(model: cp_model.CpModel, problem: Problem, variable
     for p, pool in enumerate(problem.pools):
         for a, acquisition in enumerate(pool.acquisitions):
             for q, period in enumerate(problem.periods):
-                limit = acquisition.offer.max_units[q]
+                limit, lot = acquisition.offer.max_units[q], acquisition.offer.lot_units
                 bound = max(_units_that_serve_everything(problem, p), _units_after_loss(problem, p))
+                bound = -(-bound // lot) * lot
                 if limit is not None:
-                    bound = min(bound, limit)
+                    bound = min(bound, limit // lot * lot)
                 if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
                     continue
                 variables.acquired[p, a, q] = model.new_int_var(
                     0, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
                 )
+                if lot > 1:
+                    variables.lots[p, a, q] = model.new_int_var(
+                        0, bound // lot, f"lots[{acquisition.offer.name},{pool.region},{period}]"
+                    )
         if pool.retirement is not None and pool.region in problem.regions:
             for q, period in enumerate(problem.periods):
                 if pool.retirement.possible_in(q):

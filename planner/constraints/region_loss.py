@@ -12,7 +12,9 @@ demand of all regions::
     sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,q] / PUE[r]                  surviving_power[...]
 
 Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
-what the plan has in any case, so the loss costs the units that are bought and rented for it, no more.
+what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
+limits on configurations and on the share of a pool do not hold then, and the way to another region adds
+nothing to TTFT.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ def _create_replicas(
     names = [request_class.name for request_class in problem.services[cell.service].classes]
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
-        for p, pool in enumerate(problem.pools):
-            if pool.region == lost or pool.hardware != candidate.hardware:
-                continue
+        elsewhere = [region for region in problem.regions if region != lost]
+        for p in [p for region in elsewhere for p in problem.pools_for(candidate, region)]:
+            pool = problem.pools[p]
             held = most_units(problem, p, cell.period) * pool.accelerators_per_unit
             held //= pool.footprint_accelerators(candidate.accelerators)
             bound = min(held, replicas_needed(problem, cell, c))

@@ -49,6 +49,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         _placements(plan, period, console)
     _pools(plan, console)
     _purchases(plan, console)
+    _retirements(plan, console)
+    _changes(plan, console)
     _costs(plan, console)
     _limits(plan, console)
 
@@ -141,13 +143,41 @@ def _purchases(plan: Plan, console: Console) -> None:
         return
     lines = []
     for row in plan.purchases:
-        verb = "buy" if row.kind == "buy" else "rent"
+        verb = "rent on spot" if row.kind == "spot" else row.kind
         unit = row.unit if row.units == 1 else f"{row.unit}s"
         lines.append(
             f"{verb} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
             f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
         )
     console.print("[bold]Buy and rent[/] " + "; ".join(lines))
+
+
+def _retirements(plan: Plan, console: Console) -> None:
+    if plan.retirements:
+        lines = [
+            f"{row.hosts} {'host' if row.hosts == 1 else 'hosts'} {escape(row.hardware)} from "
+            f"{escape(row.pool)} {row.period} (sold for {money(row.resale_usd)})"
+            for row in plan.retirements
+        ]
+        console.print("[bold]Retire[/] " + "; ".join(lines))
+
+
+def _changes(plan: Plan, console: Console) -> None:
+    """Accelerators that start and end by period, and what outlives the loss of each region."""
+    for period in plan.periods:
+        rows = [row for row in plan.transitions if row.period == period]
+        started = sum(max(0, row.accelerators) for row in rows)
+        ended = sum(max(0, -row.accelerators) for row in rows)
+        if rows:
+            usd = money(sum(row.usd for row in rows))
+            console.print(
+                f"[bold]Changes[/] {escape(period)}: {started} accelerators start ({usd}), {ended} are freed"
+            )
+    for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
+        kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
+        console.print(
+            f"[bold]Without {escape(lost)}[/] the rest still serves all of {escape(', '.join(kept))}"
+        )
 
 
 def _costs(plan: Plan, console: Console) -> None:

@@ -12,10 +12,10 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 
 
 def check_placement(check: PlanCheck) -> Iterator[Violation]:
-    """Both phases of a service stay within the share of each pool, but for a load unit of each load."""
-    share = check.problem.fleet.policy.max_share_per_pool
-    if share is None:
-        return
+    """Services run where they may, and within their share of each pool but for a load unit of each load."""
+    for row, _ in check.rows:
+        if not check.problem.services[row.service].may_run_in(row.region):
+            yield Violation("placement", f"{row.service} may not run in {row.region}")
     served: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
     rounding: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
     for row, candidate in check.rows:
@@ -25,6 +25,8 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
                 served[key] += row.requests_per_s
                 rounding[key] += sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA
     for (name, period, pool, phase), rate in served.items():
+        limits = (check.problem.fleet.policy.max_share_per_pool, check.pool(pool).spot_max_share)
+        share = min((limit for limit in limits if limit is not None), default=1.0)
         demands = check.problem.services[name].demand_requests_per_s
         demand = sum(asked for (_, when, _), asked in demands.items() if when == period)
         limit = share * demand

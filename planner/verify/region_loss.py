@@ -37,6 +37,8 @@ def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
                 )
             elif pool.region in (lost,) or (pool.region, pool.hardware) != (row.region, row.hardware):
                 yield Violation("region_loss", f"{lost} lost: {row.config} cannot run in {row.pool}")
+            elif not check.problem.services[row.service].may_run_in(row.region):
+                yield Violation("region_loss", f"{lost} lost: {row.service} may not run in {row.region}")
             else:
                 rows.append((row, candidate))
         yield from _served(check, lost, rows)

@@ -53,9 +53,15 @@ def check_purchases(check: PlanCheck) -> Iterator[Violation]:
     for purchase in check.plan.purchases:
         q = check.problem.periods.index(purchase.period)
         acquisition = check.acquisition(purchase.offer, purchase.pool)
-        taken[purchase.offer, q] += purchase.units
+        for held in range(len(check.problem.periods)):
+            if acquisition.counts_in(q, held):
+                taken[purchase.offer, held] += purchase.units
+        if purchase.units % acquisition.offer.lot_units:
+            lot = acquisition.offer.lot_units
+            yield Violation("purchases", f"{purchase.offer}: {purchase.units} units in lots of {lot}")
         if not acquisition.useful_in(q, len(check.problem.periods)):
             yield Violation("purchases", f"{purchase.offer} cannot arrive from {purchase.period}")
-        limit = acquisition.offer.max_units[q]
-        if limit is not None and taken[purchase.offer, q] > limit:
-            yield Violation("purchases", f"{purchase.offer} {purchase.period}: more than {limit}")
+    for offer in check.problem.fleet.offers:
+        for q, (period, limit) in enumerate(zip(check.problem.periods, offer.max_units, strict=True)):
+            if limit is not None and taken[offer.name, q] > limit:
+                yield Violation("purchases", f"{offer.name} {period}: more than {limit}")

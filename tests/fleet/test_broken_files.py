@@ -103,7 +103,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         [
             (
                 "7:1: pool: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers, "
-                "services, calibration, policy, budget, finance, objective, scenarios, overrides; did you mean 'pools'?"
+                "services, calibration, policy, budget, finance, objective, scenarios, overrides; "
+                "did you mean 'pools'?"
             ),
         ],
     ),
@@ -347,8 +348,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "",
         [
             (
-                "5:12: regions.us-east.pue: is missing, and power, energy or carbon counts here; facility power over "
-                "IT power, such as 1.15; 1.0 where both are metered at the hosts"
+                "5:12: regions.us-east.pue: is missing, and power, energy or carbon counts here; facility "
+                "power over IT power, such as 1.15; 1.0 where both are metered at the hosts"
             ),
         ],
     ),
@@ -486,8 +487,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "hardware: TPU-v5p",
         [
             (
-                "8:50: pools.east-h200.hardware: TPU-v5p has no power figure, and power, energy or carbon counts in "
-                "us-east; give hardware.TPU-v5p.all_in_w"
+                "8:50: pools.east-h200.hardware: TPU-v5p has no power figure, and power, energy or carbon "
+                "counts in us-east; give hardware.TPU-v5p.all_in_w"
             ),
         ],
     ),

@@ -81,6 +81,14 @@ def test_an_annuity_needs_interest() -> None:
         (("price_book: rental_3y}", "price_book: rental_3y, residual_ratio: 0.1}"), "not for rent"),
         (("price_book: rental_3y}", "price_book: rental_3y, price_as_of: 2026-08}"), "dates its own"),
         (("hour: 2.0}", "hour: 2.0, price_as_of: 2026-02-30}"), "no such day"),
+        (("hour: 2.0}", "hour: 2.0, spot: true}"), "max_share: is missing"),
+        (("hour: 2.0}", "hour: 2.0, max_share: 0.3}"), "add spot: true"),
+        (("hour: 2.0}", "hour: 2.0, spot: true, max_share: 0.3, term_quarters: 2}"), "not go with spot"),
+        (("hour: 2.0}", "hour: 2.0, lot_accelerators: 2}"), "use lot_hosts"),
+        (
+            ("rent_usd_per_accelerator_hour: 2.0}", "capex_usd_per_host: 9, term_quarters: 2}"),
+            "holds for rent, not for a purchase",
+        ),
         (("hour: 2.0}", "hour: 2.0, price_as_of: yesterday}"), "price_as_of"),
     ],
 )
@@ -99,6 +107,16 @@ def test_retirement_is_resolved_by_period() -> None:
     )
     assert owned is not None
     assert (owned.end_of_life, owned.resale_usd_per_host) == ("2027Q2", (9.0, 8.0))
+
+
+def test_terms_lots_and_spot_are_resolved() -> None:
+    fleet = loaded(("hour: 2.0}", "hour: 2.0, term_quarters: 4, lot_hosts: 3}"))
+    assert (fleet.offers[0].term_quarters, fleet.offers[0].lot_units) == (1, 1)
+    assert (fleet.offers[1].term_quarters, fleet.offers[1].lot_units) == (4, 3)
+    spot = loaded(
+        ("hour: 2.0}", "hour: 2.0, per: accelerator, lot_accelerators: 8, spot: true, max_share: 0.3}")
+    )
+    assert (spot.offers[1].spot_max_share, spot.offers[1].lot_units) == (0.3, 8)
 
 
 def test_an_end_of_life_after_the_horizon_is_said() -> None:

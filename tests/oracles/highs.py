@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
+from tests.oracles.highs_region_loss import add_region_losses
 
 from fleetplan.planner.problem import Phase, Problem
 
@@ -71,7 +72,9 @@ def highs_usd(problem: Problem) -> float | None:
     _serve(program, problem)
     _pack(program, problem)
     _retire(program, problem)
+    _lots(program, problem)
     _limits(program, problem)
+    add_region_losses(program, problem)
     _budgets(program, problem)
     usd = program.minimise()
     return None if usd is None else usd + sum(sum(pool.fixed_usd) for pool in problem.pools)
@@ -157,7 +160,7 @@ def _pack(program: _Milp, problem: Problem) -> None:
         hosted = [c for c, candidate in enumerate(problem.candidates) if candidate.hardware == pool.hardware]
         sizes = sorted({problem.candidates[c].accelerators for c in hosted})
         small = tuple(size for size in sizes if size < unit)
-        patterns = _divisions(unit, small)
+        patterns = divisions(unit, small)
         for q in range(len(problem.periods)):
             units: dict[Hashable, float] = {}
             for pattern in patterns:
@@ -185,6 +188,19 @@ def _pack(program: _Milp, problem: Problem) -> None:
             program.at_most(units, float(pool.existing_units - pool.maintenance_in(q)))
 
 
+def _lots(program: _Milp, problem: Problem) -> None:
+    """What comes in lots is a whole multiple of one."""
+    for key in list(program.columns):
+        if isinstance(key, tuple) and key[0] == "acquired":
+            _, p, a, q = key
+            lot = problem.pools[p].acquisitions[a].offer.lot_units
+            if lot > 1:
+                lots: Hashable = ("lots", p, a, q)
+                program.column(lots, integer=True)
+                program.at_most({key: 1.0, lots: -float(lot)}, 0.0)
+                program.at_most({key: -1.0, lots: float(lot)}, 0.0)
+
+
 def _retire(program: _Milp, problem: Problem) -> None:
     """No more units leave than there are, and all of them by their end of life."""
     for p, pool in enumerate(problem.pools):
@@ -195,14 +211,14 @@ def _retire(program: _Milp, problem: Problem) -> None:
                 program.at_most(dict.fromkeys(left, -1.0), -float(pool.existing_units))
 
 
-def _divisions(unit: int, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+def divisions(unit: int, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
     """All counts of the sizes that fit one unit."""
     if not sizes:
         return [()]
     return [
         (count, *rest)
         for count in range(unit // sizes[0] + 1)
-        for rest in _divisions(unit - count * sizes[0], sizes[1:])
+        for rest in divisions(unit - count * sizes[0], sizes[1:])
     ]
 
 
@@ -215,7 +231,9 @@ def _limits(program: _Milp, problem: Problem) -> None:
         running: dict[tuple[str, str], dict[Hashable, float]] = defaultdict(dict)
         for p, pool in enumerate(problem.pools):
             for a, acquisition in enumerate(pool.acquisitions):
-                by_offer[acquisition.offer.name]["acquired", p, a, q] = 1.0
+                for ordered in range(len(problem.periods)):
+                    if acquisition.counts_in(ordered, q):
+                        by_offer[acquisition.offer.name]["acquired", p, a, ordered] = 1.0
             for c, candidate in enumerate(problem.candidates):
                 if candidate.hardware == pool.hardware:
                     power[pool.region]["replicas", c, p, q] = candidate.power_kw or 0.0
@@ -237,13 +255,12 @@ def _limits(program: _Milp, problem: Problem) -> None:
 
 def _shares(program: _Milp, problem: Problem, q: int) -> None:
     """No pool serves more than its share of a service, in either phase."""
-    share = problem.fleet.policy.max_share_per_pool
-    if share is None:
-        return
+    policy = problem.fleet.policy.max_share_per_pool
     for service in problem.fleet.services:
         demand = sum(v for key, v in service.demand_requests_per_s.items() if key[1] == problem.periods[q])
-        for p in range(len(problem.pools)):
-            for phase in (Phase.PREFILL, Phase.DECODE):
+        for p, pool in enumerate(problem.pools):
+            share = min(limit for limit in (policy, pool.spot_max_share, 1.0) if limit is not None)
+            for phase in (Phase.PREFILL, Phase.DECODE) if share < 1.0 else ():
                 rates: dict[Hashable, float] = {
                     ("rate", c, k, p, q): 1.0
                     for c, candidate in enumerate(problem.candidates)

@@ -162,12 +162,15 @@ def purchases() -> Example:
         services=[service("chat", demand, periods=periods)],
         hardware=[hardware("A", 1)],
         offers=[
-            buy_offer("buy", 16_000, hardware="A", per_unit=1, lead=1, maximum=2, periods=periods),
+            replace(
+                buy_offer("buy", 16_000, hardware="A", per_unit=1, lead=1, maximum=2, periods=periods),
+                lot_units=2,
+            ),
             rent_offer("rent", 1.0, hardware="A", maximum=1, periods=periods),
         ],
         periods=periods,
     )
-    # Two bought for two quarters at 1000 $ each, one more for the last; one rented for the first two.
+    # Two bought for two quarters at 1000 $ each, two more for the last; one rented for the first two.
     later = replace(question.services[0], demand_requests_per_s={**demand, ("here", "2026Q1", "all"): 2.0})
     places = (region("east"), region("west"))
     one_for_two = fleet(
@@ -179,7 +182,7 @@ def purchases() -> Example:
     return Example(
         question,
         (candidate("chat", "A", 1.0),),
-        (2 * 2 + 1) * 1000.0 + 2 * 2190.0,
+        (2 * 2 + 2) * 1000.0 + 2 * 2190.0,
         replace(question, services=(later,)),
         one_for_two,
     )

@@ -145,6 +145,14 @@ def test_cost_is_stated_by_period_service_and_pool() -> None:
     assert kinds["resale"] == pytest.approx(-30_000)
 
 
+def test_a_purchase_states_the_date_of_its_price() -> None:
+    asked = question(Finance())
+    dated = tuple(replace(offer, price_as_of="2026-08") for offer in asked.offers)
+    plan = solve(replace(asked, offers=dated), RUNS).plan
+    assert plan is not None
+    assert {row.price_as_of for row in plan.purchases} == {"2026-08"}
+
+
 def test_cost_by_million_tokens() -> None:
     asked = question(Finance())
     classes = tuple(replace(kind, input_tokens=900, output_tokens=100) for kind in asked.services[0].classes)

@@ -1,0 +1,85 @@
+"""`plan new` and `plan schema`: a fleet file to start from, and the schema that editors read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.scenarios.presets import PRESETS, TEMPLATES
+
+
+def _templates(incomplete: str) -> list[str]:
+    return [name for name in TEMPLATES if name.startswith(incomplete)]
+
+
+def _presets(incomplete: str) -> list[str]:
+    return [name for name in PRESETS if name.startswith(incomplete)]
+
+
+def new_fleet_file(
+    file: Annotated[Path, typer.Argument(help="the file to write", metavar="FILE.yaml", show_default=False)],
+    template: Annotated[
+        str,
+        typer.Option(
+            help="where supply, regions and periods are from",
+            metavar="|".join(TEMPLATES),
+            autocompletion=_templates,
+        ),
+    ] = TEMPLATES[0],
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a service to plan instead of the template's; may be repeated",
+            metavar="|".join(PRESETS),
+            autocompletion=_presets,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="what reports call the plan; left out: the file's name")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="write over files that exist")] = False,
+) -> None:
+    """Write a commented fleet file to start from, and beside it the schema that its first line names.
+
+    Presets are the services of Table 2 in Meta, "Optimizing Deployment Configurations for LLM Inference".
+    The file is a valid fleet as it stands, and an existing one is left alone.
+
+    Example: plan new fleet.yaml --template quarterly --preset text-agent --preset safety
+    """
+    from fleetplan.fleet.errors import InputError, Issue
+    from fleetplan.fleet.json_schema import FILE_NAME, schema_text
+    from fleetplan.planner.export.new_file import write_new
+    from fleetplan.scenarios.new import new_fleet
+
+    if file.suffix.lower() not in {".yaml", ".yml"}:
+        raise InputError(
+            [Issue(str(file), 0, 0, "", "a fleet file ends in .yaml", f"name it {file.stem}.yaml")]
+        )
+    text = new_fleet(template, preset or (), file.stem if name is None else name, file.name)
+    write_new(file, text, over=force)
+    typer.echo(f"written to {file}; try: plan check {file}", err=True)
+    schema = file.with_name(FILE_NAME)
+    if force or not schema.exists():
+        write_new(schema, schema_text(), over=force)
+        typer.echo(f"written to {schema}: completion and checks in editors with YAML support", err=True)
+
+
+def print_schema(
+    out: Annotated[
+        Path | None, typer.Option(help="write there instead; replaces an older one", metavar="FILE")
+    ] = None,
+) -> None:
+    """Print the JSON Schema (draft 7) of fleet files, for editors and CI.
+
+    Example: plan schema --out fleet.schema.json
+    """
+    from fleetplan.fleet.json_schema import schema_text
+    from fleetplan.planner.export.new_file import write_new
+
+    if out is None:
+        typer.echo(schema_text(), nl=False)
+    else:
+        write_new(out, schema_text(), over=True)
+        typer.echo(f"written to {out}", err=True)

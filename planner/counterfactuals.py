@@ -1,0 +1,182 @@
+"""What `plan compare --against` names: fleets that must do without something, by which candidates they keep.
+
+A counterfactual restricts what may run. Demand, prices, pools, offers, policy and limits stay; hardware
+that stands already keeps its fixed cost even where nothing may run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.baseline import configurations_in_force
+from fleetplan.planner.candidates import supplied_hardware
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
+
+HOMOGENEOUS: Final = "homogeneous"
+NO_DISAGGREGATION: Final = "no-disaggregation"
+SINGLE_VENDOR: Final = "single-vendor"
+WITHOUT: Final = "without:"
+PLAN_SUFFIX: Final = ".json"
+
+Keeps = Callable[[Candidate], bool]
+"""Whether a candidate stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the fleets that a counterfactual takes the cheapest of.
+
+    Attributes
+    ----------
+    label : str
+        What sets it apart, such as the hardware; empty where a counterfactual has one option.
+    keeps : callable
+        Which candidates may run.
+    """
+
+    label: str
+    keeps: Keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A fleet to hold the plan against.
+
+    Attributes
+    ----------
+    name : str
+        As it was asked for.
+    definition : str
+        What it is, in a sentence.
+    options : tuple[Option, ...]
+        The cheapest feasible one counts.
+    fleet : Fleet or None
+        A scenario's fleet; None where it is the plan's own.
+    configurations : frozenset[ConfigurationKey]
+        Configurations that must be candidates even where others dominate them.
+    """
+
+    name: str
+    definition: str
+    options: tuple[Option, ...]
+    fleet: Fleet | None = None
+    configurations: frozenset[ConfigurationKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where counterfactuals that are not rules come from.
+
+    Attributes
+    ----------
+    scenarios : tuple[str, ...]
+        Names in the fleet file.
+    load_scenario : callable
+        The fleet of a scenario.
+    read_plan : callable
+        The plan of a file.
+    """
+
+    scenarios: tuple[str, ...]
+    load_scenario: Callable[[str], Fleet]
+    read_plan: Callable[[Path], Plan]
+
+
+def counterfactual(text: str, fleet: Fleet, sources: Sources) -> Counterfactual:
+    """What a text after `--against` means for a fleet.
+
+    Parameters
+    ----------
+    text : str
+        homogeneous, no-disaggregation, single-vendor, without:HARDWARE, a plan file, or a scenario.
+    fleet : Fleet
+        The fleet of the plan.
+    sources : Sources
+        Scenarios and plan files.
+
+    Raises
+    ------
+    InputError
+        If it names nothing.
+    """
+    rules = {
+        HOMOGENEOUS: _homogeneous,
+        NO_DISAGGREGATION: _no_disaggregation,
+        SINGLE_VENDOR: _single_vendor,
+    }
+    if text in rules:
+        return rules[text](fleet)
+    if text.startswith(WITHOUT):
+        return _without(text, fleet)
+    if text.endswith(PLAN_SUFFIX):
+        return _of_plan(text, sources.read_plan(Path(text)))
+    if text in sources.scenarios:
+        return _of_scenario(text, sources.load_scenario(text))
+    known = (*rules, *(f"{WITHOUT}{name}" for name in supplied_hardware(fleet)), *sources.scenarios)
+    hint = f"a plan file ends with {PLAN_SUFFIX}; otherwise {names_hint(text, known)}"
+    raise _mistake(text, "is no rule, no scenario of the fleet file and no plan file", hint)
+
+
+def _homogeneous(fleet: Fleet) -> Counterfactual:
+    definition = (
+        "one hardware kind for the whole fleet: every service, phase and region runs on it; tried for each "
+        "kind that a pool or offer brings, the cheapest feasible one counts"
+    )
+    options = [Option(name, _on_hardware(frozenset([name]))) for name in supplied_hardware(fleet)]
+    return Counterfactual(HOMOGENEOUS, definition, tuple(options))
+
+
+def _single_vendor(fleet: Fleet) -> Counterfactual:
+    by_vendor: dict[str, set[str]] = {}
+    for name in supplied_hardware(fleet):
+        part = fleet.hardware[name].accelerator
+        if part is None:
+            hint = f"give hardware.{name} its figures with a vendor"
+            raise _mistake(SINGLE_VENDOR, f"the vendor of {name} is not known", hint)
+        by_vendor.setdefault(part.vendor, set()).add(name)
+    definition = (
+        "all hardware is of one vendor; tried for each that there is, the cheapest feasible one counts"
+    )
+    options = [Option(vendor, _on_hardware(frozenset(names))) for vendor, names in by_vendor.items()]
+    return Counterfactual(SINGLE_VENDOR, definition, tuple(options))
+
+
+def _no_disaggregation(_: Fleet) -> Counterfactual:
+    definition = "aggregated runtimes only: each replica serves the prompts and the tokens of its requests"
+    option = Option("", lambda candidate: candidate.phase is Phase.AGGREGATED)
+    return Counterfactual(NO_DISAGGREGATION, definition, (option,))
+
+
+def _without(text: str, fleet: Fleet) -> Counterfactual:
+    name = text.removeprefix(WITHOUT)
+    supplied = supplied_hardware(fleet)
+    if name not in supplied:
+        raise _mistake(text, f"no pool or offer brings {name!r}", names_hint(name, supplied))
+    option = Option("", _on_hardware(frozenset(supplied) - {name}))
+    return Counterfactual(text, f"nothing runs on {name}, owned and rented alike", (option,))
+
+
+def _of_plan(text: str, plan: Plan) -> Counterfactual:
+    kept = configurations_in_force(plan)
+    definition = "only the configurations that this plan runs, as many of each as the demand takes, anywhere"
+    option = Option("", lambda candidate: candidate.key in kept)
+    return Counterfactual(text, definition, (option,), configurations=kept)
+
+
+def _of_scenario(text: str, fleet: Fleet) -> Counterfactual:
+    definition = "the fleet file with this scenario laid on it, its demand and prices included"
+    return Counterfactual(text, definition, (Option("", lambda _: True),), fleet=fleet)
+
+
+def _on_hardware(names: frozenset[str]) -> Keeps:
+    return lambda candidate: candidate.hardware in names
+
+
+def _mistake(text: str, message: str, hint: str) -> InputError:
+    return InputError([Issue(f"--against {text}", 0, 0, "", message, hint)])

@@ -1,0 +1,123 @@
+"""A plan beside its counterfactuals: TCO, what the plan saves, and what it does differently."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.compare import Compared, Saving
+from fleetplan.planner.diff import Action, PlanDiff
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.report.console import money, percent
+from fleetplan.planner.report.diff_console import change_line, signed_money
+
+LINES_SHOWN: Final = 6
+"""Changes that are printed for each counterfactual, those of most accelerators first; the rest is counted."""
+
+REASONS_SHOWN: Final = 4
+"""Lines on why an option is infeasible; the rest is counted."""
+
+
+def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -> None:
+    """Print a line for the plan and for each counterfactual, then each counterfactual apart.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the fleet.
+    rows : tuple[Compared, ...]
+        Its counterfactuals.
+    console : Console
+        Where to.
+    """
+    table = Table(title=f"{escape(plan.fleet)} against", box=None, pad_edge=False, title_justify="left")
+    table.add_column("fleet", overflow="fold")
+    for name in ("TCO", "none below", "gap", "the plan saves", "at least", "at most"):
+        table.add_column(name, justify="right")
+    table.add_row("the plan", money(plan.objective_usd), money(plan.bound_usd), percent(plan.gap), "", "", "")
+    for row in rows:
+        table.add_row(*_cells(row))
+    console.print(table)
+    for row in rows:
+        _print_one(plan, row, console)
+
+
+def _cells(row: Compared) -> tuple[str, ...]:
+    name = escape(
+        row.name if row.chosen is None or not row.chosen.label else f"{row.name} ({row.chosen.label})"
+    )
+    if row.chosen is None or row.chosen.plan is None or row.bound_usd is None:
+        state = "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan in time"
+        return name, f"[red]{state}[/]", "", "", "", "", ""
+    usd = row.chosen.plan.objective_usd
+    gap = (usd - row.bound_usd) / usd if usd > 0 else 0.0
+    saving = ("not comparable", "", "") if row.saving is None else _saving(row.saving)
+    return name, money(usd), money(row.bound_usd), percent(gap), *saving
+
+
+def _saving(saving: Saving) -> tuple[str, str, str]:
+    amounts = (saving.usd, saving.least_usd, saving.most_usd)
+    first, least, most = (f"{signed_money(usd)} ({saving.ratio(usd):+.1%})" for usd in amounts)
+    return first, least, most
+
+
+def _print_one(plan: Plan, row: Compared, console: Console) -> None:
+    console.print(f"\n[bold]{escape(row.name)}[/]: {escape(row.definition)}", soft_wrap=True)
+    for note in row.notes:
+        console.print(f"  [yellow]note[/] {escape(note)}", soft_wrap=True)
+    for trial in row.trials:
+        label = f"{trial.label}: " if trial.label else ""
+        if trial.plan is not None:
+            if len(row.trials) > 1:
+                console.print(f"  {escape(label)}{money(trial.plan.objective_usd)}")
+            continue
+        state = "proven infeasible" if trial.infeasible else "undecided"
+        console.print(f"  {escape(label)}[red]{state}[/]", soft_wrap=True)
+        for reason in trial.reasons[:REASONS_SHOWN]:
+            console.print(f"    {escape(reason)}", soft_wrap=True)
+        if len(trial.reasons) > REASONS_SHOWN:
+            console.print(f"    and {len(trial.reasons) - REASONS_SHOWN} more")
+    if row.stranded_usd > 0 and row.chosen is not None and row.chosen.plan is not None:
+        rest = money(row.chosen.plan.objective_usd - row.stranded_usd)
+        console.print(
+            f"  of its TCO {money(row.stranded_usd)} pays for what stands and runs nothing; "
+            f"could that be handed back, it would cost {rest}",
+            soft_wrap=True,
+        )
+    if row.saving is not None and not row.saving.proven:
+        console.print("  the gaps do not decide which of the two is cheaper; a smaller --gap may")
+    if row.difference is not None and row.chosen is not None and row.chosen.plan is not None:
+        _print_difference(plan, row.chosen.plan, row.difference, console)
+
+
+def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console) -> None:
+    """What the plan does differently: hardware in use, and the largest changes of the list."""
+    ours, theirs = _accelerators_used(plan), _accelerators_used(other)
+    changed = [
+        f"{name} {theirs[name]} -> {ours[name]}"
+        for name in sorted({*ours, *theirs})
+        if ours[name] != theirs[name]
+    ]
+    if not found.changes:
+        console.print("  the plan does nothing differently")
+        return
+    counts = ", ".join(f"{found.count(action)} {action.value}" for action in Action if found.count(action))
+    hardware = f"; accelerators in use: {', '.join(changed)}" if changed else ""
+    console.print(f"  the plan does differently: {counts}{escape(hardware)}", soft_wrap=True)
+    ordered = sorted(found.changes, key=lambda change: -abs(change.delta("accelerators")))
+    for change in ordered[:LINES_SHOWN]:
+        console.print(f"  {change_line(change)}", soft_wrap=True)
+    if len(ordered) > LINES_SHOWN:
+        console.print(f"    and {len(ordered) - LINES_SHOWN} smaller changes (--out, then plan diff)")
+
+
+def _accelerators_used(plan: Plan) -> defaultdict[str, int]:
+    """Accelerators that run something, by hardware, over all periods."""
+    used: defaultdict[str, int] = defaultdict(int)
+    for row in plan.placements:
+        used[row.hardware] += row.accelerators
+    return used

@@ -1,0 +1,95 @@
+"""The change list of two plans, one line a change, as `plan diff` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.diff import Action, Change, CostChange, PlanDiff, Subject
+from fleetplan.planner.report.console import money
+
+COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
+"""Colour of each action."""
+
+TITLES: Final = {
+    Subject.PLACEMENT: "Placements",
+    Subject.PURCHASE: "Purchases and rents",
+    Subject.RETIREMENT: "Retirements",
+    Subject.POOL: "Pools",
+    Subject.UNMET: "Unmet demand",
+}
+"""Heading of each subject's changes."""
+
+
+def signed_money(usd: float) -> str:
+    """A difference in dollars with its sign: +$412, -$8.61 k; a rounding error is $0."""
+    if round(usd, 2) == 0:
+        return "$0"
+    return f"{'+' if usd > 0 else '-'}{money(abs(usd))}"
+
+
+def print_diff(found: PlanDiff, console: Console) -> None:
+    """Print notes, changes by subject, counts, and the cost by kind and by service.
+
+    Parameters
+    ----------
+    found : PlanDiff
+        The differences.
+    console : Console
+        Where to.
+    """
+    for note in found.notes:
+        console.print(f"[yellow]note[/] {escape(note)}")
+    if not found.differs:
+        console.print("No changes: both plans place, buy and cost the same.")
+        return
+    for subject in Subject:
+        changes = [change for change in found.changes if change.subject is subject]
+        if changes:
+            counts = ", ".join(
+                f"{found.count(action, subject)} {action.value}"
+                for action in Action
+                if found.count(action, subject)
+            )
+            console.print(f"[bold]{TITLES[subject]}[/] ({counts})")
+        for change in changes:
+            console.print(change_line(change), soft_wrap=True)
+    console.print(
+        f"[bold]Plan:[/] {found.count(Action.ADD)} to add, {found.count(Action.CHANGE)} to change, "
+        f"{found.count(Action.REMOVE)} to remove"
+    )
+    tco = found.tco
+    share = f" ({tco.delta_usd / tco.before_usd:+.2%})" if tco.before_usd > 0 else ""
+    console.print(
+        f"[bold]TCO[/] {money(tco.before_usd)} -> {money(tco.after_usd)}: "
+        f"{signed_money(tco.delta_usd)}{share}"
+    )
+    console.print(_costs("By kind of cost", found.cost_by_kind))
+    console.print(_costs("By service", found.cost_by_service))
+
+
+def change_line(change: Change) -> str:
+    """One change as markup: its sign, where and when, what, and its figures."""
+    if change.action is Action.CHANGE:
+        figures = [f"{each.name} {each.before:.5g} -> {each.after:.5g}" for each in change.quantities]
+    else:
+        of_one = "after" if change.action is Action.ADD else "before"
+        figures = [f"{each.name} {getattr(each, of_one):.5g}" for each in change.quantities]
+    colour = COLOURS[change.action]
+    where = escape(f"{change.period} {change.region}: {change.name}")
+    return f"  [{colour}]{change.action.value}[/] {where}: {escape(', '.join(figures))}"
+
+
+def _costs(title: str, costs: Sequence[CostChange]) -> Table:
+    table = Table(title=title, box=None, pad_edge=False, title_justify="left")
+    table.add_column("", overflow="fold")
+    for name in ("before", "after", "change"):
+        table.add_column(name, justify="right")
+    for cost in costs:
+        row = (money(cost.before_usd), money(cost.after_usd), signed_money(cost.delta_usd))
+        table.add_row(escape(cost.name), *row)
+    return table

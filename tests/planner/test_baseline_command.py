@@ -1,0 +1,67 @@
+"""`plan solve --baseline` and `plan verify --baseline`: changes are counted against the plan in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleetplan.planner.cli import main
+from fleetplan.planner.plan import Plan
+
+FLEET = """\
+version: 1
+hardware: {A: {accelerators_per_host: 1}, B: {accelerators_per_host: 1}}
+offers:
+  - {name: a, hardware: A, per: accelerator, rent_usd_per_accelerator_hour: 1.0}
+  - {name: b, hardware: B, per: accelerator, rent_usd_per_accelerator_hour: 1.1}
+services: [{name: chat, engines: engines.csv, demand: 2}]
+policy: {transition_usd_per_accelerator: 300}
+"""
+ENGINES = "phase,hardware,config,accelerators_per_replica,requests_per_s\n" + "".join(
+    f"aggregated,{name},one,1,1\n" for name in "AB"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
+    Path("engines.csv").write_text(ENGINES, encoding="utf-8")
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    return int(stopped.value.code or 0)
+
+
+def test_the_plan_in_force_is_kept_where_changing_costs_more(capsys: pytest.CaptureFixture[str]) -> None:
+    # B alone for now; then A is offered, 219 USD a quarter cheaper for each accelerator.
+    assert run("solve", "fleet.yaml", "--out", "before", "--set", "services.chat.hardware=[B]") == 0
+    assert "no effect: one period, and no plan in force" in capsys.readouterr().err
+    before = "before/plan.json"
+    assert run("solve", "fleet.yaml", "--out", "kept", "--baseline", before) == 0
+    assert "no effect" not in capsys.readouterr().err
+    kept = Plan.read(Path("kept/plan.json"))
+    assert {row.hardware for row in kept.placements} == {"B"}
+    assert kept.transitions == ()
+    cheap = ("--set", "policy.transition_usd_per_accelerator=200")
+    assert run("solve", "fleet.yaml", "--out", "changed", "--baseline", before, *cheap) == 0
+    assert "Changes now: 2 accelerators start ($400), 2 are freed" in capsys.readouterr().out
+    changed = Plan.read(Path("changed/plan.json"))
+    assert changed.cost_breakdown == pytest.approx({"rent": 2 * 2190.0, "transition": 400.0})
+    assert Path("changed/transitions.csv").is_file()
+    assert run("verify", "changed/plan.json", "fleet.yaml", "--baseline", before, *cheap) == 0
+    capsys.readouterr()
+    # Without the plan in force its cost of change cannot be explained.
+    assert run("verify", "changed/plan.json", "fleet.yaml", *cheap) == 2
+    assert "transition" in capsys.readouterr().out
+
+
+def test_a_baseline_that_is_no_plan_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("plan.json").write_text("{}", encoding="utf-8")
+    assert run("solve", "fleet.yaml", "--baseline", "plan.json") == 2
+    assert "is not a plan" in capsys.readouterr().err
+    assert run("solve", "fleet.yaml", "--baseline", "none.json") == 2
+    assert "none.json" in capsys.readouterr().err
