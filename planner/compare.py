@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
-from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
+from fleetplan.planner.candidate_figures import supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.counterfactuals import Counterfactual, Option
 from fleetplan.planner.diff import COST_TOLERANCE_USD, PlanDiff, diff
 from fleetplan.planner.plan import Infeasible, Plan, Shortage

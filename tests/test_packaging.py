@@ -71,7 +71,8 @@ def test_every_module_is_inside(names: set[str]) -> None:
 
 def test_catalogues_and_scenarios_are_inside(names: set[str]) -> None:
     data = [*(REPOSITORY / "fleet" / "catalog").glob("*.yaml")]
-    data += [path for kind in ("yaml", "csv", "json") for path in (REPOSITORY / "scenarios").rglob(f"*.{kind}")]
+    kinds = ("yaml", "csv", "json")
+    data += [path for kind in kinds for path in (REPOSITORY / "scenarios").rglob(f"*.{kind}")]
     assert data
     for path in data:
         assert f"fleetplan/{path.relative_to(REPOSITORY).as_posix()}" in names

@@ -15,9 +15,10 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.baseline import configurations_in_force, period_in_force, with_baseline
-from fleetplan.planner.candidates import RejectionLog, prune_dominated
+from fleetplan.planner.dominance import prune_dominated
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.verify import verify
 
 QUARTERS = ("2026Q1", "2026Q2", "2026Q3")

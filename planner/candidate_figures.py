@@ -1,0 +1,27 @@
+"""Figures that candidates of either kind are made of."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fleetplan.fleet.inventory import Fleet, Hardware
+
+
+def supplied_hardware(fleet: Fleet) -> list[str]:
+    """Hardware that some pool or offer brings, in the order of the fleet file."""
+    names = [pool.hardware for pool in fleet.pools] + [offer.hardware for offer in fleet.offers]
+    return list(dict.fromkeys(names))
+
+
+def optional_figure(row: pd.Series | None, column: str) -> float | None:
+    """The number in a column of a row, or None where the row, the column or the number is missing."""
+    if row is None or column not in row.index or pd.isna(row[column]):
+        return None
+    return float(row[column])
+
+
+def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
+    """IT power of a replica at full load, or None where the hardware states none. [kW]"""
+    if hardware.power_w_per_accelerator is None:
+        return None
+    return hardware.power_w_per_accelerator * accelerators / 1000.0

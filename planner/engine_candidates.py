@@ -1,0 +1,112 @@
+"""Candidates of services that bring their own rates."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.candidate_figures import optional_figure, replica_power_kw, supplied_hardware
+from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
+from fleetplan.planner.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
+
+
+def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list[Candidate]:
+    """Candidates of a service that brings its own rates.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Whose hardware gives the power where the table does not.
+    service : Service
+        With `engines`.
+    log : RejectionLog
+        Receives what is left out.
+
+    Returns
+    -------
+    list[Candidate]
+        One for each (phase, hardware, config), its rows of request classes joined. A row without a class
+        stands for every class.
+    """
+    if service.engines is None:
+        raise ValueError(f"service {service.name!r} has no engine table")
+    names = [request_class.name for request_class in service.classes]
+    supplied = set(supplied_hardware(fleet))
+    found = []
+    keys = ["phase", "hardware", "config", "accelerators_per_replica"]
+    for group, rows in service.engines.groupby(keys, sort=False, dropna=False):
+        phase, hardware, config = str(group[0]), str(group[1]), str(group[2])
+        accelerators = int(str(group[3]))
+        if not _may_run(service, Phase(phase), hardware, supplied, log):
+            continue
+        rates, ttft, tpot, power = [], [], [], 0.0
+        for name in names:
+            row = _row_of_class(rows, name)
+            rate = 0.0 if row is None else float(row["requests_per_s"])
+            late = None if row is None else _too_late(service, Phase(phase), row)
+            if late:
+                log.add(service.name, hardware, late)
+                rate = 0.0
+            rates.append(rate)
+            ttft.append(optional_figure(row, "ttft_ms"))
+            tpot.append(optional_figure(row, "tpot_ms"))
+            power = max(power, optional_figure(row, "power_kw") or 0.0)
+        if not any(rates):
+            continue
+        found.append(
+            Candidate(
+                service=service.name,
+                phase=Phase(phase),
+                hardware=hardware,
+                config=config,
+                accelerators=accelerators,
+                requests_per_s=tuple(rates),
+                ttft_ms=tuple(ttft),
+                tpot_ms=tuple(tpot),
+                power_kw=power or replica_power_kw(fleet.hardware[hardware], accelerators),
+                provenance=ProvenanceShares(given=1.0),
+            )
+        )
+    return found
+
+
+def _may_run(
+    service: Service, phase: Phase, hardware: str, supplied: set[str], log: RejectionLog, count: int = 1
+) -> bool:
+    """Whether the fleet and the service allow a phase on a hardware."""
+    if hardware not in supplied:
+        log.add(service.name, hardware, NO_SUPPLY, count)
+        return False
+    if service.allowed_hardware is not None and hardware not in service.allowed_hardware:
+        log.add(service.name, hardware, NOT_ALLOWED, count)
+        return False
+    runtime = "aggregated" if phase is Phase.AGGREGATED else "disaggregated"
+    if runtime not in service.runtimes:
+        log.add(service.name, hardware, f"runtime {runtime} not allowed", count)
+        return False
+    return True
+
+
+def _row_of_class(rows: pd.DataFrame, name: str) -> pd.Series | None:
+    """The row of a class, or the one without a class."""
+    if "class" not in rows:
+        return rows.iloc[0]
+    named = rows[rows["class"] == name]
+    if len(named):
+        return named.iloc[0]
+    general = rows[rows["class"].isna() | (rows["class"] == "")]
+    return general.iloc[0] if len(general) else None
+
+
+def _too_late(service: Service, phase: Phase, row: pd.Series) -> str | None:
+    """Which target an engine row states that it misses."""
+    ttft = None if phase is Phase.DECODE else optional_figure(row, "ttft_ms")
+    tpot = None if phase is Phase.PREFILL else optional_figure(row, "tpot_ms")
+    if _exceeds(ttft, service.ttft_ms, service.network_latency_ms):
+        return "ttft"
+    return "tpot" if _exceeds(tpot, service.tpot_ms, 0.0) else None
+
+
+def _exceeds(latency_ms: float | None, limit_ms: float | None, outside_ms: float) -> bool:
+    """Whether a known latency, with the time outside inference, is above a limit that is set."""
+    return latency_ms is not None and limit_ms is not None and latency_ms + outside_ms > limit_ms

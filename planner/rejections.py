@@ -1,0 +1,38 @@
+"""Why configurations are no candidates, counted by service, hardware and reason."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from fleetplan.planner.plan import Rejections
+
+DOMINATED = "dominated"
+NOT_ALLOWED = "hardware not allowed"
+BELOW_QUALITY_FLOOR = "variant below the quality floor"
+NO_SUPPLY = "no pool or offer"
+
+
+class RejectionLog:
+    """Counts of excluded configurations by service, hardware and reason."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+
+    def add(self, service: str, hardware: str, reason: str, count: int = 1) -> None:
+        """Count configurations that are excluded for one reason."""
+        if count:
+            self._counts[service][hardware][reason] += count
+
+    def rows(self) -> tuple[Rejections, ...]:
+        """All counts, as the plan states them."""
+        rows = []
+        for service, by_hardware in self._counts.items():
+            total: Counter[str] = sum(by_hardware.values(), Counter())
+            rows.append(
+                Rejections(
+                    service=service,
+                    counts=dict(sorted(total.items())),
+                    by_hardware={name: dict(counts) for name, counts in sorted(by_hardware.items())},
+                )
+            )
+        return tuple(rows)
