@@ -22,6 +22,9 @@ SHORTAGE_TIME_LIMIT_S = 20.0
 LIFTING_TIME_LIMIT_S = 5.0
 """Time to find a plan with one limit lifted. [s]"""
 
+NOISE_RATIO: Final = 1e-5
+"""Unmet demand below this share is the rounding of rates, not a shortage."""
+
 SOLVED: Final = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
 
@@ -63,7 +66,7 @@ def find_shortages(
         cell = problem.cells[cell_index]
         service = problem.services[cell.service]
         unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
-        if units:
+        if unmet > NOISE_RATIO * cell.requests_per_s[k]:
             short = accelerators_needed(problem, cell, k, unmet)
             rows.append(
                 Shortage(
