@@ -109,7 +109,7 @@ class _Reader:
                 raise IsADirectoryError
             if path.stat().st_size > MAX_BYTES:
                 message = f"the file is larger than {MAX_BYTES // 1024**2} MiB"
-                self.issues.append(Issue(name, 0, 0, "", message))
+                self.issues.append(Issue(name, 1, 1, "", message))
                 return None
             data = path.read_bytes()
         except OSError as error:

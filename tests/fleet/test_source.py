@@ -125,7 +125,7 @@ def test_a_byte_order_mark_is_fine() -> None:
 
 def test_missing_files_and_folders() -> None:
     Path("folder").mkdir()
-    assert message_of("nowhere.yaml") == "nowhere.yaml: there is no file nowhere.yaml"
+    assert message_of("nowhere.yaml") == "nowhere.yaml:1:1: there is no file nowhere.yaml"
     assert message_of("folder") == "folder: folder is a folder, not a file"
 
 
