@@ -103,7 +103,7 @@ class _Reader:
     def _text(self, path: Path, named_at: Place | None) -> str | None:
         name = str(path)
         # A file that another one imports is missed where that one names it.
-        where = named_at or Place(name)
+        where = named_at or Place(name, 1, 1)
         try:
             if path.is_dir():
                 raise IsADirectoryError

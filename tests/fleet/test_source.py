@@ -126,7 +126,7 @@ def test_a_byte_order_mark_is_fine() -> None:
 def test_missing_files_and_folders() -> None:
     Path("folder").mkdir()
     assert message_of("nowhere.yaml") == "nowhere.yaml:1:1: there is no file nowhere.yaml"
-    assert message_of("folder") == "folder: folder is a folder, not a file"
+    assert message_of("folder") == "folder:1:1: folder is a folder, not a file"
 
 
 def test_a_file_too_large_to_be_a_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
