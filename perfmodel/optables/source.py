@@ -47,6 +47,9 @@ _SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], 
 }
 """What answers queries that name more than a site and a point of a sweep."""
 
+FEW_ROWS: Final = 16
+"""So many rows are answered faster than they are searched for equal ones."""
+
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
 WEIGHT_KINDS: Final = frozenset(
     {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE, OperatorKind.UNGATED_MOE}
@@ -101,6 +104,8 @@ class OperatorSource:
         UnsupportedDtype
             The accelerator has no matrix units for the weights of a gemm or moe.
         """
+        if next(iter(dims.values())).size <= FEW_ROWS:
+            return self.times_of_distinct(kind, dtype, dims)
         distinct = unique_rows(dims)
         found = self.times_of_distinct(kind, dtype, distinct.dims)
         return OperatorTimes(found.latency_ms[distinct.codes], found.provenance[distinct.codes])
