@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetplan.perfmodel.configurations import uneven_stages
 from fleetplan.perfmodel.frontier import pareto_mask
-from fleetplan.perfmodel.landscape import DECODE, PREFILL, LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape import DECODE, PREFILL, LatencyTarget, RequestShape, evaluate_phase
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
@@ -154,7 +154,7 @@ def evaluate_block(option: Option, place: Place, axes: Axes, target: LatencyTarg
     configurations = crossed_configurations(layouts, batches, requests)
     evaluator = option.evaluator
     try:
-        result = _phase(evaluator, phase, configurations)
+        result = evaluate_phase(evaluator, phase, configurations)
     except UnsupportedDtype:
         return _without_dtype(place, axes)
     accelerators = configurations.layouts.accelerators
@@ -200,14 +200,6 @@ def block_frontier(block: Block) -> Points:
         kept = rows[pareto_mask(columns)]
         flat.append(np.ravel_multi_index((*np.unravel_index(kept, shape[:2]), request), shape))
     return points_of(block, np.concatenate(flat).astype(np.int64))
-
-
-def _phase(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> PhaseResult:
-    if phase == PREFILL:
-        return evaluator.prefill(configurations)
-    if phase == DECODE:
-        return evaluator.decode(configurations)
-    return evaluator.aggregated(configurations)
 
 
 def _exclusions(

@@ -180,7 +180,7 @@ def _phase_table(
     if kept.size:
         subset = configurations.take(kept)
         try:
-            result = _evaluate(evaluator, phase, subset)
+            result = evaluate_phase(evaluator, phase, subset)
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = "dtype"
@@ -218,7 +218,8 @@ def _memory(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch
     return evaluator.aggregated_memory(configurations)
 
 
-def _evaluate(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> PhaseResult:
+def evaluate_phase(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> PhaseResult:
+    """Return what configurations reach in one phase: prefill, decode or aggregated."""
     if phase == PREFILL:
         return evaluator.prefill(configurations)
     if phase == DECODE:

@@ -178,7 +178,7 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
-            # Its stub takes the names of arrays for options.
+            # numpy's type hints take the names of the arrays for options.
             np.savez(stream, **columns)  # type: ignore[arg-type]
         temporary.replace(path)
     finally:

@@ -16,9 +16,10 @@ from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.changes import started_replicas, with_idle_replicas
 from fleetplan.planner.objective import started_usd
 from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Retired, Unmet
-from fleetplan.planner.problem import Candidate, Phase, Problem, SupplyPool
+from fleetplan.planner.problem import Candidate, Phase, Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.search import Solution
+from fleetplan.planner.supply import SupplyPool
 from fleetplan.planner.variables import LoadKey, ReplicaKey, rate_scales
 
 LOAD_TOLERANCE = 1e-7

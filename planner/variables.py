@@ -10,8 +10,9 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.problem import Cell, Phase, Problem, SupplyPool
+from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact
+from fleetplan.planner.supply import SupplyPool
 from fleetplan.planner.survival import joint_cells
 
 UNLIMITED_UNITS = 1_000_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem import Acquisition, Candidate, Problem, SupplyPool
+from fleetplan.planner.problem import Candidate, Problem
+from fleetplan.planner.supply import Acquisition, SupplyPool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import linprog
 
-from fleetplan.planner.problem import Acquisition, Cell, Phase, Problem
+from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.supply import Acquisition
 
 MAX_COMBINATIONS = 1_500
 
