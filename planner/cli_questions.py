@@ -1,0 +1,152 @@
+"""The commands that look at a landscape and compare plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.cli_calibrate import CalibrationFile, calibration_assignment
+from fleetplan.planner.cli_shared import (
+    Assignments,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    console,
+    load,
+    ratio,
+)
+
+
+def landscape(
+    fleet_file: Annotated[
+        Path | None, typer.Argument(help="the fleet file", metavar="[FLEET.yaml]", show_default=False)
+    ] = None,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    service: Annotated[str | None, typer.Option(help="a service of the fleet")] = None,
+    model: Annotated[str | None, typer.Option(help="without a fleet: HF id, alias or config.json")] = None,
+    hardware: Annotated[str | None, typer.Option(help="names of the catalogue, with commas")] = None,
+    input_tokens: Annotated[int | None, typer.Option("--input", help="new prompt tokens", min=1)] = None,
+    output_tokens: Annotated[int | None, typer.Option("--output", help="generated tokens", min=1)] = None,
+    context: Annotated[
+        int | None, typer.Option(help="tokens that decode attends to; those beyond --input are cached", min=1)
+    ] = None,
+    ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
+    tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
+    weights: Annotated[str, typer.Option(help="data types of the weights, with commas")] = "bf16",
+    kv: Annotated[str, typer.Option("--kv", help="data types of the KV cache, with commas")] = "bf16",
+    framework: Annotated[str, typer.Option(help="trtllm, sglang or vllm")] = "vllm",
+    prices: Annotated[str, typer.Option(help="column of the price book")] = "rental_3y",
+    max_accelerators: Annotated[int | None, typer.Option(help="largest replica", min=1)] = None,
+    every_batch: Annotated[int | None, typer.Option(help="try every batch up to this one", min=1)] = None,
+    condition: Annotated[
+        str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
+    ] = None,
+    usable: Annotated[bool, typer.Option("--usable", help="leave excluded rows out of the files")] = False,
+    csv: Annotated[Path | None, typer.Option("--csv", help="write all rows", metavar="FILE")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,
+    plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
+    explain: Annotated[int | None, typer.Option(help="take one row apart", metavar="ROW", min=0)] = None,
+    menu: Annotated[bool, typer.Option("--menu", help="what each latency class costs")] = False,
+) -> None:
+    """Every configuration of a service or of a model: counts, the best, the Pareto frontier.
+
+    Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
+    --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
+    """
+    from fleetplan.planner.landscape_report.command import Outputs, run_landscape
+    from fleetplan.planner.landscape_report.options import ModelOptions, search_of, write_format
+    from fleetplan.planner.landscape_report.question import question_of_service
+
+    errors = console(stderr=True)
+    search = search_of(max_accelerators, every_batch)
+    asked = ModelOptions(
+        model, hardware, input_tokens, output_tokens, context, ttft, tpot, weights, kv, framework, prices
+    )
+    if fleet_file is None:
+        question = asked.question(search)
+    else:
+        asked.refuse_beside_fleet()
+        question = question_of_service(load(fleet_file, scenario, assignment, errors), service, search)
+    outputs = Outputs(csv, parquet, plot, write_format(plot_format), condition, usable, explain, menu)
+    run_landscape(question, outputs, console(), errors)
+
+
+def diff_plans(
+    old: Annotated[Path, typer.Argument(help="the plan before", metavar="OLD.json")],
+    new: Annotated[Path, typer.Argument(help="the plan after", metavar="NEW.json")],
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 where they differ")] = False,
+) -> None:
+    """What one plan adds (+), changes (~) and removes (-) against another, and what that costs.
+
+    Example: plan diff last-quarter/plan.json out/plan.json
+    """
+    from fleetplan.planner.diff import diff
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.report.diff_console import print_diff
+
+    found = diff(read_plan(old), read_plan(new))
+    print_diff(found, console())
+    if exit_code and found.differs:
+        raise typer.Exit(ExitCode.DIFFERENT)
+
+
+def compare(
+    fleet_file: FleetFile,
+    against: Annotated[
+        list[str],
+        typer.Option(
+            help="homogeneous, no-disaggregation, single-vendor, without:HARDWARE, a plan file or a scenario "
+            "of the fleet file; may be repeated",
+            metavar="WHAT",
+        ),
+    ],
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
+    time_limit: Annotated[float, typer.Option(help="seconds for each fleet", metavar="S", min=0.1)] = 120.0,
+    gap: Annotated[
+        str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
+    ] = "0.5%",
+    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    calibration: CalibrationFile = None,
+) -> None:
+    """What the plan saves against other fleets under the same demand, with what the gaps leave open.
+
+    Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
+    """
+    from fleetplan.planner.api import NoPlanFoundError
+    from fleetplan.planner.compare import compare as compare_fleets
+    from fleetplan.planner.compare_command import read_counterfactuals, write_comparison
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.report.compare_console import print_comparison
+    from fleetplan.planner.report.console import print_infeasible
+    from fleetplan.planner.report.progress import ProgressLine
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
+    errors = console(stderr=True)
+    assignment = [*(assignment or []), *calibration_assignment(calibration)]
+    fleet = load(fleet_file, scenario, assignment, errors)
+    others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
+    try:
+        found = compare_fleets(
+            fleet, others, limits, ProgressLine(errors), lambda text: errors.print(text, style="dim")
+        )
+    except (NoPlanFoundError, KeyboardInterrupt) as error:
+        errors.print(str(error) or "stopped before there was a plan", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from error
+    for warning in found.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if out is not None:
+        for folder in write_comparison(found, out):
+            errors.print(f"written to {folder}/plan.json", style="dim", markup=False)
+    if isinstance(found.outcome, Infeasible):
+        print_infeasible(found.outcome, console())
+        raise typer.Exit(ExitCode.INFEASIBLE)
+    print_comparison(found.outcome, found.rows, console())
+    if found.outcome.gap > limits.gap_ratio:
+        raise typer.Exit(ExitCode.LIMIT)

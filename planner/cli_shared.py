@@ -1,0 +1,75 @@
+"""What the commands share: exit codes, options, the fleet of a file, consoles."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fleetplan.fleet.inventory import Fleet
+
+
+class ExitCode(IntEnum):
+    """What the exit status says."""
+
+    FOUND = 0
+    BUG = 1
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    LIMIT = 4
+    DIFFERENT = 5
+
+
+FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
+Scenarios = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--scenario", help="a scenario of the fleet file; may be repeated", metavar="NAME"),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="one value of the fleet file, e.g. services.chat.slo.ttft_ms=300", metavar="KEY=VALUE"
+    ),
+]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline", help="the plan in force: what starts is counted against it", metavar="PLAN.json"
+    ),
+]
+
+
+def ratio(text: str) -> float:
+    """A ratio written as `0.5%` or `0.005`."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise typer.BadParameter(f"{text!r} is no ratio; write 0.5% or 0.005")
+    return value
+
+
+def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
+    """The resolved fleet of a file, its warnings shown."""
+    from fleetplan.planner.loading import load_expanded_fleet
+
+    fleet = load_expanded_fleet(path, scenario or (), assignment or ())
+    for warning in fleet.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    return fleet
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that fits a screen also where nobody watches."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=stderr, highlight=False, width=160)
+    return console
