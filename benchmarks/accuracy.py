@@ -28,6 +28,7 @@ from benchmarks.accuracy_table import (
     exclusions_text,
     peer_text,
     slices_text,
+    units_text,
     worst_text,
 )
 
@@ -47,6 +48,9 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
         "Errors by slice: median / 90th percentile of the absolute error in %, and rows": slices_text(rows),
         "What is worst": worst_text(rows),
     }
+    units = units_text(rows)
+    if units:
+        sections["End to end where the unit of a throughput is ambiguous, read both ways"] = units
     if with_peer:
         best = rows[rows["quality"] == "A"]
         sections["Beside aiconfigurator"] = peer_text(best, peer_errors(best))

@@ -9,11 +9,13 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from benchmarks.accuracy_launches import cache_dtype
 from scipy.optimize import least_squares
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.hardware import Efficiency
 from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.techniques import Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables.source import OperatorSource
@@ -26,11 +28,13 @@ SEED: Final = 20260101
 
 OWN_ROWS: Final = 3
 MATURITY_ROWS: Final = 8
+MATURITY_DRAWS: Final = 20
 ROOFLINE_HARDWARE: Final = ("H100-SXM", "H200-SXM", "B200-SXM")
 ROOFLINE_ROWS: Final = 120
 """Rows of one hardware kind that a roofline is fitted on: more do not move the constants."""
 
 _SAME_DEPLOYMENT: Final = ["hardware", "framework", "version", "model", "weights"]
+_ONE_EVALUATOR: Final = ["model", "hardware", "framework", "weights", "kv", "sampling"]
 _FITTED: Final = (
     "gemm_ratio",
     "weight_read_ratio",
@@ -52,13 +56,18 @@ def after_own_rows(rows: pd.DataFrame, n_rows: int = OWN_ROWS) -> pd.Series[floa
 
 
 def after_maturity(rows: pd.DataFrame, n_rows: int = MATURITY_ROWS) -> pd.Series[float]:
-    """TPOT errors once each part was scaled by one factor from `n_rows` rows that the errors leave out."""
-    return _scaled(rows, ["hardware"], n_rows)
+    """TPOT errors once each part was scaled by one factor from `n_rows` rows that the errors leave out.
+
+    Of `MATURITY_DRAWS` draws together: rows of one part differ by their months, so that a draw is a matter of
+    luck.
+    """
+    drawn = [_scaled(rows, ["hardware"], n_rows, SEED + draw) for draw in range(MATURITY_DRAWS)]
+    return pd.concat(drawn)
 
 
-def _scaled(rows: pd.DataFrame, by: list[str], n_rows: int) -> pd.Series[float]:
+def _scaled(rows: pd.DataFrame, by: list[str], n_rows: int, seed: int = SEED) -> pd.Series[float]:
     known = rows[rows["tpot_error"].notna()]
-    draw = np.random.default_rng(SEED)
+    draw = np.random.default_rng(seed)
     parts = []
     for _, group in known.groupby(by, sort=True):
         if len(group) < 2 * n_rows:
@@ -90,12 +99,17 @@ def roofline_left_out(rows: pd.DataFrame) -> dict[str, pd.Series[float]]:
 
 
 def _fit(rows: pd.DataFrame) -> Efficiency:
-    """Constants that hold best for `rows`, each by its logarithm and within a factor of four."""
+    """Constants that hold best for `rows`, each by its logarithm and within a factor of four.
+
+    Deployments weigh alike, so that a large series of one version does not decide.
+    """
     start = accelerators()[ROOFLINE_HARDWARE[0]].efficiency
     initial = np.log([getattr(start, name) for name in _FITTED])
+    same = rows.groupby(_SAME_DEPLOYMENT)["tpot_ms"].transform("size").to_numpy(dtype=np.float64)
+    weight = np.sqrt(same.mean() / same)
 
     def residuals(logarithms: FloatArray) -> FloatArray:
-        return _log_ratio(rows, _with_constants(start, logarithms))
+        return weight * _log_ratio(rows, _with_constants(start, logarithms))
 
     bounds = (initial - np.log(4.0), initial + np.log(4.0))
     found = least_squares(residuals, initial, bounds=bounds, loss="soft_l1", f_scale=0.1, max_nfev=12)
@@ -117,7 +131,7 @@ def _log_ratio(rows: pd.DataFrame, efficiency: Efficiency) -> FloatArray:
 
 def _groups(rows: pd.DataFrame) -> Iterator[tuple[FloatArray, pd.DataFrame]]:
     numbered = rows.assign(position=np.arange(len(rows)))
-    for _, group in numbered.groupby(["model", "hardware", "framework", "weights"], sort=True):
+    for _, group in numbered.groupby(_ONE_EVALUATOR, sort=True):
         yield group["position"].to_numpy(), group
 
 
@@ -125,12 +139,12 @@ def _roofline_tpot_ms(rows: pd.DataFrame, efficiency: Efficiency) -> FloatArray:
     first = rows.iloc[0]
     framework, weights = str(first["framework"]), str(first["weights"])
     part = replace(accelerators()[str(first["hardware"])], measured_system=None, efficiency=efficiency)
-    narrow = framework == "trtllm" and weights in ("fp8", "fp4")
     evaluator = Evaluator(
         load_architecture(str(first["model"]), Path()),
         part,
         OperatorSource(part, framework, None),
-        Precision(weights, "fp8" if narrow else "bf16"),
+        Precision(weights, cache_dtype(framework, weights, str(first["kv"]))),
+        techniques=Techniques(sampling="top-p" if first["sampling"] == "top-p" else "greedy"),
     )
     layouts = Layouts.of([Parallelism(pp=1, tp=int(tp), dp=1, ffn_tp=int(tp), ep=1) for tp in rows["tp"]])
     inputs, outputs = (rows[name].to_numpy(dtype=np.int64) for name in ("input_tokens", "output_tokens"))

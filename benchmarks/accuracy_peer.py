@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_fits import SEED
+from benchmarks.accuracy_launches import cache_dtype
 
 from fleetplan.fleet.catalog import accelerators
 
@@ -84,7 +85,7 @@ def _tpot_ms(row: dict[str, Any]) -> float:
 def _model_config(row: dict[str, Any]) -> dict[str, Any]:
     common = importlib.import_module("aiconfigurator_core.sdk.common")
     weights, dense = row["weights"], row["model_class"] == "dense"
-    narrow = row["framework"] == "trtllm" and weights in ("fp8", "fp4")
+    narrow = cache_dtype(row["framework"], weights, row["kv"]) == "fp8"
     gemm = "fp8_block" if weights == "fp8" and not dense else _GEMM[weights]
     blackwell = row["hardware"].startswith(("B", "GB"))
     mxfp4 = "w4a8_mxfp4_mxfp8" if blackwell else "w4a16_mxfp4"

@@ -78,6 +78,7 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             "hardware": rows["hardware"],
             "backend": rows["framework"],
             "weights": rows["weights"],
+            "kv": rows["kv"],
             "mode": rows["mode"],
             "tp": rows["tp"],
             "pp": rows["pp"],
@@ -87,6 +88,8 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             "input_tokens": rows["input_tokens"],
             "output_tokens": rows["output_tokens"],
             "batch": rows["load"],
+            "sampling": rows["sampling"],
+            "software_date": rows["month"],
             "concurrency": rows["load"],
             "n_accelerators": rows["n_accelerators"],
         }

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from benchmarks.accuracy_launches import cache_dtypes, samplings
 
 COLUMNS: Final = (
     "row_id",
@@ -24,6 +25,7 @@ COLUMNS: Final = (
     "version",
     "month",
     "weights",
+    "kv",
     "mode",
     "tp",
     "pp",
@@ -35,14 +37,18 @@ COLUMNS: Final = (
     "input_tokens",
     "output_tokens",
     "load",
+    "sampling",
     "ttft_ms",
     "tpot_ms",
     "latency_s",
     "output_tokens_per_s_per_accelerator",
+    "unit_is_ambiguous",
     "quality",
 )
 """Columns of a row. `source` is inferencex, gap_analysis, trtllm_docs, argonne, splitwise or rocm; tokens are
-means; `load` is the concurrency of all accelerators in closed_loop and burst mode, and else the batch."""
+means; `kv` is empty where the framework's default holds; `sampling` is greedy or top-p; `load` is the
+concurrency of all accelerators in closed_loop and burst mode, and else the batch; `unit_is_ambiguous` where a
+throughput, and the latency that follows from it, may be of one accelerator or of all."""
 
 MEAN_LENGTH_RATIO: Final = 0.9
 """Mean length over nominal length in InferenceMAX and InferenceX, which draw lengths uniformly from 0.8 to
@@ -151,6 +157,8 @@ def published_rows(path: Path) -> pd.DataFrame:
         rows.loc[names.str.contains(part, regex=False), "model_class"] = model_class
     together = rows[["source", "framework", "model", "hardware"]].eq(list(_RELEASED_TOGETHER)).all(axis=1)
     rows.loc[together & (rows["mode"] == "closed_loop"), "mode"] = "burst"
+    rows["sampling"] = samplings(rows)
+    rows["kv"] = cache_dtypes(rows)
     random_lengths = rows["source"] == "inferencex"
     for column in ("input_tokens", "output_tokens"):
         mean = np.where(random_lengths, np.rint(MEAN_LENGTH_RATIO * rows[column]), rows[column])
@@ -192,6 +200,7 @@ def _full(table: pd.DataFrame) -> pd.DataFrame:
             "tpot_ms": _numbers(table["tpot_ms"]),
             "latency_s": _numbers(table["e2e_latency_s"]),
             "output_tokens_per_s_per_accelerator": _numbers(table["out_tok_s_per_gpu"]),
+            "unit_is_ambiguous": table["notes"].str.contains("unit ambiguous"),
             "quality": table["quality"],
         }
     )
@@ -237,6 +246,7 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
             "tpot_ms": _numbers(table["silicon_tpot_ms"]),
             "latency_s": np.nan,
             "output_tokens_per_s_per_accelerator": np.nan,
+            "unit_is_ambiguous": False,
             "quality": np.where(hides & (source == "inferencex"), "B", "A"),
         }
     )

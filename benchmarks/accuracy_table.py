@@ -64,11 +64,30 @@ def bars_text(bars: Sequence[Bar]) -> str:
         limit = f"{bar.median_limit:g}"
         if bar.percentile_limit is not None:
             limit += f" / {bar.percentile_limit:g}"
-        verdict = "met" if bar.met else "MISSED"
+        verdict = "met" if bar.met else f"MISSED by {_missed_by(bar)}"
         body.append([bar.name, str(bar.n_rows), _figures(bar.errors), f"{bar.bias:+.1f}", limit, verdict])
     lines = [_table(["bar", "rows", "median / p90, %", "bias, %", "limit, %", ""], body)]
     met = sum(bar.met for bar in bars)
     return "\n\n".join([*lines, f"{met} of {len(bars)} bars met."])
+
+
+def units_text(rows: pd.DataFrame) -> str:
+    """Errors of the end-to-end latency of rows whose unit is ambiguous, read both ways; '' without any."""
+    unclear = rows[rows["unit_is_ambiguous"] & (rows["tp"] > 1) & rows["latency_error"].notna()]
+    body = []
+    for labels, group in unclear.groupby(["hardware", "model"], sort=True):
+        ratio = 1.0 + group["latency_error"]
+        body.append(
+            [
+                *(str(label) for label in labels),
+                f"{(ratio - 1.0).median() * PERCENT:+.0f} ({len(group)})",
+                f"{(ratio * group['tp'] - 1.0).median() * PERCENT:+.0f} ({len(group)})",
+            ]
+        )
+    if not body:
+        return ""
+    head = ["hardware", "model", "tokens a second of all accelerators: bias, %", "of each: bias, %"]
+    return _table(head, body)
 
 
 def peer_text(rows: pd.DataFrame, peer: pd.Series[float]) -> str:
@@ -103,6 +122,14 @@ def worst_text(rows: pd.DataFrame) -> str:
         for labels, row in zip(found.index.tolist(), found.to_dict("records"), strict=True)
     ]
     return _table([*keys, "rows", "bias, %"], body)
+
+
+def _missed_by(bar: Bar) -> str:
+    """Percentage points above the limits."""
+    over = [f"{bar.median - bar.median_limit:.1f}" if bar.median > bar.median_limit else ""]
+    if bar.percentile_limit is not None and bar.percentile > bar.percentile_limit:
+        over.append(f"{bar.percentile - bar.percentile_limit:.1f} at p90")
+    return ", ".join(part for part in over if part)
 
 
 def _figures(errors: pd.Series[float]) -> str:

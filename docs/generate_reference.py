@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fleetplan.fleet.schema import NOT_AVAILABLE, FleetSpec
+from fleetplan.fleet.schema import FleetSpec
 from fleetplan.fleet.tables import TABLES
 
 TARGET: Final = Path(__file__).with_name("fleet-yaml.md")
@@ -93,9 +93,6 @@ def _section(title: str, schema: Schema, definitions: Mapping[str, Schema]) -> I
     required = schema.get("required", ())
     yield f"\n## {title}\n\n{_line(schema.get('description', ''))}\n\n{TABLE_HEAD}"
     for key, value in schema["properties"].items():
-        # Keys that are read only to be refused are no part of the contract.
-        if value.get("description") == NOT_AVAILABLE:
-            continue
         name = f"**{key}**" if key in required else key
         # A key without a description of its own is a block that describes itself.
         meaning = value.get("description") or next(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from fleetplan.fleet.hardware import Accelerator, Efficiency
+from fleetplan.fleet.hardware import Accelerator, Efficiency, Maturity
 
 # The package keeps its data beside its code; `catalog.py` and the folder `catalog/` share a name, and
 # the module wins, so the folder is reached through the parent package.
@@ -41,7 +41,13 @@ class Price:
 def efficiency_profiles() -> Mapping[str, Efficiency]:
     """Return the named sets of roofline constants that accelerators refer to."""
     profiles = _read("accelerators.yaml")["profiles"]
-    return MappingProxyType({name: Efficiency(**_as_floats(figures)) for name, figures in profiles.items()})
+    return MappingProxyType({name: _efficiency(figures) for name, figures in profiles.items()})
+
+
+def _efficiency(figures: dict[str, Any]) -> Efficiency:
+    constants = {key: value for key, value in figures.items() if key != "maturity"}
+    maturity = tuple(Maturity(**entry) for entry in figures.get("maturity", ()))
+    return Efficiency(**_as_floats(constants), maturity=maturity)
 
 
 @cache
@@ -95,7 +101,6 @@ _NOT_QUANTITIES: Final = frozenset(
         "lifecycle",
         "measured_system",
         "source",
-        "maturity_source",
         "sram_only",
     }
 )

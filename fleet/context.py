@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fleetplan.fleet.demand_cases import DemandScenario, Slice
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 
@@ -25,6 +26,10 @@ class Context:
     region_names, hardware_names : tuple[str, ...]
         Every name that the file or the catalogue defines, broken blocks included, so that a mistake in a
         block is reported once and not again wherever the block is named.
+    slices : tuple[Slice, ...]
+        Parts of the day; empty where the day is whole.
+    scenarios : tuple[DemandScenario, ...]
+        Ways in which demand may turn out, those of estimates included where the file names none.
     issues : list[Issue]
         What is wrong so far.
     warnings : list[str]
@@ -37,6 +42,8 @@ class Context:
     periods: tuple[str, ...]
     region_names: tuple[str, ...]
     hardware_names: tuple[str, ...]
+    slices: tuple[Slice, ...] = ()
+    scenarios: tuple[DemandScenario, ...] = ()
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)

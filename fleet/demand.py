@@ -1,4 +1,4 @@
-"""Demand as a number or a nested mapping, spread over every region, period and class."""
+"""Demand as a number or a nested mapping, spread over every region, period and class, case by case."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.context import Context
+from fleetplan.fleet.demand_cases import HOURS_PER_DAY, Estimate, Slice
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
 
-_ESTIMATE: Final = ("low", "mid", "high")
+SECONDS_PER_HOUR: Final = 3600.0
+
+_ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One number of the demand, and which region, period and class it is for; None is every one."""
+    """One figure of the demand, and which region, period, class and slice it is for; None is every one.
+
+    Attributes
+    ----------
+    key_path : KeyPath
+        Where it stands.
+    figures : Mapping[Estimate, float]
+        What is given: `mid` where it is one number.
+    """
 
     key_path: KeyPath
-    requests_per_s: float
+    figures: Mapping[Estimate, float]
     region: str | None = None
     period: str | None = None
     request_class: str | None = None
+    slice: str | None = None
+
+    def figure(self, estimate: Estimate) -> float:
+        """Return one figure of an estimate; the middle where only that is given."""
+        return self.figures.get(estimate, self.figures["mid"])
 
 
 def demand_leaves(
@@ -45,14 +61,15 @@ def demand_leaves(
         "region": context.region_names,
         "period": context.periods,
         "request_class": tuple(class_names),
+        "slice": tuple(part.name for part in context.slices),
     }
-    return _leaves(context, Leaf(key_path, 0.0), demand, levels)
+    return _leaves(context, Leaf(key_path, {"mid": 0.0}), demand, levels)
 
 
 def _leaves(context: Context, above: Leaf, demand: object, levels: Mapping[str, Sequence[str]]) -> list[Leaf]:
     if not isinstance(demand, Mapping):
         number = _requests_per_s(context, above.key_path, demand)
-        return [] if number is None else [replace(above, requests_per_s=number)]
+        return [] if number is None else [replace(above, figures={"mid": number})]
     if not demand:
         context.error(above.key_path, "must not be empty")
         return []
@@ -91,18 +108,17 @@ def _estimate_or_unknown(
 def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> list[Leaf]:
     for key in demand:
         context.check_name((*above.key_path, key), "estimate", key, _ESTIMATE, at_key=True)
-    values = [
-        _requests_per_s(context, (*above.key_path, key), demand[key]) for key in _ESTIMATE if key in demand
-    ]
+    figures: dict[Estimate, float] = {}
+    for key in _ESTIMATE:
+        number = _requests_per_s(context, (*above.key_path, key), demand[key]) if key in demand else None
+        if number is not None:
+            figures[key] = number
     if "mid" not in demand:
         context.error((*above.key_path, "mid"), "is missing", "an estimate is {low, mid, high}")
         return []
-    numbers = [value for value in values if value is not None]
-    if numbers != sorted(numbers):
+    if list(figures.values()) != sorted(figures.values()):
         context.error(above.key_path, "must rise from low over mid to high")
-    context.warn(above.key_path, "mid is planned for; low and high have no effect yet")
-    mid = demand["mid"]
-    return [replace(above, requests_per_s=float(mid))] if isinstance(mid, int | float) else []
+    return [replace(above, figures=figures)] if "mid" in figures else []
 
 
 def _requests_per_s(context: Context, key_path: KeyPath, value: object) -> float | None:
@@ -116,14 +132,36 @@ def _requests_per_s(context: Context, key_path: KeyPath, value: object) -> float
     return float(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a number without a class, and one without a slice, is spread.
+
+    Attributes
+    ----------
+    class_names : tuple[str, ...]
+        The request classes, at least one.
+    shares : Mapping[str, float] or None
+        Share of each class; None where only the demand itself can say.
+    slice_ratios : Mapping[str, float] or None
+        Demand of each slice over the number; 1 for those left out; None where the file says nothing.
+    per_day : bool
+        Whether the numbers are requests a day, spread over it in these ratios, or requests per second.
+    """
+
+    class_names: tuple[str, ...]
+    shares: Mapping[str, float] | None
+    slice_ratios: Mapping[str, float] | None = None
+    per_day: bool = False
+
+
 def spread_demand(
     context: Context,
     key_path: KeyPath,
     leaves: Sequence[Leaf],
-    class_names: Sequence[str],
-    shares: Mapping[str, float] | None,
+    split: Split,
+    case: tuple[Slice | None, Estimate],
 ) -> dict[tuple[str, str, str], float]:
-    """Return the demand by (region, period, class), every combination present, in 1/s.
+    """Return the demand of one case by (region, period, class), every combination present, in 1/s.
 
     A number without a period holds in every period. Periods after the last one that is given repeat it,
     those before the first have no demand, and both are warned about. Regions and classes that a mapping
@@ -137,15 +175,19 @@ def spread_demand(
         The key `demand`.
     leaves : Sequence[Leaf]
         From `demand_leaves`.
-    class_names : Sequence[str]
-        The request classes, at least one.
-    shares : Mapping[str, float] or None
-        How to split a number without a class; None where only the demand itself can say.
+    split : Split
+        Classes and slices.
+    case : tuple[Slice or None, Estimate]
+        The slice, and the figure of an estimate.
     """
+    part, estimate = case
     given: dict[tuple[str, str], dict[str, float]] = {}
     for leaf in leaves:
+        if leaf.slice is not None and (part is None or leaf.slice != part.name):
+            continue
         region = _region_of(context, leaf)
-        parts = _class_parts(context, leaf, class_names, shares)
+        number = leaf.figure(estimate) * _slice_ratio(context, leaf, split, part)
+        parts = _class_parts(context, leaf, number, split)
         if region is None:
             continue
         for name, requests_per_s in parts.items():
@@ -155,9 +197,28 @@ def spread_demand(
     return {
         (region, period, name): value
         for region in context.region_names
-        for name in class_names
+        for name in split.class_names
         for period, value in _carried(context.periods, given.get((region, name), {})).items()
     }
+
+
+def _slice_ratio(context: Context, leaf: Leaf, split: Split, part: Slice | None) -> float:
+    """Return the rate of a slice over the number that is given."""
+    ratios = {each.name: (split.slice_ratios or {}).get(each.name, 1.0) for each in context.slices}
+    if part is None:
+        return 1 / (HOURS_PER_DAY * SECONDS_PER_HOUR) if split.per_day else 1.0
+    if leaf.slice is not None:
+        if split.slice_ratios is not None:
+            message = "is given by slice, and demand_by_slice as well"
+            context.error(leaf.key_path, message, "keep one of the two")
+        return 1 / (part.hours * SECONDS_PER_HOUR) if split.per_day else 1.0
+    if not split.per_day:
+        return ratios[part.name]
+    hours = sum(ratios[each.name] * each.hours for each in context.slices)
+    if hours == 0:
+        context.error(leaf.key_path, "arises in no slice: demand_by_slice is 0 in all of them")
+        return 0.0
+    return ratios[part.name] / (hours * SECONDS_PER_HOUR)
 
 
 def _region_of(context: Context, leaf: Leaf) -> str | None:
@@ -170,16 +231,15 @@ def _region_of(context: Context, leaf: Leaf) -> str | None:
     return None
 
 
-def _class_parts(
-    context: Context, leaf: Leaf, class_names: Sequence[str], shares: Mapping[str, float] | None
-) -> dict[str, float]:
+def _class_parts(context: Context, leaf: Leaf, requests_per_s: float, split: Split) -> dict[str, float]:
     if leaf.request_class is not None:
-        return {leaf.request_class: leaf.requests_per_s}
-    if len(class_names) == 1:
-        return {class_names[0]: leaf.requests_per_s}
-    if shares is not None:
-        return {name: leaf.requests_per_s * share for name, share in shares.items()}
-    hint = f"give it by class ({', '.join(class_names)}), or give every class a share"
+        return {leaf.request_class: requests_per_s}
+    if len(split.class_names) == 1:
+        return {split.class_names[0]: requests_per_s}
+    if split.shares is not None:
+        return {name: requests_per_s * share for name, share in split.shares.items()}
+    names = ", ".join(split.class_names)
+    hint = f"give it by class ({names}), or give every class a share"
     context.error(leaf.key_path, "it is not said how this demand is split over the classes", hint)
     return {}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 # Beyond this many the list of allowed names hides the message; the nearest match is still given.
-MAX_NAMES_SHOWN: Final = 16
+MAX_NAMES_SHOWN: Final = 20
 # Similarity from which a name counts as a slip of the one that was meant (difflib's ratio, 0 to 1).
 NEAREST_MATCH_RATIO: Final = 0.6
 

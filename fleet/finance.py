@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
+from itertools import pairwise
 
 from fleetplan.fleet.context import Context
+from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.fleet.schema_finance import FinanceSpec
 
@@ -22,6 +25,39 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
         staff_usd_per_host_quarter=spec.per_host_usd_per_quarter.staff,
         max_price_age_days=spec.max_price_age_days,
     )
+
+
+def resolve_residual(
+    context: Context, key_path: KeyPath, value: float | Mapping[str, float], life_quarters: int
+) -> tuple[float, tuple[tuple[int, float], ...]]:
+    """Return the value at the end of the write-off, and the values by age before that, over the price.
+
+    Parameters
+    ----------
+    context : Context
+        Where issues go.
+    key_path : KeyPath
+        The key `residual_ratio`.
+    value : float or Mapping[str, float]
+        A value at the end, or values by age in quarters.
+    life_quarters : int
+        Quarters of write-off.
+    """
+    if not isinstance(value, Mapping):
+        return float(value), ()
+    ages = {}
+    for key, ratio in value.items():
+        if not key.isdecimal() or not 1 <= int(key) <= life_quarters:
+            message = f"{key!r} is no age within the write-off"
+            context.error((*key_path, key), message, f"quarters from 1 to {life_quarters}", at_key=True)
+        else:
+            ages[int(key)] = ratio
+    by_age = tuple(sorted(ages.items()))
+    for (before, higher), (age, ratio) in pairwise(((0, 1.0), *by_age)):
+        if ratio > higher:
+            message = f"{ratio:g} at the age of {age} is more than {higher:g} at the age of {before}"
+            context.error(key_path, message, "values fall with age")
+    return ages.get(life_quarters, 0.0), tuple(item for item in by_age if item[0] < life_quarters)
 
 
 def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:

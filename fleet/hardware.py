@@ -6,6 +6,28 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Maturity:
+    """How much longer the launches and gaps of a part's software take than constants of other parts say.
+
+    Attributes
+    ----------
+    framework : str
+        Whose software: trtllm, sglang or vllm.
+    since : str
+        First year and month (YYYY-MM) of that software.
+    factor : float
+        Measured over carried-over launches and gaps.
+    source : str
+        What it was fitted on, and how well it predicts what it was not fitted on.
+    """
+
+    framework: str
+    since: str
+    factor: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Efficiency:
     """Which share of the data-sheet figures an accelerator reaches, where nothing was measured.
 
@@ -26,12 +48,13 @@ class Efficiency:
     inter_host_latency_us : float
         Fixed time of a collective or a hop that leaves the scale-up domain.
     layer_overhead_us : float
-        Launches and gaps of one decoder layer.
+        Launches and gaps of one dense decoder layer.
     source : str
         How the constants were obtained: fitted on what, or carried over from what.
+    maturity : tuple[Maturity, ...]
+        What is known of the part's software; empty without evidence.
     maturity_factor : float
-        Measured over predicted time where constants that were carried over proved wrong for the part's
-        software as a whole; every roofline time is multiplied by it. 1 without such evidence.
+        The one of them that is in force: launches and gaps are multiplied by it. 1 without evidence.
     maturity_source : str
         What it was fitted on; empty where it is 1.
     """
@@ -45,6 +68,7 @@ class Efficiency:
     inter_host_latency_us: float
     layer_overhead_us: float
     source: str
+    maturity: tuple[Maturity, ...] = ()
     maturity_factor: float = 1.0
     maturity_source: str = ""
 

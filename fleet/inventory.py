@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetplan.fleet.demand_cases import DemandRatios, DemandScenario, Offline, Slice
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.fleet.techniques import ModelVariant, Techniques
+from fleetplan.fleet.traffic import Traffic
 
 if TYPE_CHECKING:  # importing pandas takes longer than all of this room; `plan --help` must not pay for it
     import pandas as pd
@@ -59,6 +61,10 @@ class Region:
         Space and cooling per kW of installed IT power. [USD/kW/month]
     grid_kg_co2_per_kwh : tuple[float, ...] or None
         Carbon intensity of the grid by period; None where it is not given. [kg CO2/kWh]
+    round_trip_ms : Mapping[str, float]
+        Way to other regions and back, by region, as far as it is known. [ms]
+    network_usd_per_gb : Mapping[str, float]
+        What it costs to carry data of requests to other regions and back, by region; free where absent. [USD]
     """
 
     name: str
@@ -67,6 +73,8 @@ class Region:
     energy_usd_per_kwh: tuple[float, ...] | None
     hosting_usd_per_kw_month: float
     grid_kg_co2_per_kwh: tuple[float, ...] | None = None
+    round_trip_ms: Mapping[str, float] = field(default_factory=dict)
+    network_usd_per_gb: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,8 @@ class Owned:
         Yearly maintenance over the purchase price.
     residual_ratio : float
         Value at the end of the write-off over the purchase price.
+    value_by_age : tuple[tuple[int, float], ...]
+        Values at ages before that, in quarters, over the purchase price; without any, it falls evenly.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     resale_usd_per_host : tuple[float, ...] or None
@@ -101,6 +111,7 @@ class Owned:
     price_as_of: str | None = None
     resale_usd_per_host: tuple[float, ...] | None = None
     end_of_life: str | None = None
+    value_by_age: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +203,8 @@ class Offer:
         Where the price is from.
     residual_ratio : float
         Value of a purchase at the end of the write-off over its price.
+    value_by_age : tuple[tuple[int, float], ...]
+        Values at ages before that, in quarters, over its price; without any, it falls evenly.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
     term_quarters : int
@@ -220,6 +233,7 @@ class Offer:
     term_quarters: int = 1
     lot_units: int = 1
     spot_max_share: float | None = None
+    value_by_age: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +277,43 @@ class RequestClass:
 
 
 @dataclass(frozen=True, slots=True)
+class OutsideLatency:
+    """Mean time of a request outside inference. [ms].
+
+    Attributes
+    ----------
+    network_ms, load_balancing_ms, media_download_ms, safety_ms : float
+        The way there and back; routing and admission; fetching media; checks that are no service. [ms]
+    """
+
+    network_ms: float = 0.0
+    load_balancing_ms: float = 0.0
+    media_download_ms: float = 0.0
+    safety_ms: float = 0.0
+
+    @property
+    def total_ms(self) -> float:
+        """All of it. [ms]."""
+        return self.network_ms + self.load_balancing_ms + self.media_download_ms + self.safety_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """What a service follows.
+
+    Attributes
+    ----------
+    service : str
+        The service whose requests bring those of this one.
+    ttft_share : float or None
+        Part of that service's TTFT limit that this one has; None where it has a limit of its own or none.
+    """
+
+    service: str
+    ttft_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """A service with its targets and its demand. Exactly one of `model` and `engines` is set.
 
@@ -279,9 +330,11 @@ class Service:
     classes : tuple[RequestClass, ...]
         Kinds of request, at least one.
     ttft_ms, tpot_ms : float or None
-        Limits on the mean time to first token and the mean time per output token; None is no limit. [ms]
+        Smallest limits on the time to first token and the time per output token, whether on means or on
+        percentiles: no configuration may exceed them without load. None is no limit. [ms]
     demand_requests_per_s : Mapping[tuple[str, str, str], float]
-        Peak demand by (region, period, class); every combination is present. [1/s]
+        Peak demand by (region, period, class): the largest of all slices and demand scenarios; every
+        combination is present. [1/s]
     headroom : float
         Planned capacity above demand, as a share of it.
     priority : int
@@ -290,18 +343,37 @@ class Service:
         Allowed runtimes: disaggregated, aggregated.
     framework : str
         Whose measured operator tables are read: trtllm, sglang or vllm.
+    framework_version : str
+        Which of its versions; empty for the newest of every operator.
     allowed_hardware : tuple[str, ...] or None
         Hardware it may run on; None is any.
     allowed_regions : tuple[str, ...] or None
         Regions it may run in; None is any.
-    network_latency_ms : float
-        Time spent outside inference; counts against TTFT. [ms]
+    outside_ms : OutsideLatency
+        Time spent outside inference; counts against TTFT.
     techniques : Techniques
         Serving techniques.
     variants : tuple[ModelVariant, ...]
         Ways to serve it that compete; without any, `model` at `precision` is the only one.
     quality_floor : float or None
         Least quality of a variant; None is none.
+    average_quality_floor : float or None
+        Least quality of the requests of a region and moment on average; None is none.
+    served_weight : float
+        What a request counts where the most demand is to be served.
+    serve_from : Mapping[str, tuple[str, ...]]
+        Other regions that may serve the demand of a region, by region.
+    mb_per_request : float
+        Data of a request and its answer that travel where another region serves it. [MB]
+    follows : Follows or None
+        The service whose requests bring those of this one; None where the demand is the service's own.
+    demand_ratios : DemandRatios
+        Demand of each slice and demand scenario over the peak demand; what is left out is 1.
+    offline : Offline or None
+        Deadline of work that nobody waits for; None for a service that answers at once.
+    traffic : Traffic or None
+        Limits that hold under load, burstiness and spread of lengths; None where nothing is known beyond
+        means, and limits leave queueing out.
     """
 
     name: str
@@ -317,15 +389,75 @@ class Service:
     runtimes: tuple[str, ...]
     framework: str
     allowed_hardware: tuple[str, ...] | None
-    network_latency_ms: float
+    outside_ms: OutsideLatency = field(default_factory=OutsideLatency)
     techniques: Techniques = field(default_factory=Techniques)
     variants: tuple[ModelVariant, ...] = ()
     quality_floor: float | None = None
     allowed_regions: tuple[str, ...] | None = None
+    follows: Follows | None = None
+    demand_ratios: DemandRatios = field(default_factory=dict)
+    offline: Offline | None = None
+    served_weight: float = 1.0
+    serve_from: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mb_per_request: float = 0.0
+    average_quality_floor: float | None = None
+    framework_version: str = ""
+    traffic: Traffic | None = None
 
     def may_run_in(self, region: str) -> bool:
         """Whether the service may run in a region."""
         return self.allowed_regions is None or region in self.allowed_regions
+
+
+@dataclass(frozen=True, slots=True)
+class Tidal:
+    """What it costs, and how far it goes, that replicas change from one slice of the day to the next.
+
+    Attributes
+    ----------
+    usd_per_accelerator : float
+        Cost of each accelerator of a replica that starts, every day anew. [USD]
+    max_share_per_pool : float
+        Most of a pool's accelerators whose replicas may start from one slice to the next, 0 to 1.
+    """
+
+    usd_per_accelerator: float = 0.0
+    max_share_per_pool: float = 1.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether it matters which replicas start within a day."""
+        return self.usd_per_accelerator > 0 or self.max_share_per_pool < 1
+
+
+@dataclass(frozen=True, slots=True)
+class MustUse:
+    """What a plan must use: asked by questions about a plan, not by fleet files.
+
+    All that is given must match. With an offer, a unit of it is taken and nothing else is looked at.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in rows of the model.
+    service, hardware, config, region : str or None
+        Of the replicas; None is any.
+    phases : tuple[str, ...] or None
+        Of the replicas; None is any.
+    offer : str or None
+        An offer of which a unit is taken.
+    share : float
+        Least part of one class of one service in one region and moment that the replicas serve, 0 to 1.
+    """
+
+    name: str
+    service: str | None = None
+    hardware: str | None = None
+    config: str | None = None
+    region: str | None = None
+    phases: tuple[str, ...] | None = None
+    offer: str | None = None
+    share: float = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,16 +471,22 @@ class Policy:
     max_configs_per_service_region : int or None
         Most engine configurations of a service in a region; None is unlimited.
     kv_transfer : str
-        How far the KV cache travels from prefill to decode: same-region.
+        How far the KV cache travels from prefill to decode: same-pool, same-region or cross-region.
     transition_usd_per_accelerator : float
         Cost of each accelerator of a replica that did not run in the period before. [USD]
     max_share_per_pool : float or None
         Most of a service's demand that one pool may serve, 0 to 1; None is unlimited.
     survive_region_loss : tuple[str, ...]
         Services that outlive the loss of any one region.
+    tidal : Tidal
+        Changes of replicas within a day.
+    must_use : tuple[MustUse, ...]
+        What a question forces into the plan.
     unmet : str
         `forbid`: all demand is served, or the fleet is infeasible. `penalise`: unmet demand is
         minimised first, by priority.
+    kv_pairs : frozenset[tuple[str, str]] or None
+        Hardware of prefill and of decode between which a KV cache may pass; None is any.
     """
 
     reserve_hosts_per_pool: int
@@ -358,6 +496,38 @@ class Policy:
     unmet: str
     max_share_per_pool: float | None = None
     survive_region_loss: tuple[str, ...] = ()
+    tidal: Tidal = field(default_factory=Tidal)
+    must_use: tuple[MustUse, ...] = ()
+    kv_pairs: frozenset[tuple[str, str]] | None = None
+
+    def may_pair(self, prefill: str, decode: str) -> bool:
+        """Whether a KV cache may pass from one kind of hardware to another."""
+        return self.kv_pairs is None or (prefill, decode) in self.kv_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class KvLink:
+    """A network over which KV caches pass from prefill to decode.
+
+    Attributes
+    ----------
+    prefill, decode : str
+        The region or the pool that it leads from, and the one that it leads to.
+    gb_per_s : float
+        What it carries in this direction. [GB/s]
+    added_ms : float
+        Time that it adds to a transfer beyond one within a region; counts against TTFT. [ms]
+    """
+
+    prefill: str
+    decode: str
+    gb_per_s: float
+    added_ms: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """In reports and solver names."""
+        return f"{self.prefill}>{self.decode}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +599,7 @@ class Fleet:
     budget : Budget
         Spending limits.
     objective : str
-        What is minimised: tco.
+        What comes first: tco, served, energy, carbon or accelerators.
     warnings : tuple[str, ...]
         What was read but has no effect yet, and what was assumed.
     input_hashes : Mapping[str, str]
@@ -438,6 +608,16 @@ class Fleet:
         Calibration of the performance model by measurements of one's own.
     finance : Finance
         How prices become cost.
+    slices : tuple[Slice, ...]
+        Parts of the day in their order; empty where the day is whole.
+    demand_scenarios : tuple[DemandScenario, ...]
+        Ways in which demand may turn out; empty where it is certain.
+    demand_objective : str
+        expected-cost or least-regret, over the demand scenarios.
+    kv_links : tuple[KvLink, ...]
+        Networks whose capacity for KV caches is limited.
+    scenarios, assignments : tuple[str, ...]
+        What was laid on the file, in order: names of its scenarios, then `key.path=value`.
     """
 
     name: str
@@ -455,3 +635,9 @@ class Fleet:
     input_hashes: Mapping[str, str]
     calibration: Path | None = None
     finance: Finance = field(default_factory=Finance)
+    slices: tuple[Slice, ...] = ()
+    demand_scenarios: tuple[DemandScenario, ...] = ()
+    demand_objective: str = "expected-cost"
+    kv_links: tuple[KvLink, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    assignments: tuple[str, ...] = ()

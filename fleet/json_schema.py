@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from fleetplan.fleet.schema import NOT_AVAILABLE, FleetSpec
+from fleetplan.fleet.schema import FleetSpec
 
 _Node: TypeAlias = dict[str, JsonValue]
 
@@ -78,13 +78,6 @@ def _draft_7(node: _Node) -> _Node:
         found.pop("default", None)
     if "description" in found:
         found["description"] = " ".join(str(found["description"]).split())
-    if "properties" in found:
-        # Keys that are read only to be refused are no part of the contract.
-        found["properties"] = {
-            key: about
-            for key, about in _mapping(found["properties"]).items()
-            if _mapping(about).get("description") != NOT_AVAILABLE
-        }
     if "patternProperties" in found:
         found["additionalProperties"] = False
     if "$ref" in found and len(found) > 1:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.context import Context
+from fleetplan.fleet.demand_resolution import resolve_scenarios, resolve_slices, scenarios_that_differ
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.finance import resolve_finance
-from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service
+from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
+from fleetplan.fleet.network import (
+    resolve_kv_links,
+    resolve_kv_pairs,
+    resolve_round_trips,
+    with_serving_regions,
+)
+from fleetplan.fleet.objectives import check_objective
+from fleetplan.fleet.offers import resolve_offers
 from fleetplan.fleet.parse import Parsed, parse
 from fleetplan.fleet.parts import resolve_hardware
 from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
 from fleetplan.fleet.prices import Prices
-from fleetplan.fleet.schema import BudgetSpec, FleetSpec, PolicySpec
+from fleetplan.fleet.schema import BudgetSpec, FleetSpec, PolicySpec, ServiceSpec
+from fleetplan.fleet.schema_demand import TidalSpec
 from fleetplan.fleet.services import resolve_services
 from fleetplan.fleet.source import read_document
-from fleetplan.fleet.supply import DEFAULT_REGION, resolve_offers, resolve_pools, resolve_regions
+from fleetplan.fleet.supply import DEFAULT_REGION, resolve_pools, resolve_regions
 
 
 class _Named(Protocol):
@@ -76,12 +87,19 @@ def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
 def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     document = context.document
     _check_periods(context)
+    service_names = _item_names(document, "services")
+    classes = [name for each in spec.services for name in _class_names(each)]
+    context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
+    context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)
     regions = resolve_regions(context, spec.regions)
     hardware = resolve_hardware(context, spec.hardware)
     prices = Prices(context, spec.hardware)
     pools = resolve_pools(context, _numbered(context, parsed, "pools", spec.pools), hardware, prices)
     offers = resolve_offers(context, _numbered(context, parsed, "offers", spec.offers), hardware, prices)
-    services = resolve_services(context, _numbered(context, parsed, "services", spec.services))
+    regions = resolve_round_trips(context, spec, regions)
+    numbered = _numbered(context, parsed, "services", spec.services)
+    services = with_serving_regions(context, numbered, regions, resolve_services(context, numbered))
+    scenarios, services = scenarios_that_differ(context, spec.uncertainty, services)
     for block in ("regions", "services"):
         written = document.root.child(block)
         if written is not None and not written.entries and not written.items:
@@ -94,10 +112,12 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         calibration = context.readable_file(("calibration",), spec.calibration)
     _warn_of_lifecycles(context, used, offers)
     for service in services:
-        if service.allowed_regions is not None and service.name not in spec.policy.survive_region_loss:
+        kept = service.name in spec.policy.survive_region_loss or service.serve_from
+        if service.allowed_regions is not None and not kept:
             place: KeyPath = ("services", _position(context, "services", service.name), "regions")
-            context.warn(place, "has no effect: policy.survive_region_loss does not name the service")
+            context.warn(place, "has no effect: neither serve_from nor policy.survive_region_loss moves it")
     _check_power(context, regions, used, pools, offers, services)
+    check_objective(context, spec, used, services)
     return Fleet(
         name=spec.name if spec.name is not None else document.path.stem,
         path=document.path,
@@ -107,19 +127,33 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         pools=pools,
         offers=offers,
         services=services,
-        policy=_policy(context, spec.policy),
+        policy=replace(_policy(context, spec.policy), kv_pairs=resolve_kv_pairs(context, spec, used)),
         budget=_budget(context, spec.budget),
         objective=spec.objective,
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
         calibration=calibration,
         finance=resolve_finance(context, spec.finance),
+        slices=context.slices,
+        demand_scenarios=scenarios,
+        demand_objective="expected-cost" if spec.uncertainty is None else spec.uncertainty.objective,
+        kv_links=resolve_kv_links(context, spec, pools),
     )
 
 
 def _names(document: Document, block: str) -> tuple[str, ...]:
     node = document.root.child(block)
     return () if node is None else tuple(node.entries)
+
+
+def _item_names(document: Document, block: str) -> tuple[str, ...]:
+    """Return the names in a list of blocks, those of broken items included."""
+    written = document.root.child(block)
+    return () if written is None else tuple(item.name for item in written.items if item.name)
+
+
+def _class_names(spec: ServiceSpec) -> tuple[str, ...]:
+    return () if spec.workload is None else tuple(spec.workload.classes or ())
 
 
 def _numbered(
@@ -233,8 +267,7 @@ def _position(context: Context, block: str, name: str) -> int:
 
 def _policy(context: Context, spec: PolicySpec) -> Policy:
     here: KeyPath = ("policy", "survive_region_loss")
-    written = context.document.root.child("services")
-    names = tuple(item.name for item in written.items if item.name) if written is not None else ()
+    names = _item_names(context.document, "services")
     for i, name in enumerate(spec.survive_region_loss):
         context.check_name((*here, i), "service", name, names)
     if spec.survive_region_loss and len(context.region_names) < 2:
@@ -247,7 +280,15 @@ def _policy(context: Context, spec: PolicySpec) -> Policy:
         unmet=spec.unmet,
         max_share_per_pool=spec.max_share_per_pool,
         survive_region_loss=tuple(dict.fromkeys(spec.survive_region_loss)),
+        tidal=_tidal(context, spec.tidal),
     )
+
+
+def _tidal(context: Context, spec: TidalSpec) -> Tidal:
+    tidal = Tidal(spec.usd_per_accelerator, spec.max_share_per_pool)
+    if tidal.counts and len(context.slices) < 2:
+        context.warn(("policy", "tidal"), "has no effect: the day has no slices")
+    return tidal
 
 
 def _budget(context: Context, spec: BudgetSpec) -> Budget:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
-from fleetplan.fleet.schema import NOT_AVAILABLE, FleetSpec
+from fleetplan.fleet.schema import FleetSpec
 from fleetplan.fleet.schema_values import QUARTER_PATTERN, TAG_MARK
 
 _Json: TypeAlias = Mapping[str, object]
@@ -200,12 +200,7 @@ def _allowed_keys(location: KeyPath) -> list[str]:
     for key in location:
         found = [below for here in found for below in _below(schema, here, key)]
     properties = [_mapping(_resolved(schema, here).get("properties")) for here in found]
-    return [
-        name
-        for each in properties
-        for name, about in each.items()
-        if _mapping(about).get("description") != NOT_AVAILABLE
-    ]
+    return [name for each in properties for name in each]
 
 
 def _below(schema: _Json, here: _Json, key: str | int) -> list[_Json]:

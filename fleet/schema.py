@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
+from fleetplan.fleet.schema_demand import OfflineSpec, SliceSpec, TidalSpec, UncertaintySpec
 from fleetplan.fleet.schema_finance import FinanceSpec
+from fleetplan.fleet.schema_network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
+from fleetplan.fleet.schema_service_parts import FollowsSpec, OutsideSpec
 from fleetplan.fleet.schema_supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema_techniques import TechniquesSpec
+from fleetplan.fleet.schema_traffic import SloSpec, TrafficSpec
 from fleetplan.fleet.schema_values import (
     Count,
     DemandTree,
@@ -23,9 +26,8 @@ from fleetplan.fleet.schema_values import (
 )
 
 Runtime: TypeAlias = Literal["disaggregated", "aggregated"]
+Objective: TypeAlias = Literal["tco", "served", "energy", "carbon", "accelerators"]
 RUNTIMES: Final[tuple[Runtime, ...]] = ("disaggregated", "aggregated")
-# What the schema says of keys that are read only to be refused with a reason.
-NOT_AVAILABLE: Final = "Percentile limits are not available yet."
 
 
 class HorizonSpec(Spec):
@@ -33,6 +35,9 @@ class HorizonSpec(Spec):
 
     periods: Annotated[list[Name], Field(min_length=1)]
     """Quarters in order, such as 2027Q1."""
+    slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
+    """Parts of every day, in the order of the day; the day is whole where they are left out. What stands is
+    the same all day, and what runs on it may change from slice to slice."""
 
 
 class PrecisionSpec(Spec):
@@ -55,6 +60,9 @@ class RequestClassSpec(Spec):
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
     """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    lengths: Text | None = None
+    """CSV file of how lengths spread, a histogram or a trace, relative to this file; they are scaled to the
+    means. All requests have the mean length where it is left out."""
 
 
 class WorkloadSpec(Spec):
@@ -66,37 +74,11 @@ class WorkloadSpec(Spec):
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
     """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    lengths: Text | None = None
+    """CSV file of how lengths spread, a histogram or a trace, relative to this file. Means that are left out
+    are those of the file; means that are given scale it."""
     classes: Annotated[dict[Name, RequestClassSpec], Field(min_length=1)] | None = None
     """Kinds of request by name, instead of one mean request."""
-
-
-class SloSpec(Spec):
-    """Latency limits on means; each may be left out."""
-
-    ttft_ms: Positive | None = None
-    """Mean time to first token. [ms]"""
-    tpot_ms: Positive | None = None
-    """Mean time per output token. [ms]"""
-    ttft_p50_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    ttft_p90_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    ttft_p95_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    ttft_p99_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    tpot_p50_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    tpot_p90_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    tpot_p95_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-    tpot_p99_ms: Positive | None = Field(default=None, description=NOT_AVAILABLE)
-
-    @field_validator("*")
-    @classmethod
-    def _refuse_percentiles(cls, value: float | None, info: object) -> float | None:
-        name = str(getattr(info, "field_name", ""))
-        if value is not None and "_p" in name:
-            raise PydanticCustomError(
-                "percentile",
-                "percentile limits are not available yet; limit the mean with {mean}",
-                {"mean": name.split("_", maxsplit=1)[0] + "_ms"},
-            )
-        return value
 
 
 class VariantSpec(Spec):
@@ -127,30 +109,54 @@ class ServiceSpec(Spec):
     """Data types of weights and KV cache."""
     variants: Annotated[list[VariantSpec], Field(min_length=1)] | None = None
     """Ways to serve it that compete instead of `model` and `precision` as they stand."""
-    quality_floor: float | None = None
-    """Least quality of a variant; all are good enough where it is left out."""
+    quality_floor: QualityFloor | None = None
+    """Least quality of the variants that serve it: a number for every request, or a mapping; all are good
+    enough where it is left out."""
     techniques: TechniquesSpec = TechniquesSpec()
     """Serving techniques."""
     workload: WorkloadSpec | None = None
     """What requests look like; a service with a model needs it."""
     slo: SloSpec = SloSpec()
     """Latency limits."""
-    demand: DemandTree
-    """Requests per second at peak: a number, or a mapping by region, period and class in any order."""
+    traffic: TrafficSpec | None = None
+    """How requests arrive; without it, limits on means leave queueing out and percentiles take Poisson
+    arrivals."""
+    demand: DemandTree = None
+    """Requests per second at peak: a number, an estimate {low, mid, high}, or a mapping by region, period,
+    class and slice in any order. Needed unless the service follows another one or is offline."""
+    demand_by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
+    """Demand of a slice over `demand`, where that does not give it by slice; 1 for those left out. Of an
+    offline service, how its requests are spread over the day."""
+    offline: OfflineSpec | None = None
+    """Instead of a demand: work that is put where there is room."""
+    follows: FollowsSpec | None = None
+    """Instead of a demand: the service whose requests bring those of this one."""
     headroom: Annotated[float, Field(ge=0, le=10)] = 0.0
     """Planned capacity above demand, as a share of it."""
     priority: PositiveCount = 1
     """1 is served first."""
+    served_weight: Positive | None = None
+    """What a request of it counts under `objective: served`; 1 / priority where it is left out."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))
     """Allowed runtimes."""
     framework: Literal["trtllm", "sglang", "vllm"] = "vllm"
     """Whose measured operator tables are read."""
+    framework_version: Text | None = None
+    """Version of the framework whose tables are read, as `plan optables list` prints it; the newest of every
+    operator where it is left out. Operators without a table of it are borrowed from other versions."""
     hardware: Annotated[list[Name], Field(min_length=1)] | None = None
     """Hardware it may run on; any where it is left out."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
     """Regions it may run in, also after the loss of another one; any where it is left out."""
+    serve_from: ServeFrom | None = None
+    """Other regions that may serve its demand: `any` to which the way is known, a list, or lists by the
+    region of the demand. The way counts against TTFT. Left out, demand is served where it arises."""
+    mb_per_request: NotNegative = 0.0
+    """Data of a request and its answer, for the cost of the way to another region. [MB]"""
     network_latency_ms: NotNegative = 0.0
-    """Time spent outside inference; counts against TTFT. [ms]"""
+    """Short for `outside_ms: {network: ...}`. [ms]"""
+    outside_ms: OutsideSpec = OutsideSpec()
+    """Mean time of a request outside inference; counts against TTFT. [ms]"""
 
 
 class PolicySpec(Spec):
@@ -160,18 +166,23 @@ class PolicySpec(Spec):
     """Hosts a pool keeps free for failures."""
     max_configs_per_service_region: PositiveCount | None = None
     """Most engine configurations of a service in a region; unlimited where it is left out."""
-    kv_transfer: Literal["same-region"] = "same-region"
-    """How far the KV cache travels from prefill to decode."""
+    kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"
+    """How far the KV cache travels from prefill to decode; to another region only over `kv_links`."""
+    kv_pairs: KvPairs = "same-vendor"
+    """Hardware between which it may travel: `same-vendor`, as serving stacks support it (parts of the file
+    without a vendor are of one), `any`, or a list of pairs; a kind always goes with itself."""
     transition_usd_per_accelerator: NotNegative = 0.0
     """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
     the plan in force (`--baseline`). [USD]"""
     survive_region_loss: list[Name] = Field(default_factory=list)
     """Services whose demand of all regions the rest of the fleet still serves after the loss of any one
     region. Services that are not named then stop, and hosts in reserve may serve. The way to another region
-    is not added to TTFT: hold it in `network_latency_ms`."""
+    is not added to TTFT: hold it in `outside_ms`."""
     max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
     service outlives the pool; unlimited where it is left out."""
+    tidal: TidalSpec = TidalSpec()
+    """Changes of replicas within a day; free without it."""
     unmet: Literal["forbid", "penalise"] = "forbid"
     """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
     priority."""
@@ -209,14 +220,21 @@ class FleetSpec(Spec):
     """What is to be served."""
     calibration: Text | None = None
     """A file made by `plan calibrate`, relative to this file; predictions are uncalibrated without it."""
+    kv_links: list[KvLinkSpec] = Field(default_factory=list)
+    """Networks whose capacity for KV caches counts; without them it is not limited."""
     policy: PolicySpec = PolicySpec()
     """Rules for every service and pool."""
     budget: BudgetSpec = BudgetSpec()
     """Spending limits."""
     finance: FinanceSpec = FinanceSpec()
     """How prices become cost."""
-    objective: Literal["tco"] = "tco"
-    """What is minimised."""
+    uncertainty: UncertaintySpec | None = None
+    """Demand that may turn out differently. Where it is left out and a demand is an estimate {low, mid,
+    high}, all three are planned for, at the least expected cost."""
+    objective: Objective = "tco"
+    """What a plan is best at. `tco`: least cost. `served`: most demand, each request with its weight, for
+    which demand may stay unmet whatever the policy says. `energy`, `carbon`: least of it for the served
+    traffic. `accelerators`: fewest that run. Among equals the cheapest plan is taken."""
     scenarios: dict[str, object] = Field(default_factory=dict)
     """Named changes to this file: a list of names from `overrides`, or a mapping laid on the file."""
     overrides: dict[str, object] = Field(default_factory=dict)

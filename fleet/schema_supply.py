@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fleetplan.fleet.schema_values import (
+    TAG_MARK,
     Count,
     CountByPeriod,
     Name,
@@ -25,6 +26,17 @@ from fleetplan.fleet.schema_values import (
 DEFAULT_LIFE_QUARTERS: Final = 16
 
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+
+def _residual_form(value: object) -> str:
+    return f"{TAG_MARK}by_age" if isinstance(value, dict) else f"{TAG_MARK}once"
+
+
+# Keys of a YAML mapping are text; that these are ages is checked where they are read.
+RatioByAge: TypeAlias = Annotated[
+    Annotated[Ratio, Tag("~once")] | Annotated[dict[str, Ratio], Tag("~by_age")],
+    Discriminator(_residual_form),
+]
 
 
 def _real_date(value: str) -> str:
@@ -54,6 +66,11 @@ class RegionSpec(Spec):
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
     """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out.
     [kg CO2/kWh]"""
+    round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
+    """Way to other regions and back, by region; a figure holds in both directions. [ms]"""
+    network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)
+    """What the data of requests cost that other regions serve, by region, in both directions; free where it
+    is left out. [USD/GB]"""
 
 
 class HardwareSpec(Spec):
@@ -108,8 +125,10 @@ class OwnedSpec(Spec):
     """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
     """Yearly maintenance as a share of the purchase price; 0 where the price holds it."""
-    residual_ratio: Ratio = 0.0
-    """Value at the end of the write-off as a share of the purchase price; only the rest is written off."""
+    residual_ratio: RatioByAge = 0.0
+    """Value at the end of the write-off as a share of the purchase price; only the rest is written off. Or
+    shares by age in quarters, such as {4: 0.6, 8: 0.3}: the value falls evenly from each age to the next, and
+    nothing is left at life_quarters unless that age is given."""
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     resale_usd_per_host: NumberByPeriod | None = None
@@ -185,8 +204,9 @@ class OfferSpec(Spec):
     """Quarters of write-off of a purchase."""
     maintenance_ratio_per_year: Ratio = 0.0
     """Yearly maintenance as a share of the purchase price."""
-    residual_ratio: Ratio = 0.0
-    """Value of a purchase after the write-off as a share of its price; only the rest is written off."""
+    residual_ratio: RatioByAge = 0.0
+    """Value of a purchase after the write-off as a share of its price; only the rest is written off. Or
+    shares by age in quarters, such as {4: 0.6, 8: 0.3, 16: 0.1}, as for owned hosts."""
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     term_quarters: PositiveCount | None = None

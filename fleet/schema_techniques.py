@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fleetplan.fleet.schema_values import Count, NotNegative, Positive, PositiveCount, Spec
-from fleetplan.fleet.techniques import ActivationModel, ExpertPlacement, TierName
+from fleetplan.fleet.techniques import ActivationModel, ExpertPlacement, Sampling, TierName
 
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
@@ -129,3 +129,5 @@ class TechniquesSpec(Spec):
     """Routing of mixtures of experts."""
     kv_transfer: KvTransferSpec = KvTransferSpec()
     """From prefill to decode."""
+    sampling: Sampling = "greedy"
+    """The likeliest token, or one drawn from the most likely ones (top-k, top-p)."""

@@ -1,8 +1,8 @@
-"""Techniques and model variants of a service: from the file to what the performance model takes."""
+"""Techniques of a service: from the file to what the performance model takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from fleetplan.fleet.context import Context
 from fleetplan.fleet.document import KeyPath
@@ -12,7 +12,6 @@ from fleetplan.fleet.techniques import (
     ExpertRouting,
     KvTier,
     KvTransfer,
-    ModelVariant,
     Offload,
     PersistentKv,
     SpeculativeDecoding,
@@ -47,6 +46,7 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
             experts.placement,
         ),
         kv_transfer=KvTransfer(spec.kv_transfer.overlap, spec.kv_transfer.gb_per_s),
+        sampling=spec.sampling,
     )
 
 
@@ -87,66 +87,3 @@ def check_techniques(
         if techniques.persistent_kv is not None and prefix == 0:
             message = f"class {name!r} has no cached tokens to keep"
             context.error((*here, "persistent_kv"), message, "give context_tokens above input_tokens")
-
-
-def resolve_variants(
-    context: Context,
-    key_path: KeyPath,
-    spec: ServiceSpec,
-    resolve_model: Callable[[Context, KeyPath, str], str],
-) -> tuple[ModelVariant, ...]:
-    """Return the variants of a service; what is wrong goes to the context.
-
-    Parameters
-    ----------
-    context, key_path, spec
-        The service's block.
-    resolve_model : callable
-        Gives the model that a reference names.
-    """
-    if spec.variants is None:
-        if spec.quality_floor is not None:
-            context.error((*key_path, "quality_floor"), "needs variants, whose quality it compares")
-        return ()
-    if spec.engines is not None:
-        context.error((*key_path, "variants"), "are variants of a model; an engine table has none")
-        return ()
-    found = []
-    for i, variant in enumerate(spec.variants):
-        here = (*key_path, "variants", i)
-        reference = variant.model or spec.model
-        if reference is None:
-            context.error(here, "needs a model, as the service names none")
-            continue
-        precision = variant.precision or spec.precision
-        model = resolve_model(context, (*here, "model") if variant.model else (*key_path, "model"), reference)
-        found.append(
-            ModelVariant(
-                variant.name,
-                model,
-                precision.weights,
-                precision.kv,
-                variant.quality,
-                variant.input_tokens_ratio,
-            )
-        )
-    _check_variants(context, key_path, spec, found)
-    return tuple(found)
-
-
-def _check_variants(
-    context: Context, key_path: KeyPath, spec: ServiceSpec, variants: Sequence[ModelVariant]
-) -> None:
-    names = [variant.name for variant in variants]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            context.error((*key_path, "variants", i, "name"), f"{name!r} is the name of two variants")
-    floor = spec.quality_floor
-    admissible = [variant for variant in variants if floor is None or variant.quality >= floor]
-    if variants and not admissible:
-        best = max(variant.quality for variant in variants)
-        context.error((*key_path, "quality_floor"), f"no variant reaches {floor:g}; the best has {best:g}")
-    if len(admissible) > 1 and "disaggregated" in spec.runtimes:
-        message = f"{len(admissible)} variants compete, and prefill of one cannot feed decode of another"
-        place = (*key_path, "runtimes") if "runtimes" in spec.model_fields_set else (*key_path, "variants")
-        context.error(place, message, "allow `runtimes: [aggregated]` alone, or one variant")

@@ -5,31 +5,42 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fleetplan.fleet import models
 from fleetplan.fleet.context import Context
-from fleetplan.fleet.demand import Leaf, demand_leaves, spread_demand
+from fleetplan.fleet.demand_cases import Offline
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.engines import SINGLE_CLASS, read_engines
-from fleetplan.fleet.inventory import Precision, RequestClass, Service
+from fleetplan.fleet.following import in_order_of_following, resolved_follows
+from fleetplan.fleet.inventory import OutsideLatency, Precision, RequestClass, Service
 from fleetplan.fleet.schema import RequestClassSpec, ServiceSpec, WorkloadSpec
-from fleetplan.fleet.service_techniques import check_techniques, resolve_techniques, resolve_variants
+from fleetplan.fleet.service_demand import service_demand
+from fleetplan.fleet.service_techniques import check_techniques, resolve_techniques
+from fleetplan.fleet.service_traffic import (
+    class_lengths,
+    resolve_traffic,
+    smallest_limit_ms,
+    with_means,
+)
+from fleetplan.fleet.service_variants import average_floor, each_request_floor, resolve_variants
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
-SHARE_TOLERANCE: Final = 2e-3
-
 
 def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]]) -> tuple[Service, ...]:
     """Return the services that are valid; what is wrong with the others goes to the context."""
-    services = (_service(context, ("services", i), spec) for i, spec in specs)
-    return tuple(service for service in services if service is not None)
+
+    def resolve(key_path: KeyPath, spec: ServiceSpec, leader: Service | None) -> Service | None:
+        return _service(context, key_path, spec, leader)
+
+    return tuple(in_order_of_following(context, specs, resolve))
 
 
-def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service | None:
+def _service(
+    context: Context, key_path: KeyPath, spec: ServiceSpec, leader: Service | None
+) -> Service | None:
     before = len(context.issues)
     model = None if spec.model is None else _model(context, (*key_path, "model"), spec.model)
     engines = None
@@ -37,20 +48,28 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
         context.error(key_path, "needs exactly one of model, engines")
     elif spec.engines is not None:
         engines = read_engines(context, (*key_path, "engines"), spec.engines)
+        if spec.framework_version is not None:
+            message = "has no effect: rates come from the engine table, not from operator tables"
+            context.error((*key_path, "framework_version"), message)
     for i, name in enumerate(spec.hardware or ()):
         context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
     for i, name in enumerate(spec.regions or ()):
         context.check_name((*key_path, "regions", i), "region", name, context.region_names)
     _check_latencies(context, key_path, spec)
     variants = resolve_variants(context, key_path, spec, _model)
+    lengths = class_lengths(context, key_path, spec)
+    if spec.workload is not None:
+        spec = spec.model_copy(update={"workload": with_means(spec.workload, lengths)})
+    traffic = resolve_traffic(context, key_path, spec, lengths)
     classes = _class_specs(context, key_path, spec, engines)
     check_techniques(context, key_path, spec, classes or {})
     # With a broken engine table the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
-    demand = None if classes is None or unreadable else _demand(context, key_path, spec, classes)
-    if demand is not None and spec.regions is not None:
-        _check_regions(context, (*key_path, "regions"), spec.regions, demand)
-    if demand is None or len(context.issues) > before:
+    found = (
+        None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leader)
+    )
+    demand, ratios = ({}, {}) if found is None else found
+    if found is None or len(context.issues) > before:
         return None
     return Service(
         name=spec.name,
@@ -58,19 +77,26 @@ def _service(context: Context, key_path: KeyPath, spec: ServiceSpec) -> Service 
         engines=engines,
         precision=Precision(spec.precision.weights, spec.precision.kv),
         classes=_classes(classes or {}, demand),
-        ttft_ms=spec.slo.ttft_ms,
-        tpot_ms=spec.slo.tpot_ms,
+        ttft_ms=smallest_limit_ms(spec.slo, "ttft"),
+        tpot_ms=smallest_limit_ms(spec.slo, "tpot"),
         demand_requests_per_s=demand,
         headroom=spec.headroom,
         priority=spec.priority,
         runtimes=tuple(dict.fromkeys(spec.runtimes)),
         framework=spec.framework,
+        framework_version=spec.framework_version or "",
         allowed_hardware=None if spec.hardware is None else tuple(spec.hardware),
-        network_latency_ms=spec.network_latency_ms,
+        outside_ms=_outside(spec),
         techniques=resolve_techniques(spec.techniques),
         variants=variants,
-        quality_floor=spec.quality_floor,
+        quality_floor=each_request_floor(spec),
+        average_quality_floor=average_floor(spec),
         allowed_regions=None if spec.regions is None else tuple(dict.fromkeys(spec.regions)),
+        follows=resolved_follows(spec.follows),
+        demand_ratios=ratios,
+        offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
+        served_weight=spec.served_weight or 1 / spec.priority,
+        traffic=traffic,
     )
 
 
@@ -89,25 +115,23 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 
 
-def _check_regions(
-    context: Context,
-    key_path: KeyPath,
-    allowed: Sequence[str],
-    demand: Mapping[tuple[str, str, str], float],
-) -> None:
-    """Note regions with demand in which the service may not run: demand is served where it arises."""
-    asked = dict.fromkeys(region for (region, _, _), rate in demand.items() if rate > 0)
-    missing = [region for region in asked if region not in allowed]
-    if missing:
-        message = f"there is demand in {', '.join(missing)}, and demand is served in its own region"
-        context.error(key_path, message, "add the region, or take its demand out")
+def _outside(spec: ServiceSpec) -> OutsideLatency:
+    """Return the times outside inference; the network may be given by its short form."""
+    return OutsideLatency(
+        network_ms=spec.outside_ms.network or spec.network_latency_ms,
+        load_balancing_ms=spec.outside_ms.load_balancing,
+        media_download_ms=spec.outside_ms.media_download,
+        safety_ms=spec.outside_ms.safety,
+    )
 
 
 def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
-    limit_ms = spec.slo.ttft_ms
-    if limit_ms is not None and spec.network_latency_ms >= limit_ms:
-        message = f"{spec.network_latency_ms:g} ms leave nothing of the TTFT limit of {limit_ms:g} ms"
-        context.error((*key_path, "network_latency_ms"), message)
+    here = (*key_path, "network_latency_ms" if spec.network_latency_ms else "outside_ms")
+    if spec.network_latency_ms and spec.outside_ms.network:
+        context.error(here, "the network stands in outside_ms as well", "keep one of the two")
+    limit_ms, outside_ms = smallest_limit_ms(spec.slo, "ttft"), _outside(spec).total_ms
+    if limit_ms is not None and outside_ms >= limit_ms:
+        context.error(here, f"{outside_ms:g} ms leave nothing of the TTFT limit of {limit_ms:g} ms")
 
 
 def _class_specs(
@@ -166,45 +190,6 @@ def _lengths_agree(context: Context, key_path: KeyPath, classes: Mapping[str, Re
 def _refuse_context(context: Context, key_path: KeyPath, request_class: RequestClassSpec) -> None:
     message = f"{request_class.context_tokens} is less than the {request_class.input_tokens} input_tokens"
     context.error((*key_path, "context_tokens"), message, "the context holds the new tokens as well")
-
-
-def _demand(
-    context: Context, key_path: KeyPath, spec: ServiceSpec, classes: Mapping[str, RequestClassSpec | None]
-) -> dict[tuple[str, str, str], float]:
-    here = (*key_path, "demand")
-    names = tuple(classes)
-    # `all` is the name of the only class, not one that the file gives.
-    named = () if names == (SINGLE_CLASS,) else names
-    leaves = demand_leaves(context, here, spec.demand, named)
-    shares = _shares(context, key_path, classes, leaves)
-    return spread_demand(context, here, leaves, names, shares)
-
-
-def _shares(
-    context: Context,
-    key_path: KeyPath,
-    classes: Mapping[str, RequestClassSpec | None],
-    leaves: Sequence[Leaf],
-) -> dict[str, float] | None:
-    """Return how demand without a class is split; None where every demand names its class or nothing can."""
-    given = {
-        name: spec.share for name, spec in classes.items() if spec is not None and spec.share is not None
-    }
-    if not given:
-        return None
-    here = (*key_path, "workload", "classes")
-    if any(leaf.request_class is not None for leaf in leaves):
-        context.error(here, "shares are given, and the demand by class as well", "keep one of the two")
-        return None
-    missing = [name for name in classes if name not in given]
-    if missing:
-        context.error(here, f"has no share for {', '.join(missing)}", "every class needs one, or none has")
-        return None
-    total = sum(given.values())
-    if abs(total - 1) > SHARE_TOLERANCE:
-        context.error(here, f"the shares add up to {total:g}, not 1")
-        return None
-    return {name: share / total for name, share in given.items()}
 
 
 def _classes(

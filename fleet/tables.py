@@ -67,6 +67,14 @@ _ENGINES: Final = (
         required=False,
         may_be_missing=True,
     ),
+    Column(
+        "kv_gb_per_request",
+        "number",
+        "GB",
+        "KV cache that a request brings from prefill to decode; needed where kv_links count it",
+        required=False,
+        may_be_missing=True,
+    ),
 )
 
 _CANDIDATES: Final = (
@@ -101,7 +109,9 @@ _TECHNIQUES: Final = tuple(
         ("log_linear_slope", "number", "", "experts more for e times the tokens"),
         ("busiest_expert_ratio", "number", "", "routed tokens of the busiest expert"),
         ("expert_placement", "text", "", "on ranks: mixed, random, sorted"),
+        ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
         ("power_cap_w", "number", "W", "power cap of a card"),
+        ("software_date", "text", "", "year and month of the framework (YYYY-MM)"),
     )
 )
 
@@ -198,6 +208,10 @@ _OPERATOR_TABLE: Final = (
     Column("moe_ep", "count", "", "accelerators that the experts are spread over", required=False),
     Column("message_bytes", "count", "B", "the full tensor of a collective", required=False),
     Column("ranks", "count", "", "accelerators of a collective", required=False),
+    Column("traffic_bytes", "count", "B", "read and written by small kernels", required=False),
+    Column("repeats", "count", "", "executions behind the time, for the record", required=False),
+    Column("clock_mhz", "number", "MHz", "for the record", required=False, may_be_missing=True),
+    Column("temperature_c", "number", "C", "for the record", required=False, may_be_missing=True),
 )
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {

@@ -3,7 +3,8 @@
 Pure functions of figures with units; none of them knows a plan.
 
     write-off   = (capex - residual) / life        while the host is in service and not written off;
-                  or the annuity of capex and residual at the quarterly interest
+                  or the annuity of capex and residual at the quarterly interest; where values are given by
+                  age, the same from each age to the next
     book value  = capex with interest - write-off so far; the residual after the write-off
     rent        = price * 2190 h * accelerators    whether used or not
     energy      = IT power * PUE * price * 2190 h * utilisation
@@ -13,8 +14,9 @@ Pure functions of figures with units; none of them knows a plan.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from fleetplan.fleet.inventory import Offer, Owned
 from fleetplan.fleet.periods import quarter_index
@@ -24,6 +26,9 @@ HOURS_PER_QUARTER: Final = 2190
 MONTHS_PER_QUARTER: Final = 3
 QUARTERS_PER_YEAR: Final = 4
 W_PER_KW: Final = 1000.0
+
+ValueByAge: TypeAlias = Sequence[tuple[int, float]]
+"""Values in the books over the purchase price, by rising age in quarters."""
 
 
 def interest_per_quarter(rate_per_year: float) -> float:
@@ -42,6 +47,7 @@ def write_off_usd(
     age_quarters: int,
     residual_ratio: float = 0.0,
     interest: float = 0.0,
+    value_by_age: ValueByAge = (),
 ) -> float:
     """Return what one quarter is charged for a purchase.
 
@@ -57,6 +63,8 @@ def write_off_usd(
         Value after the last quarter over the purchase price.
     interest : float
         By quarter, of an annuity paid at the end of each quarter; 0 is the straight line.
+    value_by_age : ValueByAge
+        Values between purchase and the end of the write-off.
 
     Returns
     -------
@@ -65,11 +73,24 @@ def write_off_usd(
     """
     if not 0 <= age_quarters < life_quarters:
         return 0.0
-    residual_usd = capex_usd * residual_ratio
+    start, end, value_ratio, later_ratio = _span(life_quarters, age_quarters, residual_ratio, value_by_age)
+    value_usd, later_usd = capex_usd * value_ratio, capex_usd * later_ratio
     if interest == 0:
-        return (capex_usd - residual_usd) / life_quarters
-    worth_of_one = (1 + interest) ** -life_quarters
-    return (capex_usd - residual_usd * worth_of_one) * interest / (1 - worth_of_one)
+        return (value_usd - later_usd) / (end - start)
+    worth_of_one = (1 + interest) ** (start - end)
+    return (value_usd - later_usd * worth_of_one) * interest / (1 - worth_of_one)
+
+
+def _span(
+    life_quarters: int, age_quarters: int, residual_ratio: float, value_by_age: ValueByAge
+) -> tuple[int, int, float, float]:
+    """Return the ages around a quarter of the write-off, and the values at these over the purchase price."""
+    knots = ((0, 1.0), *value_by_age, (life_quarters, residual_ratio))
+    return next(
+        (start, end, value, later)
+        for (start, value), (end, later) in itertools.pairwise(knots)
+        if start <= age_quarters < end
+    )
 
 
 def book_value_usd(
@@ -78,18 +99,22 @@ def book_value_usd(
     age_quarters: int,
     residual_ratio: float = 0.0,
     interest: float = 0.0,
+    value_by_age: ValueByAge = (),
 ) -> float:
     """Return what a purchase is still worth in the books at the start of a quarter. [USD].
 
     The price with its interest less the charges so far; the residual value from the end of the write-off
     on. Parameters are those of `write_off_usd`.
     """
-    age = min(max(age_quarters, 0), life_quarters)
-    charge_usd = write_off_usd(capex_usd, life_quarters, 0, residual_ratio, interest)
+    if age_quarters >= life_quarters:
+        return capex_usd * residual_ratio
+    age = max(age_quarters, 0)
+    start, _, value_ratio, _ = _span(life_quarters, age, residual_ratio, value_by_age)
+    charge_usd = write_off_usd(capex_usd, life_quarters, age, residual_ratio, interest, value_by_age)
     if interest == 0:
-        return capex_usd - age * charge_usd
-    growth = (1 + interest) ** age
-    return capex_usd * growth - charge_usd * (growth - 1) / interest
+        return capex_usd * value_ratio - (age - start) * charge_usd
+    growth = (1 + interest) ** (age - start)
+    return capex_usd * value_ratio * growth - charge_usd * (growth - 1) / interest
 
 
 def owned_write_off_usd(owned: Owned, periods: Sequence[str], interest: float = 0.0) -> tuple[float, ...]:
@@ -98,8 +123,9 @@ def owned_write_off_usd(owned: Owned, periods: Sequence[str], interest: float = 
     Where the start of service or the periods are no quarters, every period is charged. `interest` as in
     `write_off_usd`.
     """
+    price, life, residual = owned.capex_usd_per_host, owned.life_quarters, owned.residual_ratio
     return tuple(
-        write_off_usd(owned.capex_usd_per_host, owned.life_quarters, age, owned.residual_ratio, interest)
+        write_off_usd(price, life, age, residual, interest, owned.value_by_age)
         for age in owned_ages_quarters(owned, periods)
     )
 
@@ -131,8 +157,9 @@ def purchase_write_off_usd(
     if capex_usd is None:
         raise ValueError(f"{offer.name} is no purchase")
     start = order_period + offer.lead_time_quarters
+    life, residual = offer.life_quarters, offer.residual_ratio
     return tuple(
-        write_off_usd(capex_usd, offer.life_quarters, period - start, offer.residual_ratio, interest)
+        write_off_usd(capex_usd, life, period - start, residual, interest, offer.value_by_age)
         for period in range(n_periods)
     )
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 TierName: TypeAlias = Literal["hbm", "dram", "flash"]
 ActivationModel: TypeAlias = Literal["uniform", "balanced", "log-linear"]
+Sampling: TypeAlias = Literal["greedy", "top-p"]
 ExpertPlacement: TypeAlias = Literal["mixed", "random", "sorted"]
 
 
@@ -147,6 +148,8 @@ class Techniques:
         Of mixtures; without effect on dense models.
     kv_transfer : KvTransfer
         Of disaggregated serving.
+    sampling : {"greedy", "top-p"}
+        Whether the likeliest token is taken, or one is drawn from the most likely ones.
     """
 
     chunk_tokens: int | None = None
@@ -157,6 +160,7 @@ class Techniques:
     offload: Offload | None = None
     experts: ExpertRouting = field(default_factory=ExpertRouting)
     kv_transfer: KvTransfer = field(default_factory=KvTransfer)
+    sampling: Sampling = "greedy"
 
 
 @dataclass(frozen=True, slots=True)

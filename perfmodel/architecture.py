@@ -24,6 +24,7 @@ from fleetplan.perfmodel.layers import (
     LinearAttention,
     LinearVariant,
     MoeFfn,
+    SparseIndex,
     kept_tokens,
     kv_bytes_per_token_per_layer,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "ModelArchitecture",
     "MoeFfn",
     "NativeQuantisation",
+    "SparseIndex",
     "UnsupportedArchitecture",
     "WeightCount",
     "architecture_from_config",
@@ -112,6 +114,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
     if family is None:
         known = ", ".join(sorted(FAMILIES | WRAPPERS))
         reader.refuse(f"no such model_type is understood (known: {known})")
+    reader = family.renamed(reader)
     for key in sorted(SHAPE_KEYS - family.reads):
         if reader.has(key):
             reader.refuse(f"{key!r} is not understood in this family")
@@ -128,6 +131,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         max_context_tokens=reader.optional_count("max_position_embeddings"),
         quantisation=_quantisation(reader, config),
         left_out=left_out,
+        parallel_blocks=family.parallel_blocks(reader),
     )
 
 

@@ -54,7 +54,8 @@ def linear_input_width(attention: LinearAttention, tp: IntArray) -> IntArray:
 def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray) -> IntArray:
     """Weights of one layer's attention on one accelerator, shape (n_configs,).
 
-    The projections down to a latent space are on every accelerator; all others are shared out by heads.
+    The projections down to a latent space, and an indexer, are on every accelerator; all others are shared
+    out by heads.
     """
     match attention:
         case GroupedQueryAttention():
@@ -66,7 +67,8 @@ def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray
             down = attention.kv_elements_per_token + (attention.query_rank or 0)
             up = (attention.query_rank or hidden_size) * queries
             rebuilt = attention.kv_rank * heads * (attention.nope_head_dim + attention.value_head_dim)
-            return hidden_size * (down + heads * attention.value_head_dim) + up + rebuilt
+            projected = hidden_size * (down + heads * attention.value_head_dim) + up + rebuilt
+            return projected + attention.index_weights(hidden_size)
         case LinearAttention():
             _, value_heads = linear_heads(attention, tp)
             output = value_heads * attention.value_head_dim

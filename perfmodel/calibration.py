@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from fleetplan.perfmodel.optables.source import OperatorSource
 from fleetplan.perfmodel.phase_ratios import PhaseRatios
 
 if TYPE_CHECKING:
@@ -168,7 +169,11 @@ def holds_for(evaluator: StepEvaluator, framework: str, calibration: Calibration
     """Find the calibration of what an evaluator describes; None where nothing holds for it."""
     precision = evaluator.precision
     name = evaluator.architecture.name
-    return calibration.find(evaluator.accelerator.name, framework, name, precision.weights, precision.kv)
+    # Where a version of the framework was chosen, what was fitted to another one does not hold.
+    version = (isinstance(evaluator.source, OperatorSource) and evaluator.source.version) or None
+    return calibration.find(
+        evaluator.accelerator.name, framework, name, precision.weights, precision.kv, version
+    )
 
 
 def with_calibration(

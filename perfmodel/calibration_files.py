@@ -1,4 +1,4 @@
-"""Calibration files: YAML that a person can read, with residuals, counts and where all of it comes from."""
+"""Calibration files: YAML for people and the same as JSON, with residuals, counts and their sources."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.calibrate import CalibrationFit
 from fleetplan.perfmodel.calibration import Calibration, PhaseFit, Residual, Scope, ScopeCalibration
+from fleetplan.perfmodel.whole_files import write_whole
 
 METHOD = (
     "Huber-weighted ridge of log(measured / predicted) on the share of prefill, one ratio a phase and scope; "
@@ -70,7 +71,7 @@ class _Document(_Record):
 
 
 def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> None:
-    """Write what was fitted.
+    """Write what was fitted, as YAML and as JSON beside it.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
     measurements : Path
         The file that they come from.
     out : Path
-        The calibration file; its folder is made where there is none.
+        The calibration file, JSON where its name ends in .json and YAML otherwise; the other form stands
+        beside it under the same name. Its folder is made where there is none. Either can be read again.
     """
     document = _Document(
         version=1,
@@ -94,9 +96,16 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
         ),
         scopes=[_of_scope(each) for each in fit.scopes],
     )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(document.model_dump(), sort_keys=False, allow_unicode=True, width=110)
-    out.write_text(text, encoding="utf-8")
+    in_yaml = yaml.safe_dump(document.model_dump(), sort_keys=False, allow_unicode=True, width=110)
+    in_json = document.model_dump_json(indent=2) + "\n"
+    is_json = out.suffix == ".json"
+    write_whole(out, in_json if is_json else in_yaml)
+    write_whole(beside(out), in_yaml if is_json else in_json)
+
+
+def beside(out: Path) -> Path:
+    """Where the other form of a calibration file stands."""
+    return out.with_suffix(".yaml" if out.suffix == ".json" else ".json")
 
 
 def read_calibration(path: Path) -> Calibration:

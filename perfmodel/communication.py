@@ -38,9 +38,14 @@ def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layout
 
 
 def attention_reduction(
-    hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int
+    hidden_size: int, rank_tokens: IntArray, layouts: Layouts, layers: int, joined: bool = False
 ) -> Iterator[Operator]:
-    """Sum the output projection over the accelerators that share the heads."""
+    """Sum the output projection over the accelerators that share the heads.
+
+    With `joined`, the feed-forward block reads the same input, and where it is split over the same
+    accelerators its reduction sums both.
+    """
+    apart = (layouts.token_ranks > 1) | (layouts.ep > 1) if joined else np.ones_like(layouts.tp, dtype=bool)
     yield from _collective(
         "attention_all_reduce",
         OperatorKind.ALL_REDUCE,
@@ -48,6 +53,7 @@ def attention_reduction(
         layouts.tp,
         np.ones_like(layouts.tp),
         layers,
+        apart & (layouts.tp > 1),
     )
 
 
@@ -97,10 +103,16 @@ def expert_communication(
     kind = OperatorKind.ALL_REDUCE
     yield from _collective("ffn_all_reduce", kind, rank_tokens * row, layouts.tp, ones, layers, local)
     spread = ~whole & (layouts.token_ranks > 1)
-    yield from _routed(hidden_size, ffn, expert_dtype, shape, layers, spread & (layouts.ffn_tp == 1))
+    yield from _routed(hidden_size, ffn, expert_dtype, shape, layers, dispatched(layouts))
     yield from _routed_to_groups(hidden_size, ffn, shape, layers, spread & (layouts.ffn_tp > 1))
     kind = OperatorKind.ALL_GATHER
     yield from _collective("ffn_all_gather", kind, rank_tokens * row, layouts.tp, ones, layers, spread)
+
+
+def dispatched(layouts: Layouts) -> NDArray[np.bool_]:
+    """Tell where every accelerator is an expert group of its own and gets its tokens by a dispatch."""
+    found: NDArray[np.bool_] = (layouts.ep > 1) & (layouts.token_ranks > 1) & (layouts.ffn_tp == 1)
+    return found
 
 
 def _routed(
@@ -120,8 +132,8 @@ def _routed(
     dims = {
         "tokens": np.where(needed, tokens, 1),
         "hidden": np.full(needed.shape, ffn.latent_size or hidden_size, dtype=np.int64),
-        "top_k": np.full(needed.shape, ffn.top_k, dtype=np.int64),
-        "experts": np.full(needed.shape, ffn.experts, dtype=np.int64),
+        "top_k": np.full(needed.shape, ffn.top_k - ffn.merged_experts, dtype=np.int64),
+        "experts": np.full(needed.shape, ffn.experts - ffn.merged_experts, dtype=np.int64),
         "ep": np.where(needed, layouts.ep, 1),
         "low_latency": (shape.prefill_sequences == 0).astype(np.int64),
     }

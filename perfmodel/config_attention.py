@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from fleetplan.perfmodel.config_reader import ConfigReader
@@ -13,6 +14,7 @@ from fleetplan.perfmodel.layers import (
     LatentAttention,
     LinearAttention,
     LinearVariant,
+    SparseIndex,
 )
 
 GEMMA3_WINDOW_PATTERN: Final = 6
@@ -30,12 +32,14 @@ QWEN_HYBRID_PATTERN: Final = 4
 
 Source: transformers 4.57, Qwen3NextConfig, default of `full_attention_interval`."""
 
-DERIVED_HEAD_DIM: Final = frozenset({"llama", "mistral", "mixtral", "qwen2", "phi3"})
+DERIVED_HEAD_DIM: Final = frozenset(
+    {"deci", "falcon", "gptj", "llama", "mistral", "mixtral", "nemotron-nas", "qwen2", "phi3"}
+)
 """Families whose head is hidden_size / num_attention_heads wide where the config does not say.
 
 Source: transformers 4.57, the attention classes of these families; others have defaults of their own."""
 
-EQUAL_KV_HEADS: Final = frozenset({"llama", "phi3"})
+EQUAL_KV_HEADS: Final = frozenset({"gptj", "llama", "phi3"})
 """Families with as many key-value heads as heads where the config does not say (transformers 4.57)."""
 
 WindowRule = Callable[[ConfigReader, int], bool]
@@ -64,6 +68,19 @@ def grouped_query_layers(reader: ConfigReader) -> list[Attention]:
     """Softmax attention with shared key-value heads; windows as the config or the family says."""
     layers = reader.count("num_hidden_layers")
     return [grouped_query(reader, window) for window in _windows(reader, layers)]
+
+
+def falcon_layers(reader: ConfigReader) -> list[Attention]:
+    """Key-value heads as the config counts them, else one for all heads, else one for each (Falcon)."""
+    heads = reader.count("num_attention_heads")
+    # Source: transformers 4.57, FalconAttention: the newer architecture reads the count, the older one has
+    # one key-value head with `multi_query` (the default), and otherwise one a head.
+    if reader.flag("new_decoder_architecture", absent=False):
+        kv_heads = reader.optional_count("num_kv_heads") or heads
+    else:
+        kv_heads = 1 if reader.flag("multi_query", absent=True) else heads
+    known = ConfigReader(reader.model, reader.model_type, {**reader.values, "num_key_value_heads": kv_heads})
+    return grouped_query_layers(known)
 
 
 def minimax_layers(reader: ConfigReader) -> list[Attention]:
@@ -126,9 +143,11 @@ def _windows(reader: ConfigReader, layers: int) -> list[int]:
     return [window if rule(reader, layer) else WHOLE_CONTEXT for layer in range(layers)]
 
 
-def _known(reader: ConfigReader, kind: object, known: dict[str, int]) -> str:
+def _known(
+    reader: ConfigReader, kind: object, known: Mapping[str, object], what: str = "attention layers"
+) -> str:
     if not isinstance(kind, str) or kind not in known:
-        reader.refuse(f"attention layers of type {kind!r} are not understood (known: {', '.join(known)})")
+        reader.refuse(f"{what} of type {kind!r} are not understood (known: {', '.join(known)})")
     return kind
 
 
@@ -151,15 +170,38 @@ def chunked_layers(reader: ConfigReader) -> list[Attention]:
 
 def latent_layers(reader: ConfigReader) -> list[Attention]:
     """Multi-head latent attention in every layer."""
-    attention = LatentAttention(
+    return [_latent(reader, None)] * reader.count("num_hidden_layers")
+
+
+def indexed_layers(reader: ConfigReader) -> list[Attention]:
+    """Latent attention behind an indexer, which a layer may take over from an earlier one (GLM-5.2)."""
+    layers = reader.count("num_hidden_layers")
+    own = SparseIndex(
+        heads=reader.count("index_n_heads"),
+        head_dim=reader.count("index_head_dim"),
+        top_k=reader.count("index_topk"),
+    )
+    known = {"full": own, "shared": replace(own, is_shared=True)}
+    types = reader.per_layer("indexer_types", layers)
+    if types is None:
+        # GLM-5.2 counts an offset and a period as well; without the list nothing says how they combine.
+        for key in ("index_topk_pattern", "index_topk_freq"):
+            if reader.has(key) and reader.values[key] != 1:
+                reader.refuse(f"{key!r} without 'indexer_types' does not say which layers have an indexer")
+        types = ["full"] * layers
+    return [_latent(reader, known[_known(reader, kind, known, "indexers")]) for kind in types]
+
+
+def _latent(reader: ConfigReader, index: SparseIndex | None) -> LatentAttention:
+    return LatentAttention(
         heads=reader.count("num_attention_heads"),
         query_rank=reader.optional_count("q_lora_rank"),
         kv_rank=reader.count("kv_lora_rank"),
         nope_head_dim=reader.count("qk_nope_head_dim"),
         rope_head_dim=reader.count("qk_rope_head_dim"),
         value_head_dim=reader.count("v_head_dim"),
+        index=index,
     )
-    return [attention] * reader.count("num_hidden_layers")
 
 
 def delta_net_layers(reader: ConfigReader) -> list[Attention]:

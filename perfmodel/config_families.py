@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.perfmodel.config_attention import (
     chunked_layers,
     delta_net_layers,
+    falcon_layers,
     grouped_query,
     grouped_query_layers,
+    indexed_layers,
     latent_layers,
     lightning_layers,
     mamba2,
@@ -18,6 +20,8 @@ from fleetplan.perfmodel.config_attention import (
 )
 from fleetplan.perfmodel.config_ffn import (
     dense_layers,
+    falcon_ffn,
+    gptj_ffn,
     llama4_layers,
     mixtral_layers,
     nemotron_dense,
@@ -26,6 +30,7 @@ from fleetplan.perfmodel.config_ffn import (
     shared_expert_layers,
 )
 from fleetplan.perfmodel.config_reader import ConfigReader
+from fleetplan.perfmodel.config_searched import searched_blocks, searched_heads
 from fleetplan.perfmodel.layers import Attention, Ffn
 
 Layer = tuple[Attention | None, Ffn | None]
@@ -42,6 +47,7 @@ SHAPE_KEYS: Final = frozenset(
         "hybrid_layer_pattern",
         "hybrid_override_pattern",
         "index_topk",
+        "indexer_types",
         "interleave_moe_layer_step",
         "kv_lora_rank",
         "layer_types",
@@ -54,6 +60,7 @@ SHAPE_KEYS: Final = frozenset(
         "n_routed_experts",
         "n_shared_experts",
         "num_experts",
+        "num_key_value_heads_per_layer",
         "num_local_experts",
         "shared_expert_intermediate_size",
         "shared_intermediate_size",
@@ -75,11 +82,22 @@ class Family:
         The keys of `SHAPE_KEYS` that it reads.
     tied_by_default : bool
         Whether embedding and head are one matrix where the config does not say.
+    names : Mapping[str, str]
+        What it calls keys that other families share, by their usual name.
+    parallel_blocks : Callable[[ConfigReader], bool]
+        Whether attention and feed-forward block of a layer run side by side.
     """
 
     layers: Callable[[ConfigReader], list[Layer]]
     reads: frozenset[str]
     tied_by_default: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    parallel_blocks: Callable[[ConfigReader], bool] = lambda reader: False
+
+    def renamed(self, reader: ConfigReader) -> ConfigReader:
+        """Return the config with the usual names beside the family's own."""
+        usual = {ours: reader.values[own] for ours, own in self.names.items() if own in reader.values}
+        return ConfigReader(reader.model, reader.model_type, {**reader.values, **usual})
 
 
 def _paired(
@@ -138,7 +156,30 @@ _SHARED_EXPERT_KEYS: Final = frozenset(
 _DEEPSEEK: Final = Family(
     _paired(latent_layers, shared_expert_layers), _SHARED_EXPERT_KEYS | {"kv_lora_rank"}
 )
+_INDEXED: Final = Family(
+    _paired(indexed_layers, shared_expert_layers), _DEEPSEEK.reads | {"index_topk", "indexer_types"}
+)
 _GLM: Final = Family(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
+_GPTJ: Final = Family(
+    _paired(grouped_query_layers, gptj_ffn),
+    frozenset(),
+    # Source: transformers 4.57, GPTJConfig.attribute_map; GPTJBlock adds both blocks to the residual stream.
+    names={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+    parallel_blocks=lambda reader: True,
+)
+_FALCON: Final = Family(
+    _paired(falcon_layers, falcon_ffn),
+    frozenset(),
+    tied_by_default=True,
+    parallel_blocks=lambda reader: (
+        reader.flag("parallel_attn", absent=True) or reader.flag("new_decoder_architecture", absent=False)
+    ),
+)
 _DELTA_NET_KEYS: Final = frozenset(
     {"layer_types", "full_attention_interval", "linear_num_value_heads", "attn_output_gate"}
 )
@@ -167,7 +208,13 @@ FAMILIES: Final[dict[str, Family]] = {
     ),
     "deepseek_v2": _DEEPSEEK,
     "deepseek_v3": _DEEPSEEK,
+    "deepseek_v32": _INDEXED,
+    "glm_moe_dsa": _INDEXED,
     "kimi_k2": _DEEPSEEK,
+    "gptj": _GPTJ,
+    "falcon": _FALCON,
+    "deci": Family(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
+    "nemotron-nas": Family(searched_blocks, frozenset({"block_configs"})),
     "qwen3_next": Family(_paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS),
     "qwen3_5_text": Family(_paired(delta_net_layers, dense_layers), _DELTA_NET_KEYS),
     "qwen3_5_moe_text": Family(

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fleetplan.perfmodel.config_reader import ConfigReader
 from fleetplan.perfmodel.layers import DenseFfn, Ffn, MoeFfn
+
+WIDENING: Final = 4
+"""Width of the feed-forward block over the hidden size where the config does not say.
+
+Source: transformers 4.57, GPTJConfig (`n_inner`) and FalconConfig (`ffn_hidden_size`)."""
 
 
 def dense_layers(reader: ConfigReader) -> list[Ffn]:
     """One gated feed-forward block in every layer."""
     return [DenseFfn(reader.count("intermediate_size"))] * reader.count("num_hidden_layers")
+
+
+def falcon_ffn(reader: ConfigReader) -> list[Ffn]:
+    """One block without a gate, four times as wide as the hidden size unless stated (Falcon)."""
+    width = reader.optional_count("ffn_hidden_size") or WIDENING * reader.count("hidden_size")
+    return [DenseFfn(width, gated=False)] * reader.count("num_hidden_layers")
+
+
+def gptj_ffn(reader: ConfigReader) -> list[Ffn]:
+    """One block without a gate, four times as wide as the hidden size unless stated (GPT-J)."""
+    width = reader.optional_count("n_inner") or WIDENING * reader.count("hidden_size")
+    return [DenseFfn(width, gated=False)] * reader.count("num_hidden_layers")
 
 
 def mixtral_layers(reader: ConfigReader) -> list[Ffn]:

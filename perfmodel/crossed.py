@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.latency import TABLED_KINDS, OperatorTimesSource, StepTimes, overhead_ms_per_layer
+from fleetplan.perfmodel.latency import OperatorTimesSource, StepTimes, kernels_of, overhead_ms_per_kernel
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
     FloatArray,
@@ -37,7 +37,7 @@ _REQUESTS: Final = 2
 
 
 def crossed_step_times(
-    operators: Iterable[Operator], layers: int, source: OperatorTimesSource, accelerator: Accelerator
+    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
 ) -> StepTimes:
     """Add up the operators of a step over a cross product.
 
@@ -45,7 +45,7 @@ def crossed_step_times(
     ----------
     operators : Iterable[Operator]
         Dimensions and counts of shape (n_layouts or 1, n_batches or 1, n_requests or 1).
-    layers, source, accelerator
+    source, accelerator
         As in `fleetplan.perfmodel.latency.step_times`.
 
     Returns
@@ -62,21 +62,20 @@ def crossed_step_times(
     folded = [_folded(operator) for operator in operators]
     if not folded:
         raise ValueError("a step needs at least one operator")
-    total, kernels, roofline_kernels = _Sum(), _Sum(), _Sum()
-    overhead_ms = overhead_ms_per_layer(accelerator) * layers
+    total, roofline_kernels = _Sum(), _Sum()
+    overhead_ms = overhead_ms_per_kernel(accelerator)
     for operator, found in _looked_up(folded, source):
         # A kernel that runs no times takes none, also where it could not run at all.
         runs = operator.count > 0
         times = operator.count * (found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0))
         total.add(operator.folds, times)
-        if overhead_ms and operator.kind in TABLED_KINDS:
-            kernels.add(operator.folds, operator.count)
+        kernels = kernels_of(operator.kind)
+        if overhead_ms and kernels:
             unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
-            roofline_kernels.add(operator.folds, operator.count * unmeasured)
+            roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)
     latency_ms = total.value()
     if overhead_ms:
-        share = roofline_kernels.value() / np.maximum(kernels.value(), 1.0)
-        latency_ms = latency_ms + overhead_ms * share
+        latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
     return StepTimes.without_detail(latency_ms)
 
 

@@ -10,7 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.perfmodel.layers import DenseFfn, LayerGroup, MoeFfn, kept_tokens
+from fleetplan.perfmodel.layers import (
+    DenseFfn,
+    LayerGroup,
+    MoeFfn,
+    kept_tokens,
+    kv_bytes_per_token_per_layer,
+)
 from fleetplan.perfmodel.operators import STATE_BYTES
 
 STATE_BYTES_PER_ELEMENT: Final = STATE_BYTES
@@ -77,6 +83,9 @@ class ModelArchitecture:
         How the checkpoint stores weights; None for BF16.
     left_out : tuple[str, ...]
         Parts of the checkpoint that no decoding step runs here: vision tower, draft layers.
+    parallel_blocks : bool
+        Attention and feed-forward block of a layer read the same normed input, and their sums are added
+        before they are reduced over tensor-parallel accelerators (GPT-J, Falcon).
     """
 
     name: str
@@ -88,6 +97,7 @@ class ModelArchitecture:
     max_context_tokens: int | None = None
     quantisation: NativeQuantisation | None = None
     left_out: tuple[str, ...] = ()
+    parallel_blocks: bool = False
 
     @property
     def layer_count(self) -> int:
@@ -144,10 +154,11 @@ class ModelArchitecture:
 
     def kv_bytes_per_token(self, bytes_per_element: float) -> float:
         """Cache that one token adds over all layers while it is inside every window [bytes]."""
-        elements = _total(
-            (group.count, group.attention.kv_elements_per_token) for group in self.groups if group.attention
+        return sum(
+            group.count * kv_bytes_per_token_per_layer(group.attention, bytes_per_element)
+            for group in self.groups
+            if group.attention is not None
         )
-        return elements * bytes_per_element
 
     def kv_bytes_per_sequence(self, context_tokens: int, bytes_per_element: float) -> float:
         """Cache and recurrent state that a sequence holds over all layers [bytes].
@@ -163,7 +174,7 @@ class ModelArchitecture:
         for group in self.groups:
             if group.attention is not None:
                 kept = kept_tokens(group.attention, context_tokens)
-                cache = group.attention.kv_elements_per_token * kept * bytes_per_element
+                cache = kept * kv_bytes_per_token_per_layer(group.attention, bytes_per_element)
                 state = group.attention.state_elements_per_sequence * STATE_BYTES_PER_ELEMENT
                 held += group.count * (cache + state)
         return held

@@ -154,7 +154,7 @@ class RoutedSource:
     def _routed(
         self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray], found: OperatorTimes
     ) -> OperatorTimes:
-        if kind is not OperatorKind.MOE or self.routing == EVEN_ROUTING:
+        if kind not in (OperatorKind.MOE, OperatorKind.DISPATCHED_MOE) or self.routing == EVEN_ROUTING:
             return found
         ratio = self._time_ratio(dtype, dims)
         changed = np.where(

@@ -83,7 +83,7 @@ class Landscape:
     ----------
     table : pandas.DataFrame
         One row a phase (prefill, decode, aggregated) and configuration. Columns: `phase`, `config`,
-        `parallelism`, `pp`, `tp`, `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`,
+        `parallelism`, `pp`, `tp`, `cp`, `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`,
         `requests_per_s` (of one replica), `latency_ms` (of the step), `ttft_ms` (with the KV transfer in
         prefill rows), `tpot_ms`, `kv_transfer_ms`, `memory_gib_per_accelerator`, `share_measured`,
         `share_interpolated`, `share_extrapolated`, `share_roofline`, `source`, `bottleneck`, `excluded`
@@ -266,6 +266,7 @@ def _descriptive_columns(
         "parallelism": labels,
         "pp": own.pp,
         "tp": own.tp,
+        "cp": own.cp,
         "dp": own.dp,
         "ffn_tp": own.ffn_tp,
         "ep": own.ep,

@@ -31,14 +31,33 @@ TABLED_KINDS: Final = frozenset(
         OperatorKind.DECODE_ATTENTION,
         OperatorKind.LATENT_PREFILL_ATTENTION,
         OperatorKind.LATENT_DECODE_ATTENTION,
+        OperatorKind.SPARSE_ATTENTION,
+        OperatorKind.TOKEN_SELECTION,
         OperatorKind.BATCHED_GEMM,
         OperatorKind.UNGATED_MOE,
+        OperatorKind.DISPATCHED_MOE,
         OperatorKind.DELTA_PREFILL,
         OperatorKind.DELTA_DECODE,
         OperatorKind.SCAN_PREFILL,
         OperatorKind.SCAN_DECODE,
     }
 )
+KERNELS_OF_KIND: Final = {
+    OperatorKind.MOE: 2,
+    OperatorKind.UNGATED_MOE: 2,
+    OperatorKind.DISPATCHED_MOE: 2,
+    OperatorKind.DELTA_PREFILL: 2,
+    OperatorKind.DELTA_DECODE: 2,
+    OperatorKind.SCAN_PREFILL: 2,
+    OperatorKind.SCAN_DECODE: 2,
+}
+"""Large kernels of an operator of `TABLED_KINDS`; 1 where it is not named. Experts are two grouped products,
+a recurrence comes after a convolution."""
+
+DENSE_LAYER_KERNELS: Final = 5
+"""Large kernels of a dense decoder layer (two projections, attention, two products of the feed-forward part):
+the layer that `Efficiency.layer_overhead_us` was fitted on."""
+
 _US_PER_MS: Final = 1e3
 
 OVERHEAD_NAME: Final = "layer_overhead"
@@ -103,20 +122,19 @@ class StepTimes:
 
 
 def step_times(
-    operators: Iterable[Operator], layers: int, source: OperatorTimesSource, accelerator: Accelerator
+    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
 ) -> StepTimes:
     """Add up the operators of a step.
 
-    Launches and gaps between kernels (`Efficiency.layer_overhead_us` a layer) were fitted together with
-    the roofline, so they count for the part of the kernels that the roofline prices; measured kernels
-    follow one another in a captured graph and need no such term.
+    Launches, gaps and small kernels (`Efficiency.layer_overhead_us` a dense layer) were fitted together with
+    the roofline, so they count for the kernels that the roofline prices, in equal parts; measured kernels
+    follow one another in a captured graph and need no such term. A layer of latent attention with experts,
+    which has nine large kernels instead of five, waits nine fifths as long.
 
     Parameters
     ----------
     operators : Iterable[Operator]
         At least one, all for the same n configurations.
-    layers : int
-        Decoder layers, over all pipeline stages.
     source : OperatorTimesSource
         Operator times of `accelerator`.
     accelerator : Accelerator
@@ -137,7 +155,7 @@ def step_times(
         time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
         totals.add(operator, time, found.provenance)
         rows[operator.name] += time
-    overhead = layers * overhead_ms_per_layer(accelerator) * totals.roofline_share
+    overhead = overhead_ms_per_kernel(accelerator) * totals.roofline_kernels
     if overhead.any():
         rows[OVERHEAD_NAME] = overhead
         totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
@@ -145,10 +163,15 @@ def step_times(
     return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
 
 
-def overhead_ms_per_layer(accelerator: Accelerator) -> float:
-    """Launches and gaps of a decoder layer that the roofline prices. [ms]."""
+def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
+    """Launches, gaps and small kernels that come with a large kernel that the roofline prices. [ms]."""
     efficiency = accelerator.efficiency
-    return efficiency.layer_overhead_us * efficiency.maturity_factor / _US_PER_MS
+    return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / _US_PER_MS
+
+
+def kernels_of(kind: OperatorKind) -> int:
+    """Large kernels of an operator; 0 for collectives and small kernels, which hold their own latency."""
+    return KERNELS_OF_KIND.get(kind, 1) if kind in TABLED_KINDS else 0
 
 
 def _looked_up(
@@ -172,25 +195,20 @@ def _looked_up(
 @dataclass(frozen=True, slots=True)
 class _Totals:
     by_provenance_ms: FloatArray
-    kernels: FloatArray
     roofline_kernels: FloatArray
     index: IntArray
 
     @classmethod
     def zero(cls, n_configs: int) -> _Totals:
         shape = (len(Provenance), n_configs)
-        return cls(np.zeros(shape), np.zeros(n_configs), np.zeros(n_configs), np.arange(n_configs))
+        return cls(np.zeros(shape), np.zeros(n_configs), np.arange(n_configs))
 
     def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
         self.by_provenance_ms[provenance, self.index] += time_ms
-        if operator.kind in TABLED_KINDS:
-            self.kernels[:] += operator.count
-            self.roofline_kernels[:] += np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
-
-    @property
-    def roofline_share(self) -> FloatArray:
-        share: FloatArray = self.roofline_kernels / np.maximum(self.kernels, 1.0)
-        return share
+        kernels = kernels_of(operator.kind)
+        if kernels:
+            runs = np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
+            self.roofline_kernels[:] += kernels * runs
 
 
 def joined_times(parts: list[StepTimes]) -> StepTimes:

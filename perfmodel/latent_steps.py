@@ -1,8 +1,9 @@
-"""The operators of multi-head latent attention (DeepSeek V2 and later, Kimi K2).
+"""The operators of multi-head latent attention (DeepSeek V2 and later, Kimi K2, GLM-5).
 
 The cache holds one latent vector a token. Prompts rebuild the keys and values of every head from it and
 attend to those; generated tokens move the rebuilding into the queries and the outputs instead (the absorbed
-form), so that they read nothing but the latent vectors.
+form), so that they read nothing but the latent vectors. Attention behind an indexer is in
+`fleetplan.perfmodel.sparse_steps`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,18 @@ import numpy as np
 
 from fleetplan.perfmodel.attention_shapes import cache_elements_per_token, latent_query_width
 from fleetplan.perfmodel.communication import attention_reduction, context_communication
-from fleetplan.perfmodel.layers import LatentAttention
-from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, FloatArray, IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.layers import LatentAttention, index_bytes_per_token
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, Operator, OperatorKind
 from fleetplan.perfmodel.precision import PartDtypes
 from fleetplan.perfmodel.shapes import StepShape
-from fleetplan.perfmodel.step_parts import constant, elementwise, gemm
+from fleetplan.perfmodel.sparse_steps import (
+    SPARSE_ABSORBED_DTYPE,
+    dense_prompts,
+    indexer,
+    sparse_generation,
+    sparse_prompts,
+)
+from fleetplan.perfmodel.step_parts import absorbed_product, constant, elementwise, gemm
 
 ABSORBED_DTYPES: Final = {"fp8": "fp8", "fp8_block": "fp8"}
 """Data type of the absorbed products by that of the attention weights; BF16 for all others, because
@@ -54,13 +62,15 @@ def latent_attention(
     yield gemm("latent_projection", dtype, tokens, constant(down, tokens), hidden, layers)
     rank = attention.query_rank or hidden_size
     yield gemm("query_projection", dtype, tokens, queries, constant(rank, tokens), layers)
+    yield from indexer(hidden_size, dtypes, attention, layers, shape)
     yield from _prompts(dtypes, attention, layers, shape)
+    yield from sparse_prompts(dtypes, attention, layers, shape)
     yield from _generation(dtypes, attention, layers, shape)
     width = -(-attention.heads // tp) * attention.value_head_dim
     yield from context_communication(
         hidden_size,
         cache_elements_per_token(attention, tp),
-        BYTES_PER_ELEMENT[dtypes.kv],
+        BYTES_PER_ELEMENT[dtypes.kv] + index_bytes_per_token(attention) / attention.kv_elements_per_token,
         width,
         layers,
         shape,
@@ -72,10 +82,11 @@ def latent_attention(
 def _prompts(
     dtypes: PartDtypes, attention: LatentAttention, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
-    if not shape.prefill_sequences.any():
+    needed = dense_prompts(attention, shape)
+    if not needed.any():
         return
     heads = -(-attention.heads // shape.layouts.tp)
-    count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
+    count = np.where(needed, float(layers), 0.0)
     batch, new_tokens = np.maximum(1, shape.prefill_sequences), np.maximum(1, shape.local_new_tokens)
     # Keys and values of the cached prefix are rebuilt as well.
     rebuilt = batch * (new_tokens + shape.local_prefix_tokens)
@@ -102,23 +113,32 @@ def _generation(
     heads = -(-attention.heads // shape.layouts.tp)
     batch = np.maximum(1, shape.decode_sequences)
     count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
-    dtype = ABSORBED_DTYPES.get(dtypes.attention, "bf16")
+    dtype = _absorbed_dtype(dtypes, attention)
     rank, nope, value = attention.kv_rank, attention.nope_head_dim, attention.value_head_dim
-    yield _batched("absorbed_queries", dtype, batch, heads, (rank, nope), count)
+    yield absorbed_product("absorbed_queries", dtype, batch, heads, (rank, nope), count)
+    yield _generated_attention(dtypes, attention, layers, shape)
+    yield absorbed_product("absorbed_outputs", dtype, batch, heads, (value, rank), count)
+
+
+def _absorbed_dtype(dtypes: PartDtypes, attention: LatentAttention) -> str:
+    if attention.index is not None:
+        return SPARSE_ABSORBED_DTYPE
+    return ABSORBED_DTYPES.get(dtypes.attention, "bf16")
+
+
+def _generated_attention(
+    dtypes: PartDtypes, attention: LatentAttention, layers: int, shape: StepShape
+) -> Operator:
+    if attention.index is not None:
+        return sparse_generation(dtypes, attention, layers, shape)
+    heads = -(-attention.heads // shape.layouts.tp)
     dims = {
-        "batch": batch,
+        "batch": np.maximum(1, shape.decode_sequences),
         "context_tokens": np.maximum(1, shape.local_context_tokens),
         "heads": heads,
-        "kv_rank": constant(rank, heads),
+        "kv_rank": constant(attention.kv_rank, heads),
         "rope_head_dim": constant(attention.rope_head_dim, heads),
     }
-    yield Operator("decode_attention", OperatorKind.LATENT_DECODE_ATTENTION, dtypes.kv, dims, count)
-    yield _batched("absorbed_outputs", dtype, batch, heads, (value, rank), count)
-
-
-def _batched(
-    name: str, dtype: str, m: IntArray, groups: IntArray, widths: tuple[int, int], count: FloatArray
-) -> Operator:
-    n, k = widths
-    dims = {"m": m, "groups": groups, "n": constant(n, groups), "k": constant(k, groups)}
-    return Operator(name, OperatorKind.BATCHED_GEMM, dtype, dims, count)
+    count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
+    kind = OperatorKind.LATENT_DECODE_ATTENTION
+    return Operator("decode_attention", kind, dtypes.kv, dims, count)

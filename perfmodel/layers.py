@@ -13,6 +13,12 @@ from typing import ClassVar, Final, Literal
 WHOLE_CONTEXT: Final = 0
 """The `window` of attention that sees every earlier token [tokens]."""
 
+INDEX_KEY_BYTES: Final = 1.0
+INDEX_SCALE_BYTES: Final = 4.0
+INDEX_SCALE_BLOCK: Final = 128
+"""Index keys are cached in FP8 [bytes an element] with one FP32 scale [bytes] a block [elements], whatever
+the KV cache has. Source: the indexer caches of vLLM 0.24 and SGLang 0.5.14: 132 bytes for a key of 128."""
+
 
 class LinearVariant(StrEnum):
     """Which recurrence a linear-attention layer runs; it decides the width of its input projection."""
@@ -71,6 +77,48 @@ class GroupedQueryAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseIndex:
+    """An indexer that scores every earlier token and lets attention see the best of them alone.
+
+    Its queries are projected from the latent queries, its one key a token from the hidden state, and a
+    weight for each of its heads too. Every accelerator of a tensor-parallel group holds the whole of it.
+    Source: DeepSeek-V3.2 (DeepSeek Sparse Attention), its published inference code and config.json.
+
+    Attributes
+    ----------
+    heads, head_dim : int
+        Index heads, and the width of an index query and key.
+    top_k : int
+        Earlier tokens that a query attends to. [tokens]
+    is_shared : bool
+        The layer takes over the choice of an earlier layer and has no indexer of its own (GLM-5.2).
+    dense_prompts : bool
+        Prompts that are no longer than `top_k` with their prefix attend as without an index, to rebuilt keys
+        and values; whether they do is the framework's choice.
+    """
+
+    heads: int
+    head_dim: int
+    top_k: int
+    is_shared: bool = False
+    dense_prompts: bool = False
+
+    def weights(self, hidden_size: int, query_rank: int) -> int:
+        """Weights of the indexer of one layer; none where it takes over another layer's choice."""
+        if self.is_shared:
+            return 0
+        return query_rank * self.heads * self.head_dim + hidden_size * (self.head_dim + self.heads)
+
+    @property
+    def cache_bytes_per_token(self) -> float:
+        """Cached index key of one token in one layer, with its scale. [bytes]."""
+        if self.is_shared:
+            return 0.0
+        scales = -(-self.head_dim // INDEX_SCALE_BLOCK)
+        return self.head_dim * INDEX_KEY_BYTES + scales * INDEX_SCALE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class LatentAttention:
     """Multi-head latent attention (MLA): keys and values are rebuilt from one latent vector a token.
 
@@ -87,6 +135,8 @@ class LatentAttention:
         all heads.
     value_head_dim : int
         Width of a value head.
+    index : SparseIndex or None
+        What chooses the tokens that a query sees; None where it sees all earlier ones.
     """
 
     kind: ClassVar[Literal["mla"]] = "mla"
@@ -97,9 +147,10 @@ class LatentAttention:
     nope_head_dim: int
     rope_head_dim: int
     value_head_dim: int
+    index: SparseIndex | None = None
 
     def weights(self, hidden_size: int) -> int:
-        """Weights of the down, up and output projections of one layer."""
+        """Weights of the down, up and output projections of one layer, and of its indexer."""
         query_width = self.heads * (self.nope_head_dim + self.rope_head_dim)
         if self.query_rank is None:
             queries = hidden_size * query_width
@@ -108,11 +159,15 @@ class LatentAttention:
         down = hidden_size * self.kv_elements_per_token
         up = self.kv_rank * self.heads * (self.nope_head_dim + self.value_head_dim)
         output = self.heads * self.value_head_dim * hidden_size
-        return queries + down + up + output
+        return queries + down + up + output + self.index_weights(hidden_size)
+
+    def index_weights(self, hidden_size: int) -> int:
+        """Weights of the indexer of one layer, which no parallelism splits; 0 without one."""
+        return 0 if self.index is None else self.index.weights(hidden_size, self.query_rank or hidden_size)
 
     @property
     def kv_elements_per_token(self) -> int:
-        """Cached elements of one token in one layer (latent vector and rotary key)."""
+        """Cached elements of one token in one layer (latent vector and rotary key), without an index key."""
         return self.kv_rank + self.rope_head_dim
 
     @property
@@ -230,6 +285,9 @@ class MoeFfn:
     latent_size : int or None
         Width that tokens are projected to before the routed experts and back from after them;
         None where experts work on the hidden size.
+    merged_experts : int
+        Of `experts` and of `top_k`, those that are shared experts which a framework runs among the routed
+        ones; where tokens are dispatched to other accelerators, they stay where they are.
     """
 
     kind: ClassVar[Literal["moe"]] = "moe"
@@ -241,6 +299,7 @@ class MoeFfn:
     shared_experts: int = 0
     shared_intermediate_size: int = 0
     latent_size: int | None = None
+    merged_experts: int = 0
 
     def routed_weights(self, hidden_size: int) -> int:
         """Weights of all routed experts of one layer."""
@@ -286,6 +345,13 @@ def kept_tokens(attention: Attention, context_tokens: int) -> int:
     return context_tokens
 
 
+def index_bytes_per_token(attention: Attention) -> float:
+    """Index key of one token in one layer, on every accelerator of a group [bytes]; 0 without an index."""
+    if isinstance(attention, LatentAttention) and attention.index is not None:
+        return attention.index.cache_bytes_per_token
+    return 0.0
+
+
 def kv_bytes_per_token_per_layer(attention: Attention, bytes_per_element: float) -> float:
     """Cache that one token adds in one layer [bytes]."""
-    return attention.kv_elements_per_token * bytes_per_element
+    return attention.kv_elements_per_token * bytes_per_element + index_bytes_per_token(attention)

@@ -43,6 +43,13 @@ def linear_attention(
     # The norm reads and writes both residual streams; the gated norm of the output reads it and the gate.
     yield elementwise("attention_norm", 4 * tokens * hidden_size, layers)
     yield elementwise("gated_norm", 3 * tokens * output, layers)
+    if attention.variant is LinearVariant.GATED_DELTA_NET:
+        # Decay and beta have a projection of their own, in BF16 in every published checkpoint; a kernel then
+        # brings the outputs of both projections into the order of the recurrence.
+        scalars = value_heads * attention.scalars
+        yield elementwise("linear_rearrangement", 2 * tokens * width, layers)
+        yield gemm("linear_scalar_projection", dtypes.other, tokens, scalars, hidden, layers)
+        width = width - scalars
     yield gemm("linear_input_projection", dtypes.attention, tokens, width, hidden, layers)
     yield from _recurrences(attention, layers, shape)
     yield gemm("output_projection", dtypes.attention, tokens, hidden, output, layers)

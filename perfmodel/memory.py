@@ -21,6 +21,7 @@ from fleetplan.perfmodel.attention_shapes import (
     state_bytes_per_sequence,
     weights_per_accelerator,
 )
+from fleetplan.perfmodel.layers import index_bytes_per_token
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.precision import PartDtypes
@@ -169,7 +170,8 @@ def kv_gib_per_sequence(
         window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
         shared = -(-kv_tokens // layouts.cp)
         kept = np.minimum(shared, window) if window else shared
-        cache = kept * cache_elements_per_token(attention, layouts.tp) * size
+        token = cache_elements_per_token(attention, layouts.tp) * size + index_bytes_per_token(attention)
+        cache = kept * token
         each = cache + state_bytes_per_sequence(attention, layouts.tp)
         # Not in place: the layouts and the tokens of a cross product have different shapes.
         per_layer = per_layer + group.count / architecture.layer_count * each

@@ -18,7 +18,7 @@ MERGING_FRAMEWORKS: Final = frozenset({"sglang", "vllm"})
 """Frameworks that do so. Source: documentation of SGLang, DeepSeek usage, shared experts fusion;
 documentation of vLLM, environment variable VLLM_DISABLE_SHARED_EXPERTS_STREAM."""
 
-MERGED_MODEL_TYPES: Final = frozenset({"deepseek_v3", "kimi_k2"})
+MERGED_MODEL_TYPES: Final = frozenset({"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "kimi_k2"})
 """Decoders for which they do so."""
 
 
@@ -39,5 +39,10 @@ def _merged(ffn: MoeFfn) -> MoeFfn:
         return ffn
     more = ffn.shared_intermediate_size // ffn.intermediate_size
     return replace(
-        ffn, experts=ffn.experts + more, top_k=ffn.top_k + more, shared_experts=0, shared_intermediate_size=0
+        ffn,
+        experts=ffn.experts + more,
+        top_k=ffn.top_k + more,
+        shared_experts=0,
+        shared_intermediate_size=0,
+        merged_experts=more,
     )

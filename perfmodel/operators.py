@@ -40,6 +40,8 @@ class OperatorKind(StrEnum):
     DECODE_ATTENTION = "decode_attention"
     LATENT_PREFILL_ATTENTION = "latent_prefill_attention"
     LATENT_DECODE_ATTENTION = "latent_decode_attention"
+    SPARSE_ATTENTION = "sparse_attention"
+    TOKEN_SELECTION = "token_selection"
     BATCHED_GEMM = "batched_gemm"
     DELTA_PREFILL = "delta_prefill"
     DELTA_DECODE = "delta_decode"
@@ -47,6 +49,7 @@ class OperatorKind(StrEnum):
     SCAN_DECODE = "scan_decode"
     MOE = "moe"
     UNGATED_MOE = "ungated_moe"
+    DISPATCHED_MOE = "dispatched_moe"
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
@@ -55,6 +58,7 @@ class OperatorKind(StrEnum):
     EXPERT_DISPATCH = "expert_dispatch"
     EXPERT_COMBINE = "expert_combine"
     ELEMENTWISE = "elementwise"
+    TOKEN_SAMPLING = "token_sampling"
 
 
 COLLECTIVE_KINDS: Final = frozenset(
@@ -97,6 +101,20 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
         "value_head_dim",
     ),
     OperatorKind.LATENT_DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_rank", "rope_head_dim"),
+    # Latent attention of every token to the `top_k` best of the tokens before it and itself, in the absorbed
+    # form; a generated token is one new token. dtype is that of the KV cache.
+    OperatorKind.SPARSE_ATTENTION: (
+        "batch",
+        "new_tokens",
+        "prefix_tokens",
+        "heads",
+        "kv_rank",
+        "rope_head_dim",
+        "top_k",
+    ),
+    # The choice of those tokens: every new token's index heads score the index keys of all tokens before it,
+    # and the `top_k` best are kept. dtype is that of the index keys.
+    OperatorKind.TOKEN_SELECTION: ("batch", "new_tokens", "prefix_tokens", "heads", "head_dim", "top_k"),
     # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
     OperatorKind.BATCHED_GEMM: ("m", "groups", "n", "k"),
     # Routed experts (gate-up, activation, down) on one accelerator. `tokens` are all the tokens that the
@@ -104,6 +122,9 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.MOE: _EXPERTS,
     # The same without a gate projection: two products instead of three.
     OperatorKind.UNGATED_MOE: _EXPERTS,
+    # The same as MOE where tokens come from the accelerators of all expert groups, already sorted by expert;
+    # low_latency 1 is a step without prompts. Frameworks have kernels of their own for it.
+    OperatorKind.DISPATCHED_MOE: (*_EXPERTS, "low_latency"),
     # Recurrences with a state of fixed size, with the causal convolution of `taps` tokens before them: the
     # gated delta rule, and the plain scan (Mamba-2, lightning attention). Heads are those of one accelerator.
     OperatorKind.DELTA_PREFILL: ("batch", "new_tokens", *_RECURRENCE),
@@ -125,6 +146,8 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.EXPERT_COMBINE: _ROUTED,
     # Norms, activations, residuals, embedding look-ups: memory traffic alone.
     OperatorKind.ELEMENTWISE: ("traffic_bytes",),
+    # A token is drawn for each of `rows` sequences, from the logits of the whole vocabulary.
+    OperatorKind.TOKEN_SAMPLING: ("rows", "vocab"),
 }
 
 BYTES_PER_ELEMENT: Final[dict[str, float]] = {

@@ -20,6 +20,7 @@ from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.latency import (
     StepTimes,
 )
+from fleetplan.perfmodel.maturity import matured
 from fleetplan.perfmodel.memory import MemoryUse
 from fleetplan.perfmodel.offload import with_wait
 from fleetplan.perfmodel.operators import FloatArray, IntArray
@@ -264,6 +265,7 @@ def build_evaluator(
     precision: Precision,
     folder: Path,
     techniques: Techniques = NO_TECHNIQUES,
+    software_date: str = "",
 ) -> Evaluator:
     """Put together what evaluates `model` on `accelerator`.
 
@@ -281,6 +283,9 @@ def build_evaluator(
         Where relative paths start.
     techniques : Techniques
         What is switched on.
+    software_date : str
+        Year and month of the framework (YYYY-MM), for parts whose software became faster; the newest where
+        it is empty.
 
     Raises
     ------
@@ -290,5 +295,6 @@ def build_evaluator(
         A decoder that is not understood.
     """
     architecture = load_architecture(model, folder)
+    accelerator = matured(accelerator, framework, software_date)
     source = operator_source(accelerator, framework)
     return Evaluator(architecture, accelerator, source, precision, techniques=techniques)

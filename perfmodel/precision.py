@@ -12,12 +12,23 @@ WEIGHT_PRECISIONS: Final = ("bf16", "fp8", "fp8-ffn", "int8", "int4", "fp4", "mx
 KV_PRECISIONS: Final = ("bf16", "fp8")
 
 BLOCK_FP8_MODEL_TYPES: Final = frozenset(
-    {"deepseek_v3", "kimi_k2", "qwen3_moe", "glm4_moe", "minimax", "minimax_m1", "minimax_m2"}
+    {
+        "deepseek_v3",
+        "glm4_moe",
+        "kimi_k2",
+        "minimax",
+        "minimax_m1",
+        "minimax_m2",
+        "qwen3_5_moe",
+        "qwen3_5_moe_text",
+        "qwen3_moe",
+        "qwen3_next",
+    }
 )
 """Decoders whose published FP8 checkpoints scale blocks of 128 x 128 weights.
 
 Source: `quantization_config.weight_block_size` in the config.json of deepseek-ai/DeepSeek-V3,
-Qwen/Qwen3-235B-A22B-FP8, zai-org/GLM-4.5-FP8 and MiniMaxAI/MiniMax-M2."""
+Qwen/Qwen3-235B-A22B-FP8, zai-org/GLM-4.5-FP8, zai-org/GLM-5-FP8 and MiniMaxAI/MiniMax-M2."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.phases import NO_TECHNIQUES, Evaluator, build_evaluator
+from fleetplan.perfmodel.sampling import sampling_problem
 from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, closed_loop, open_loop
 from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
 from fleetplan.perfmodel.technique_limits import technique_problem
@@ -113,7 +114,9 @@ def _predict_group(
         return
     model, framework = str(cases.model[first]), str(cases.backend[first])
     try:
-        evaluator = build_evaluator(model, accelerator, framework, precision, folder, setting.techniques)
+        evaluator = build_evaluator(
+            model, accelerator, framework, precision, folder, setting.techniques, setting.software_date
+        )
     except InputError as error:
         answers.reject(rows, "; ".join(f"model: {issue}" for issue in error.issues))
         return
@@ -121,7 +124,9 @@ def _predict_group(
         answers.reject(rows, f"model: {error}")
         return
     evaluator = with_calibration(evaluator, framework, calibration)
-    problem = technique_problem(evaluator.architecture, setting.techniques)
+    problem = technique_problem(evaluator.architecture, setting.techniques) or sampling_problem(
+        framework, setting.techniques
+    )
     if problem:
         answers.reject(rows, problem)
         return

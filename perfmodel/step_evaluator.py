@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -29,10 +30,12 @@ from fleetplan.perfmodel.optables.source import OperatorSource
 from fleetplan.perfmodel.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
 from fleetplan.perfmodel.precision import PartDtypes, part_dtypes
 from fleetplan.perfmodel.prefix_sharing import split_attention
+from fleetplan.perfmodel.sampling import sampling_operators
 from fleetplan.perfmodel.shapes import (
     ConfigurationBatch,
     StepShape,
 )
+from fleetplan.perfmodel.sparse_steps import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.speculative import (
     verified_tokens,
     verifying_attention,
@@ -101,8 +104,7 @@ class StepEvaluator:
             The model has layers that are not evaluated yet.
         """
         if shape.is_crossed:
-            operators, layers = self._operators(shape), self.architecture.layer_count
-            times = crossed_step_times(operators, layers, self._routed_source, self.accelerator)
+            times = crossed_step_times(self._operators(shape), self._routed_source, self.accelerator)
             return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
         n_configs = shape.rank_tokens.size
         starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
@@ -127,8 +129,7 @@ class StepEvaluator:
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
     def _chunk(self, shape: StepShape) -> StepTimes:
-        operators, layers = self._operators(shape), self.architecture.layer_count
-        times = step_times(operators, layers, self._routed_source, self.accelerator)
+        times = step_times(self._operators(shape), self._routed_source, self.accelerator)
         return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
 
     def _operators(self, shape: StepShape) -> Iterator[Operator]:
@@ -136,9 +137,14 @@ class StepEvaluator:
         architecture = self.architecture
         if isinstance(self.source, OperatorSource) and self.source.framework in MERGING_FRAMEWORKS:
             architecture = merged_experts(architecture, self.dtypes)
+        if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
+            architecture = with_dense_prompts(architecture)
         operators = step_operators(architecture, self.dtypes, verifying)
         queries = verified_tokens(self.techniques)
-        return split_attention(verifying_attention(operators, self.techniques), self.techniques, queries)
+        sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
+        attended = verifying_attention(operators, self.techniques)
+        split = split_attention(attended, self.techniques, queries, shape.layouts.cp)
+        return chain(split, sampled)
 
     @property
     def _routed_source(self) -> OperatorTimesSource:

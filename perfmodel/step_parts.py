@@ -36,3 +36,12 @@ def elementwise(name: str, elements: IntArray, layers: int) -> Operator:
     traffic = elements * int(ACTIVATION_BYTES)
     dims = {"traffic_bytes": traffic}
     return Operator(name, OperatorKind.ELEMENTWISE, "bf16", dims, counts(layers, elements))
+
+
+def absorbed_product(
+    name: str, dtype: str, m: IntArray, groups: IntArray, widths: tuple[int, int], count: FloatArray
+) -> Operator:
+    """Return one product a head, [m, k] x [k, n] with (n, k) = `widths`: the absorbed form's."""
+    n, k = widths
+    dims = {"m": m, "groups": groups, "n": constant(n, groups), "k": constant(k, groups)}
+    return Operator(name, OperatorKind.BATCHED_GEMM, dtype, dims, count)

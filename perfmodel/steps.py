@@ -8,6 +8,7 @@ the tokens of all ranks of a stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,12 @@ from fleetplan.perfmodel.communication import (
     attention_reduction,
     context_communication,
     dense_ffn_communication,
+    dispatched,
     embedding_reduction,
     expert_communication,
     pipeline_communication,
 )
+from fleetplan.perfmodel.expert_steps import routed_experts
 from fleetplan.perfmodel.latent_steps import latent_attention
 from fleetplan.perfmodel.linear_steps import linear_attention
 from fleetplan.perfmodel.operators import (
@@ -42,7 +45,7 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.precision import PartDtypes
 from fleetplan.perfmodel.shapes import StepShape
-from fleetplan.perfmodel.step_parts import constant, counts, elementwise, gemm
+from fleetplan.perfmodel.step_parts import constant, elementwise, gemm
 
 QK_NORM_MODEL_TYPES: Final = frozenset(
     {
@@ -58,6 +61,11 @@ QK_NORM_MODEL_TYPES: Final = frozenset(
 )
 """Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
 Face transformers."""
+
+GATED_SHARED_EXPERT_MODEL_TYPES: Final = frozenset(
+    {"qwen2_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
+)
+"""Decoders that scale the output of the shared expert by a learned gate of each token. Source: as above."""
 
 
 def step_operators(
@@ -136,7 +144,9 @@ def _attention(
     yield gemm(
         "output_projection", dtypes.attention, tokens, hidden, heads * attention.value_head_dim, layers
     )
-    yield from attention_reduction(architecture.hidden_size, tokens, shape.layouts, layers)
+    yield from attention_reduction(
+        architecture.hidden_size, tokens, shape.layouts, layers, architecture.parallel_blocks
+    )
 
 
 def _attention_cores(
@@ -192,7 +202,8 @@ def _dense_ffn(
     architecture: ModelArchitecture, dtypes: PartDtypes, ffn: DenseFfn, layers: int, shape: StepShape
 ) -> Iterator[Operator]:
     hidden_size = architecture.hidden_size
-    yield elementwise("ffn_norm", 4 * shape.share_tokens * hidden_size, layers)
+    if not architecture.parallel_blocks:
+        yield elementwise("ffn_norm", 4 * shape.share_tokens * hidden_size, layers)
     yield from _dense_block("ffn", dtypes.dense_ffn, hidden_size, ffn, layers, shape)
     yield from dense_ffn_communication(hidden_size, shape.share_tokens, shape.layouts, layers)
 
@@ -210,22 +221,22 @@ def _mixture(
         width = constant(ffn.latent_size, tokens)
         yield gemm("latent_down", dtypes.other, tokens, width, hidden, layers)
         yield gemm("latent_up", dtypes.other, tokens, hidden, width, layers)
-    dims = {
-        "tokens": shape.stage_tokens,
-        "hidden": width,
-        "intermediate": constant(ffn.intermediate_size, tokens),
-        "top_k": constant(ffn.top_k, tokens),
-        # Where the groups cannot hold equally many, redundant experts fill them up.
-        "experts": -(-ffn.experts // shape.layouts.ep) * shape.layouts.ep,
-        "moe_tp": shape.layouts.ffn_tp,
-        "moe_ep": shape.layouts.ep,
-    }
-    experts = counts(layers, tokens)
-    kind = OperatorKind.MOE if ffn.gated else OperatorKind.UNGATED_MOE
-    yield Operator("routed_experts", kind, dtypes.routed_experts, dims, experts)
+    yield from routed_experts(dtypes, ffn, width, layers, shape)
     if ffn.shared_intermediate_size:
         shared = DenseFfn(ffn.shared_intermediate_size, ffn.gated)
         yield from _dense_block("shared_experts", dtypes.shared_experts, hidden_size, shared, layers, shape)
+        if architecture.model_type in GATED_SHARED_EXPERT_MODEL_TYPES:
+            # One row of weights, the sigmoid, its product with the output, the sum with the routed experts.
+            yield elementwise("shared_experts_gate", tokens * hidden_size, layers)
+            yield elementwise("shared_experts_sum", 5 * tokens * hidden_size, layers)
+    elif ffn.merged_experts:
+        # Tokens that are dispatched leave the shared experts behind, which then run as a block of their own.
+        apart = dispatched(shape.layouts)
+        if apart.any():
+            alone = DenseFfn(ffn.merged_experts * ffn.intermediate_size, ffn.gated)
+            block = _dense_block("shared_experts", dtypes.routed_experts, hidden_size, alone, layers, shape)
+            for operator in block:
+                yield replace(operator, count=np.where(apart, operator.count, 0.0))
     yield from expert_communication(hidden_size, ffn, dtypes.routed_experts, shape, layers)
 
 

@@ -33,7 +33,7 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
     -------
     pandas.DataFrame
         Columns `row`, `phase`, `request`, `hardware`, `weights`, `kv`, `config`, `parallelism`, `pp`, `tp`,
-        `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`, `requests_per_s_per_accelerator`,
+        `cp`, `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`, `requests_per_s_per_accelerator`,
         `requests_per_s_per_256`, `ttft_ms`, `tpot_ms`, `usd_per_million_tokens`, `kwh_per_million_tokens`,
         `memory_gib_per_accelerator`.
     """
@@ -51,7 +51,8 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
             "config": [f"{layout.label} b{size}" for layout, size in zip(layouts, batch, strict=True)],
             "parallelism": [layout.label for layout in layouts],
             **{
-                name: [getattr(each, name) for each in layouts] for name in ("pp", "tp", "dp", "ffn_tp", "ep")
+                name: [getattr(each, name) for each in layouts]
+                for name in ("pp", "tp", "cp", "dp", "ffn_tp", "ep")
             },
             "batch": points.batch,
             "accelerators_per_replica": [layout.accelerators for layout in layouts],

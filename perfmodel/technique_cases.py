@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +19,7 @@ from fleetplan.fleet.techniques import (
     KvTier,
     Offload,
     PersistentKv,
+    Sampling,
     SpeculativeDecoding,
     Techniques,
 )
@@ -28,6 +30,7 @@ _LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
+SAMPLINGS: Final[tuple[Sampling, ...]] = ("greedy", "top-p")
 
 SLIP_RATIO: Final = 0.85
 """Likeness from which a column is a slip of another: one letter in eight, so total_tokens is none."""
@@ -52,6 +55,8 @@ class TechniqueColumn:
         Columns that must be given with it.
     allowed : tuple[str, ...]
         Values of a text column.
+    is_month : bool
+        A year and month (YYYY-MM).
     """
 
     low: float
@@ -60,6 +65,7 @@ class TechniqueColumn:
     modes: frozenset[str]
     needs: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+    is_month: bool = False
 
 
 def _number(
@@ -90,9 +96,15 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "log_linear_slope": _number(0, _LARGEST, ALL_MODES, "log_linear_intercept"),
     "busiest_expert_ratio": _number(0, 1),
     "expert_placement": TechniqueColumn(0, 0, False, ALL_MODES, ("busiest_expert_ratio",), PLACEMENTS),
+    "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
+    "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
 }
-"""Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`."""
+"""Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`.
+`software_date` is the year and month of the framework, for parts whose software became faster
+(`Efficiency.maturity`)."""
+
+_MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +117,15 @@ class CaseTechniques:
         Switches.
     power_cap_w : float or None
         Power cap of the accelerator. [W]
+    software_date : str
+        Year and month of the framework; '' is the newest.
     problem : str
         Why the columns cannot be used; '' where they can.
     """
 
     techniques: Techniques = field(default_factory=Techniques)
     power_cap_w: float | None = None
+    software_date: str = ""
     problem: str = ""
 
 
@@ -183,7 +198,8 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
         problems.append("shared_prefix_tokens: exceeds prefix_tokens, of which it is a part")
     if problems:
         return CaseTechniques(problem="; ".join(problems))
-    return CaseTechniques(_techniques(numbers, names), numbers.get("power_cap_w"))
+    date = names.get("software_date", "")
+    return CaseTechniques(_techniques(numbers, names), numbers.get("power_cap_w"), date)
 
 
 def _value(name: str, column: TechniqueColumn, text: str) -> float | str:
@@ -192,6 +208,8 @@ def _value(name: str, column: TechniqueColumn, text: str) -> float | str:
         lower = text.lower()
         hint = names_hint(lower, column.allowed)
         return "" if lower in column.allowed else f"{name}: {text!r} is not known; {hint}"
+    if column.is_month:
+        return "" if _MONTH.fullmatch(text) else f"{name}: {text!r} is not a year and month, as 2026-05"
     try:
         number = float(text)
     except ValueError:
@@ -226,6 +244,7 @@ def _techniques(numbers: dict[str, float], names: dict[str, str]) -> Techniques:
         persistent_kv=persistent,
         offload=offload,
         experts=_routing(numbers, names),
+        sampling={str(each): each for each in SAMPLINGS}[names.get("sampling", "greedy")],
     )
 
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from fleetplan.fleet.techniques import ExpertRouting, Techniques
 from fleetplan.perfmodel.decoder import ModelArchitecture
-from fleetplan.perfmodel.layers import GroupedQueryAttention, LinearAttention, MoeFfn
+from fleetplan.perfmodel.layers import LinearAttention, MoeFfn
 
 
 def technique_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
     """Say why a model cannot use the techniques, naming the switch; an empty string where it can."""
     attentions = [group.attention for group in architecture.groups if group.attention is not None]
-    latent = any(not isinstance(attention, GroupedQueryAttention) for attention in attentions)
-    if techniques.shared_prefix_tokens and latent:
-        return (
-            f"shared_prefix_tokens: reading a prefix once for a batch is evaluated for grouped-query "
-            f"attention alone, and {architecture.name} has another kind"
-        )
     recurrent = any(isinstance(attention, LinearAttention) for attention in attentions)
     if techniques.speculative is not None and recurrent:
         return (

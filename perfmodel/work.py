@@ -21,6 +21,9 @@ from fleetplan.perfmodel.operators import (
     groups_reached,
 )
 
+SCORE_BYTES: Final = 4.0
+"""Scores of an indexer are FP32. [bytes] Source: the published inference code of DeepSeek-V3.2."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -99,6 +102,29 @@ def _latent_decode(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> 
     return Work(flops, zero, kv, activations, zero)
 
 
+def _sparse_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    queries = d["batch"] * d["new_tokens"]
+    latent = d["kv_rank"] + d["rope_head_dim"]
+    # A kernel works on a list of `top_k` tokens for every query, which a short context does not fill.
+    listed = np.minimum(d["prefix_tokens"] + d["new_tokens"], d["top_k"])
+    flops = 2 * queries * d["heads"] * (latent + d["kv_rank"]) * listed
+    gathered = size * queries * latent * listed
+    activations = ACTIVATION_BYTES * queries * d["heads"] * (latent + d["kv_rank"])
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, gathered, activations, zero)
+
+
+def _token_selection(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
+    scored = d["batch"] * pairs
+    keys = d["batch"] * (d["prefix_tokens"] + d["new_tokens"])
+    # Scores are written once and read once; those of a context within top_k are not read.
+    chosen = d["prefix_tokens"] + d["new_tokens"] > d["top_k"]
+    scores = np.where(chosen, 2.0, 1.0) * SCORE_BYTES * scored
+    zero = np.zeros(scored.shape)
+    return Work(2 * d["heads"] * d["head_dim"] * scored, zero, size * keys * d["head_dim"], scores, zero)
+
+
 def _recurrence(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
     is_delta = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE)
     is_prefill = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.SCAN_PREFILL)
@@ -125,7 +151,7 @@ def _recurrence(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Wor
 
 
 def _experts(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
-    products = 3 if kind is OperatorKind.MOE else 2
+    products = 2 if kind is OperatorKind.UNGATED_MOE else 3
     routed = d["tokens"] * d["top_k"] / d["moe_ep"]
     width = d["intermediate"] / d["moe_tp"]
     flops = 2 * products * routed * d["hidden"] * width
@@ -159,6 +185,13 @@ def _elementwise(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Wo
     return Work(zero, zero, zero, d["traffic_bytes"], zero)
 
 
+def _sampling(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    # Logits are read once at least; how often a kernel goes over them is its own affair.
+    logits = d["rows"] * d["vocab"]
+    zero = np.zeros(logits.shape)
+    return Work(zero, zero, zero, ACTIVATION_BYTES * logits, zero)
+
+
 _WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], Work]]] = {
     OperatorKind.GEMM: _gemm,
     OperatorKind.BATCHED_GEMM: _gemm,
@@ -166,12 +199,15 @@ _WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], 
     OperatorKind.DECODE_ATTENTION: _decode_attention,
     OperatorKind.LATENT_PREFILL_ATTENTION: _latent_prefill,
     OperatorKind.LATENT_DECODE_ATTENTION: _latent_decode,
+    OperatorKind.SPARSE_ATTENTION: _sparse_attention,
+    OperatorKind.TOKEN_SELECTION: _token_selection,
     OperatorKind.DELTA_PREFILL: _recurrence,
     OperatorKind.DELTA_DECODE: _recurrence,
     OperatorKind.SCAN_PREFILL: _recurrence,
     OperatorKind.SCAN_DECODE: _recurrence,
     OperatorKind.MOE: _experts,
     OperatorKind.UNGATED_MOE: _experts,
+    OperatorKind.DISPATCHED_MOE: _experts,
     OperatorKind.ALL_REDUCE: _collective,
     OperatorKind.ALL_GATHER: _collective,
     OperatorKind.REDUCE_SCATTER: _collective,
@@ -180,4 +216,5 @@ _WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], 
     OperatorKind.EXPERT_DISPATCH: _routed,
     OperatorKind.EXPERT_COMBINE: _routed,
     OperatorKind.ELEMENTWISE: _elementwise,
+    OperatorKind.TOKEN_SAMPLING: _sampling,
 }

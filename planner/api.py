@@ -15,14 +15,18 @@ from fleetplan.planner import assemble
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
 from fleetplan.planner.candidates import CandidateSet, build_candidates
-from fleetplan.planner.changes import transitions
+from fleetplan.planner.changes import tides, transitions
 from fleetplan.planner.cost_rows import carbon_kg, cost_rows
+from fleetplan.planner.goal_figures import reached_goal
 from fleetplan.planner.interrupt import run_interruptibly
-from fleetplan.planner.plan import Infeasible, ModelError, Placement, Plan, Provenance, Solve
+from fleetplan.planner.kv_flows import kv_flows, used_up_links
+from fleetplan.planner.offline_work import offline_rows
+from fleetplan.planner.plan import Infeasible, ModelError, Placement, Plan, Provenance, Shortage, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.region_losses import region_losses
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
 from fleetplan.planner.shortage import find_shortages
+from fleetplan.planner.state_inputs import state_inputs
 from fleetplan.planner.verify import require_valid
 
 
@@ -80,6 +84,7 @@ def solve_problem(
     limits: SearchLimits,
     watch: Watcher | None,
     say: Callable[[str], None],
+    shortages: bool = True,
 ) -> Planned:
     """Find and verify the cheapest plan of a problem whose candidates are known.
 
@@ -91,6 +96,8 @@ def solve_problem(
         As `plan_fleet` has them.
     say : callable
         Told what is being done.
+    shortages : bool
+        Whether to look for what an infeasible problem lacks.
     """
     if not problem.cells:
         raise ValueError("no service has any demand")
@@ -108,13 +115,16 @@ def solve_problem(
         bound_source=result.bound_source,
     )
     if result.status is SolveStatus.INFEASIBLE:
-        say("proven infeasible; looking for what is short")
+        short: tuple[Shortage, ...] = ()
+        if shortages:
+            say("proven infeasible; looking for what is short")
+            short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers)
         return Planned(
             problem,
             candidates,
             Infeasible(
                 fleet=problem.fleet.name,
-                shortages=find_shortages(problem, candidates.rejections, limits.seed, limits.workers),
+                shortages=short,
                 rejections=candidates.rejections,
                 provenance=provenance,
                 solve=solve,
@@ -155,6 +165,7 @@ def build_plan(
     rows = assemble.placements(problem, traffic, result.solution)
     bought = assemble.purchases(problem, result.solution)
     pools = assemble.pool_uses(problem, traffic, result.solution)
+    flows = kv_flows(problem, traffic)
     costs = _cost_breakdown(problem, result, rows)
     objective = sum(costs.values())
     bound = min(result.bound_usd, objective)
@@ -172,16 +183,24 @@ def build_plan(
         phase_ratios=assemble.phase_ratios(problem, rows),
         cost_breakdown=costs,
         usd_per_million_tokens=_usd_per_million_tokens(problem, rows, objective),
-        binding=binding_limits(problem, rows, bought, pools, costs),
+        binding=(
+            *binding_limits(problem, rows, bought, pools, costs),
+            *used_up_links(problem, flows),
+        ),
         rejections=candidates.rejections,
         provenance=provenance.model_copy(
             update={"spend_share": _spend_share(rows), "model_errors": _model_errors(rows)}
         ),
         solve=solve,
         transitions=transitions(problem, traffic.replicas),
+        tides=tides(problem, traffic.replicas),
+        offline_work=offline_rows(problem, traffic.put_off),
         region_losses=region_losses(problem, result.solution),
+        kv_flows=flows,
         model_usd=result.objective_usd,
         retirements=assemble.retirements(problem, result.solution),
+        goal=reached_goal(problem, result.goal, rows, assemble.unmet_rows(problem, traffic)),
+        inputs=state_inputs(problem, result.solution, rows, costs),
     )
     capacity = {
         (pool.name, period): assemble.pool_cost_kinds(problem, result.solution, p, q)
@@ -204,6 +223,8 @@ def _cost_breakdown(problem: Problem, result: SearchResult, rows: tuple[Placemen
                 kinds[kind] += usd
     kinds["energy"] = sum(row.energy_usd for row in rows)
     kinds["transition"] = sum(row.transition_usd for row in rows)
+    kinds["tidal"] = sum(row.tidal_usd for row in rows)
+    kinds["data"] = sum(row.data_usd for row in rows)
     return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
 
 
@@ -224,8 +245,9 @@ def _usd_per_million_tokens(
             if rate and (request_class.input_tokens is None or request_class.output_tokens is None):
                 return None
             if rate:
+                seconds = HOURS_PER_QUARTER_S * problem.moment_of(row).weight
                 lengths = (request_class.input_tokens or 0) + (request_class.output_tokens or 0)
-                tokens += rate * HOURS_PER_QUARTER_S * lengths
+                tokens += rate * seconds * lengths
     return objective_usd / (tokens / 1e6) if tokens else None
 
 
@@ -271,6 +293,9 @@ def _provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) ->
     return Provenance(
         fleetplan_version=versions["fleetplan"],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+        fleet_file=str(fleet.path),
+        scenarios=fleet.scenarios,
+        assignments=fleet.assignments,
         inputs_sha256=dict(fleet.input_hashes),
         table_sources=candidates.table_sources,
         price_sources=tuple(sorted(prices)),

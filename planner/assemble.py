@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from fleetplan.fleet.inventory import Offer
-from fleetplan.planner.changes import started_replicas, with_idle_replicas
-from fleetplan.planner.objective import started_usd
-from fleetplan.planner.plan import PhaseRatio, Placement, PoolUse, Purchase, Retired, Unmet
-from fleetplan.planner.problem import Candidate, Phase, Problem
+from fleetplan.planner.changes import started_replicas, switched_replicas, with_idle_replicas
+from fleetplan.planner.data_costs import data_usd_per_request_per_s
+from fleetplan.planner.handover import Handovers, cell_handovers
+from fleetplan.planner.objective import started_usd, switched_usd
+from fleetplan.planner.offline_work import SECONDS_PER_HOUR, offline_work
+from fleetplan.planner.plan import (
+    MomentKey,
+    PhaseRatio,
+    Placement,
+    PoolUse,
+    Purchase,
+    Retired,
+    Unmet,
+)
+from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.search import Solution
 from fleetplan.planner.supply import SupplyPool
-from fleetplan.planner.variables import LoadKey, ReplicaKey, rate_scales
+from fleetplan.planner.variables import LoadKey, PairKey, ReplicaKey, rate_scales
 
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
@@ -33,16 +44,22 @@ class Traffic:
     Attributes
     ----------
     rates : dict[LoadKey, float]
-        Traffic by (candidate, class, pool, period), headroom not included. [requests/s]
+        Traffic by (candidate, class, pool, cell), headroom not included. [requests/s]
     replicas : dict[ReplicaKey, int]
-        Replicas by (candidate, pool, period); idle only where starting them anew would cost.
+        Replicas by (candidate, pool, moment); idle only where starting them anew would cost.
     unmet : dict[tuple[int, int], float]
         Unserved traffic by (cell, class). [requests/s]
+    passed : dict[PairKey, float]
+        Traffic that passes between a pair of groups of prefill and decode replicas. [requests/s]
+    put_off : dict[tuple[int, int, int], float]
+        Offline work by (cell in which it arises, cell in which it is done, class). [requests/day]
     """
 
     rates: dict[LoadKey, float]
     replicas: dict[ReplicaKey, int]
     unmet: dict[tuple[int, int], float]
+    passed: dict[PairKey, float]
+    put_off: dict[tuple[int, int, int], float]
 
 
 def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
@@ -63,49 +80,93 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
     scales = rate_scales(problem)
     rates: dict[LoadKey, float] = {}
     unmet: dict[tuple[int, int], float] = {}
-    by_cell: dict[tuple[str, str, int, int], list[LoadKey]] = defaultdict(list)
-    for key in solution.load:
-        c, k, p, q = key
-        by_cell[problem.candidates[c].service, problem.pools[p].region, q, k].append(key)
+    passed: dict[PairKey, float] = {}
+    planned = _planned_rates(problem, solution)
+    known = cell_handovers(problem)
     for cell_index, cell in enumerate(problem.cells):
         headroom = 1 + problem.services[cell.service].headroom
         for k, demand in enumerate(cell.requests_per_s):
-            units = solution.unmet.get((cell_index, k), 0)
+            place = (cell_index, k)
+            units = solution.unmet.get(place, 0)
             missing = min(scales[cell.service].requests_per_s(units) / headroom, demand)
             if missing > 0:
-                unmet[cell_index, k] = missing
-            keys = by_cell[cell.service, cell.region, cell.period, k]
-            rates.update(_scaled(problem, solution, keys, demand - missing, headroom))
+                unmet[place] = missing
+    put_off = offline_work(problem, solution, unmet)
+    for (cell_index, k), wanted in _served_rates(problem, unmet, put_off).items():
+        place, service = (cell_index, k), problem.services[problem.cells[cell_index].service]
+        own = planned[place]
+        whole = {s: rate for s, rate in own.items() if problem.candidates[s[0]].phase is Phase.AGGREGATED}
+        aggregated = min(sum(whole.values()), wanted)
+        if service.average_quality_floor is not None:
+            # All variants are scaled alike, so that the average stays.
+            apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
+            aggregated = wanted * _share(sum(whole.values()), apart)
+        between = _passed(solution, place, known[place], wanted - aggregated)
+        passed.update({(*place, g): rate for g, rate in enumerate(between)})
+        scaled = _scaled(whole, aggregated)
+        for phase in (Phase.PREFILL, Phase.DECODE):
+            for index, group in enumerate(known[place].groups(phase)):
+                through = sum(between[g] for g in known[place].pairs_of(phase, index))
+                scaled |= _scaled({s: own[s] for s in group.slots if s in own}, through)
+        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items()})
     needed = _needed_replicas(problem, solution, rates)
-    if problem.counts_changes:
+    if problem.keeps_idle_replicas:
         needed = with_idle_replicas(problem, needed, solution.replicas)
-    return Traffic(rates, needed, unmet)
+    return Traffic(rates, needed, unmet, passed, put_off)
 
 
-def _scaled(
-    problem: Problem, solution: Solution, keys: Iterable[LoadKey], wanted: float, headroom: float
-) -> dict[LoadKey, float]:
-    """Rates of one cell and class: aggregated replicas first, the rest through both phases.
+def _served_rates(
+    problem: Problem, unmet: Mapping[tuple[int, int], float], put_off: Mapping[tuple[int, int, int], float]
+) -> dict[tuple[int, int], float]:
+    """What each cell serves of each class, headroom not included. [requests/s]"""
+    rates = {}
+    for i, cell in enumerate(problem.cells):
+        offline = problem.services[cell.service].offline is not None
+        for k, demand in enumerate(cell.requests_per_s):
+            rates[i, k] = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+    for (_, j, k), per_day in put_off.items():
+        seconds = problem.moments[problem.cells[j].moment].hours * SECONDS_PER_HOUR
+        rates[j, k] += per_day / seconds
+    return rates
 
-    The solver's loads hold the headroom (a factor of at least 1); traffic does not.
-    """
-    by_phase: dict[Phase, dict[LoadKey, float]] = {phase: {} for phase in Phase}
-    for key in keys:
-        candidate = problem.candidates[key[0]]
-        planned = candidate.requests_per_s[key[1]] * solution.load[key] / LOAD_UNITS_PER_REPLICA
-        by_phase[candidate.phase][key] = planned / headroom
-    aggregated = min(sum(by_phase[Phase.AGGREGATED].values()), wanted)
-    targets = {
-        Phase.AGGREGATED: aggregated,
-        Phase.PREFILL: wanted - aggregated,
-        Phase.DECODE: wanted - aggregated,
-    }
-    scaled: dict[LoadKey, float] = {}
-    for phase, rates in by_phase.items():
-        total = sum(rates.values())
-        if total > 0 and targets[phase] > 0:
-            scaled.update({key: rate * targets[phase] / total for key, rate in rates.items()})
-    return scaled
+
+def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int], dict[Slot, float]]:
+    """Traffic that the solver's loads stand for, by (cell, class), the headroom taken out. [requests/s]"""
+    planned: dict[tuple[int, int], dict[Slot, float]] = defaultdict(dict)
+    for (c, k, p, cell), units in solution.load.items():
+        headroom = 1 + problem.services[problem.candidates[c].service].headroom
+        rate = problem.candidates[c].requests_per_s[k] * units / LOAD_UNITS_PER_REPLICA
+        planned[cell, k][c, p] = rate / headroom
+    return planned
+
+
+def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: float) -> list[float]:
+    """What passes between each pair, in the solver's proportions. [requests/s]"""
+    if len(known.pairs) == 1:
+        return [rate]
+    units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]
+    total = sum(units)
+    return [rate * each / total if total else 0.0 for each in units]
+
+
+def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: Handovers) -> float:
+    """Rate that the solver lets pass between all pairs, with its headroom. [requests/s]"""
+    scale = rate_scales(problem)[problem.cells[place[0]].service]
+    return scale.requests_per_s(
+        sum(solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs)))
+    )
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest > 0 else 0.0
+
+
+def _scaled(rates: Mapping[Slot, float], wanted: float) -> dict[Slot, float]:
+    """Rates in the same proportions that add up to what is wanted; none where nothing is."""
+    total = sum(rates.values())
+    if total <= 0 or wanted <= 0:
+        return {}
+    return {slot: rate * wanted / total for slot, rate in rates.items()}
 
 
 def _needed_replicas(
@@ -113,35 +174,55 @@ def _needed_replicas(
 ) -> dict[ReplicaKey, int]:
     """Replicas that the traffic with its headroom fills."""
     load: dict[ReplicaKey, float] = defaultdict(float)
-    for (c, k, p, q), rate in rates.items():
+    for (c, k, p, cell), rate in rates.items():
         candidate = problem.candidates[c]
         headroom = 1 + problem.services[candidate.service].headroom
-        load[c, p, q] += rate * headroom / candidate.requests_per_s[k]
+        load[c, p, problem.cells[cell].moment] += rate * headroom / candidate.requests_per_s[k]
     return {
-        key: min(solution.replicas[key], math.ceil(value - LOAD_TOLERANCE))
+        key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
         for key, value in load.items()
         if value > LOAD_TOLERANCE
     }
 
 
+def _fewest_replicas(candidate: Candidate, load: float, most: int) -> int:
+    """Fewest replicas of one pool that carry a load, at most `most` of them."""
+    fewest = math.ceil(load - LOAD_TOLERANCE)
+    while fewest < most and candidate.carried(fewest) < load - LOAD_TOLERANCE:
+        fewest += 1
+    return min(most, fewest)
+
+
 def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[Placement, ...]:
     """One placement for each set of replicas, with its share of cost."""
+    served: dict[ReplicaKey, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for (c, k, p, cell), rate in traffic.rates.items():
+        served[c, p, problem.cells[cell].moment][k] += rate
+    elsewhere = _rates_of_other_regions(problem, traffic)
     rows = []
-    for (c, p, q), replicas in traffic.replicas.items():
-        candidate, pool = problem.candidates[c], problem.pools[p]
+    for (c, p, m), replicas in traffic.replicas.items():
+        candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
         names = [request_class.name for request_class in problem.services[candidate.service].classes]
-        by_class = {
-            name: traffic.rates[c, k, p, q] for k, name in enumerate(names) if (c, k, p, q) in traffic.rates
-        }
+        by_class = {names[k]: rate for k, rate in sorted(served[c, p, m].items())}
         load = sum(rate / candidate.requests_per_s[names.index(name)] for name, rate in by_class.items())
-        energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q]
+        energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[moment.period] * moment.weight
         footprint = pool.footprint_accelerators(candidate.accelerators) * replicas
-        transition = started_replicas(problem, traffic.replicas, (c, p, q)) * started_usd(problem, (c, p, q))
-        units = units_in_pool(problem, solution, p, q)
-        share = footprint / (units * pool.accelerators_per_unit)
+        key = (c, p, m)
+        transition = started_replicas(problem, traffic.replicas, key) * started_usd(problem, key)
+        tidal = switched_replicas(problem, traffic.replicas, key) * switched_usd(problem, key)
+        data = sum(
+            sum(rates.values())
+            * data_usd_per_request_per_s(problem, candidate.service, (origin, pool.region), m)
+            for origin, rates in elsewhere.get(key, {}).items()
+            if candidate.phase is not Phase.DECODE
+        )
+        units = units_in_pool(problem, solution, p, moment.period)
+        share = footprint / (units * pool.accelerators_per_unit) * moment.weight
         rows.append(
             Placement(
-                period=problem.periods[q],
+                period=problem.periods[moment.period],
+                slice=moment.slice,
+                scenario=moment.scenario,
                 region=pool.region,
                 pool=pool.name,
                 service=candidate.service,
@@ -152,12 +233,20 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
                 accelerators=replicas * candidate.accelerators,
                 requests_per_s=sum(by_class.values()),
                 requests_per_s_by_class=by_class,
+                requests_per_s_by_origin=elsewhere.get((c, p, m), {}),
                 utilisation=load / replicas,
+                utilisation_limit=candidate.carried(replicas) / replicas,
                 ttft_ms=_worst(candidate.ttft_ms, names, by_class),
                 tpot_ms=_worst(candidate.tpot_ms, names, by_class),
-                usd=share * pool_usd(problem, solution, p, q) + energy + transition,
+                usd=share * pool_usd(problem, solution, p, moment.period)
+                + energy
+                + transition
+                + tidal
+                + data,
                 energy_usd=energy,
                 transition_usd=transition,
+                tidal_usd=tidal,
+                data_usd=data,
                 provenance=asdict(candidate.provenance),
             )
         )
@@ -167,7 +256,7 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
         sorted(
             rows,
             key=lambda row: (
-                problem.periods.index(row.period),
+                problem.moment_index(row),
                 order[row.service],
                 row.region,
                 phases.index(row.phase),
@@ -176,6 +265,20 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
             ),
         )
     )
+
+
+def _rates_of_other_regions(
+    problem: Problem, traffic: Traffic
+) -> dict[ReplicaKey, dict[str, dict[str, float]]]:
+    """Traffic that comes from another region, by replicas, region and class. [requests/s]"""
+    found: dict[ReplicaKey, dict[str, dict[str, float]]] = {}
+    for (c, k, p, index), rate in traffic.rates.items():
+        cell = problem.cells[index]
+        if cell.region != problem.pools[p].region:
+            name = problem.services[cell.service].classes[k].name
+            by_origin = found.setdefault((c, p, cell.moment), {})
+            by_origin.setdefault(cell.region, {})[name] = rate
+    return found
 
 
 def _worst(latencies: tuple[float | None, ...], names: list[str], by_class: dict[str, float]) -> float | None:
@@ -284,37 +387,43 @@ def retirements(problem: Problem, solution: Solution) -> tuple[Retired, ...]:
 
 def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[PoolUse, ...]:
     """What every pool holds and runs, pools that stay empty left out."""
+    used: dict[tuple[int, int], int] = defaultdict(int)
+    for (c, p, m), replicas in traffic.replicas.items():
+        footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
+        used[p, m] += footprint * replicas
     rows = []
-    for q, period in enumerate(problem.periods):
-        for p, pool in enumerate(problem.pools):
+    for m, moment in enumerate(problem.moments):
+        q = moment.period
+        for p in range(len(problem.pools)):
             units = units_in_pool(problem, solution, p, q)
-            usd = pool_usd(problem, solution, p, q)
-            if units == 0 and (p, q) not in solution.retired:
-                continue
-            used = sum(
-                pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
-                for (c, pool_index, when), replicas in traffic.replicas.items()
-                if pool_index == p and when == q
-            )
-            total = units * pool.accelerators_per_unit
-            out = pool.maintenance_in(q) * pool.accelerators_per_unit
-            reserve = reserved_accelerators(pool, units - out // pool.accelerators_per_unit, used)
-            rows.append(
-                PoolUse(
-                    period=period,
-                    pool=pool.name,
-                    region=pool.region,
-                    hardware=pool.hardware,
-                    accelerators=total,
-                    reserve_accelerators=reserve,
-                    used_accelerators=used,
-                    utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
-                    usd=usd,
-                    idle_usd=usd * (1 - used / total) if total else usd,
-                    maintenance_accelerators=out,
-                )
-            )
+            if units or (p, q) in solution.retired:
+                usd = pool_usd(problem, solution, p, q) * moment.weight
+                rows.append(_pool_use(problem, (p, m), units, used[p, m], usd))
     return tuple(rows)
+
+
+def _pool_use(problem: Problem, place: tuple[int, int], units: int, used: int, usd: float) -> PoolUse:
+    """One pool in one moment, of which some accelerators are used."""
+    pool, moment = problem.pools[place[0]], problem.moments[place[1]]
+    total = units * pool.accelerators_per_unit
+    out_units = pool.maintenance_in(moment.period)
+    out = out_units * pool.accelerators_per_unit
+    reserve = reserved_accelerators(pool, units - out_units, used)
+    return PoolUse(
+        period=problem.periods[moment.period],
+        slice=moment.slice,
+        scenario=moment.scenario,
+        pool=pool.name,
+        region=pool.region,
+        hardware=pool.hardware,
+        accelerators=total,
+        reserve_accelerators=reserve,
+        used_accelerators=used,
+        utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
+        usd=usd,
+        idle_usd=usd * (1 - used / total) if total else usd,
+        maintenance_accelerators=out,
+    )
 
 
 def reserved_accelerators(pool: SupplyPool, units: int, used: int) -> int:
@@ -329,9 +438,12 @@ def unmet_rows(problem: Problem, traffic: Traffic) -> tuple[Unmet, ...]:
     rows = []
     for (cell_index, k), rate in sorted(traffic.unmet.items()):
         cell = problem.cells[cell_index]
+        moment = problem.moments[cell.moment]
         rows.append(
             Unmet(
-                period=problem.periods[cell.period],
+                period=problem.periods[moment.period],
+                slice=moment.slice,
+                scenario=moment.scenario,
                 region=cell.region,
                 service=cell.service,
                 request_class=problem.services[cell.service].classes[k].name,
@@ -342,20 +454,22 @@ def unmet_rows(problem: Problem, traffic: Traffic) -> tuple[Unmet, ...]:
 
 
 def phase_ratios(problem: Problem, rows: Iterable[Placement]) -> tuple[PhaseRatio, ...]:
-    """Prefill to decode accelerators of every disaggregated service, region and period."""
-    totals: dict[tuple[str, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    """Prefill to decode accelerators of every disaggregated service, region and moment."""
+    totals: dict[tuple[MomentKey, str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
-        totals[row.period, row.region, row.service][row.phase] += row.accelerators
+        totals[row.moment_key, row.region, row.service][row.phase] += row.accelerators
     return tuple(
         PhaseRatio(
             period=period,
+            slice=slice_name,
+            scenario=scenario,
             region=region,
             service=service,
             prefill_accelerators=by_phase[Phase.PREFILL],
             decode_accelerators=by_phase[Phase.DECODE],
             ratio=by_phase[Phase.PREFILL] / by_phase[Phase.DECODE],
         )
-        for (period, region, service), by_phase in totals.items()
+        for ((period, slice_name, scenario), region, service), by_phase in totals.items()
         if by_phase[Phase.PREFILL] and by_phase[Phase.DECODE]
     )
 

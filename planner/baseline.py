@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fleetplan.fleet.periods import quarter_index
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import ConfigurationKey, Problem
 
 
@@ -62,19 +62,31 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     period = period_in_force(plan, problem.periods)
     candidates = {candidate.key: c for c, candidate in enumerate(problem.candidates)}
     pools = {pool.name: p for p, pool in enumerate(problem.pools)}
-    running: Counter[tuple[int, int]] = Counter()
+    running: Counter[tuple[int, int, str | None]] = Counter()
     warnings = []
     if period is None:
         warnings.append(f"the plan in force has no period before {problem.periods[0]}: everything starts")
-    for row in plan.placements:
-        if row.period != period:
-            continue
-        candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
-        label = f"plan in force: {row.replicas} replicas of {row.service} {row.phase} {row.config}"
-        if candidate is None:
-            warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
-        elif row.pool not in pools:
-            warnings.append(f"{label} end: the fleet has no pool {row.pool}")
-        else:
-            running[candidate, pools[row.pool]] += row.replicas
-    return replace(problem, running_before=dict(running)), tuple(warnings)
+    in_force = [row for row in plan.placements if row.period == period]
+    for slice_name in dict.fromkeys(moment.slice for moment in problem.moments):
+        for row in _rows_of_slice(in_force, slice_name):
+            candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
+            label = f"plan in force: {row.replicas} replicas of {row.service} {row.phase} {row.config}"
+            if candidate is None:
+                warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
+            elif row.pool not in pools:
+                warnings.append(f"{label} end: the fleet has no pool {row.pool}")
+            else:
+                running[candidate, pools[row.pool], slice_name] += row.replicas
+    return replace(problem, running_before=dict(running)), tuple(dict.fromkeys(warnings))
+
+
+def _rows_of_slice(rows: Sequence[Placement], slice_name: str | None) -> list[Placement]:
+    """What a plan runs in a part of the day; what it runs at most where its day has no such part."""
+    if slice_name in {row.slice for row in rows}:
+        return [row for row in rows if row.slice == slice_name]
+    most: dict[tuple[str, str, str, str, str], Placement] = {}
+    for row in rows:
+        key = (row.service, row.phase, row.hardware, row.config, row.pool)
+        if key not in most or row.replicas > most[key].replicas:
+            most[key] = row
+    return list(most.values())

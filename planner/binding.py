@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from fleetplan.planner.costs import CAPITAL_KINDS
-from fleetplan.planner.plan import Binding, Placement, PoolUse, Purchase
+from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
 
 
@@ -37,6 +37,11 @@ def binding_limits(
     found += _configurations(problem, placements)
     found += _budgets(problem, purchases, costs)
     return tuple(found)
+
+
+def _named(moment: MomentKey) -> str:
+    """Period, slice and scenario in a line."""
+    return " ".join(part for part in moment if part is not None)
 
 
 def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple[str, str]]:
@@ -82,9 +87,9 @@ def _capacity(
     pools: Sequence[PoolUse],
 ) -> list[Binding]:
     """Pools that cannot grow and in which the smallest replica that runs there does not fit once more."""
-    smallest: dict[tuple[str, str], int] = {}
+    smallest: dict[tuple[str, MomentKey], int] = {}
     for row in placements:
-        key = (row.pool, row.period)
+        key = (row.pool, row.moment_key)
         size = row.accelerators // row.replicas
         smallest[key] = min(smallest.get(key, size), size)
     growing = _growing_pools(problem, purchases)
@@ -94,8 +99,8 @@ def _capacity(
             continue
         usable = use.accelerators - use.reserve_accelerators - use.maintenance_accelerators
         room = usable - use.used_accelerators
-        if room < smallest.get((use.pool, use.period), 0):
-            name = f"{use.pool} {use.period}"
+        if room < smallest.get((use.pool, use.moment_key), 0):
+            name = f"{use.pool} {_named(use.moment_key)}"
             found.append(
                 Binding(
                     family="capacity",
@@ -136,16 +141,16 @@ def _power(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
     for region in problem.regions.values():
         if region.power_kw is None:
             continue
-        for q, period in enumerate(problem.periods):
-            drawn, smallest = 0.0, 0.0
+        for moment in problem.moments:
+            drawn, smallest, when = 0.0, 0.0, problem.moment_key(moment)
             for row in placements:
                 replica_kw = power[row.service, row.phase, row.hardware, row.config]
-                if (row.region, row.period) == (region.name, period) and replica_kw:
+                if (row.region, row.moment_key) == (region.name, when) and replica_kw:
                     drawn += replica_kw * row.replicas * region.pue
                     smallest = min(smallest or replica_kw * region.pue, replica_kw * region.pue)
-            limit = region.power_kw[q]
+            limit = region.power_kw[moment.period]
             if smallest and drawn + smallest > limit:
-                name = f"{region.name} {period}"
+                name = f"{region.name} {_named(when)}"
                 found.append(Binding(family="power", name=name, used=drawn, limit=limit, unit="kW"))
     return found
 
@@ -154,14 +159,18 @@ def _configurations(problem: Problem, placements: Sequence[Placement]) -> list[B
     limit = problem.fleet.policy.max_configs_per_service_region
     if limit is None:
         return []
-    running: dict[tuple[str, str, str], set[tuple[str, str, str]]] = defaultdict(set)
+    running: dict[tuple[str, str, MomentKey], set[tuple[str, str, str]]] = defaultdict(set)
     for row in placements:
-        running[row.service, row.region, row.period].add((row.phase, row.hardware, row.config))
+        running[row.service, row.region, row.moment_key].add((row.phase, row.hardware, row.config))
     return [
         Binding(
-            family="configurations", name=" ".join(key), used=len(used), limit=limit, unit="configurations"
+            family="configurations",
+            name=f"{service} {region} {_named(when)}",
+            used=len(used),
+            limit=limit,
+            unit="configurations",
         )
-        for key, used in running.items()
+        for (service, region, when), used in running.items()
         if len(used) >= limit
     ]
 

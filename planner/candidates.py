@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
+from fleetplan.perfmodel.maturity import maturity_in_force
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidate_figures import supplied_hardware
 from fleetplan.planner.dominance import prune_dominated
 from fleetplan.planner.engine_candidates import engine_candidates
-from fleetplan.planner.landscape_candidates import landscape_candidates, service_variants
+from fleetplan.planner.landscape_candidates import candidates_over_ways, service_variants
 from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 from fleetplan.planner.rejections import NOT_ALLOWED, RejectionLog
+from fleetplan.planner.ways import require_caches, ways_in_time, ways_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +90,21 @@ def build_candidates(
                     continue
                 for prefix, variant in service_variants(service, name, log):
                     try:
-                        candidates, sources = landscape_candidates(fleet, variant, hardware, log, calibrator)
+                        candidates, sources = candidates_over_ways(fleet, variant, hardware, log, calibrator)
                     except UnsupportedArchitecture as error:
                         place = f"services.{service.name}.model"
                         raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
-                    own += [replace(each, config=prefix + each.config) for each in candidates]
+                    own += [
+                        replace(each, config=prefix + each.config, variant=prefix.rstrip("/"))
+                        for each in candidates
+                    ]
                     tables.update(dict.fromkeys(sources))
-        found += prune_dominated(own, fleet.hardware, log, keep)
-    for name in dict.fromkeys(candidate.hardware for candidate in found):
-        warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name]))
+        ways = ways_in_time(service, ways_ms(fleet, service))
+        found += prune_dominated(own, fleet.hardware, log, keep, ways)
+    require_caches(fleet, found)
+    frameworks = {service.name: service.framework for service in fleet.services}
+    for name, framework in dict.fromkeys((each.hardware, frameworks[each.service]) for each in found):
+        warnings |= dict.fromkeys(_maturity_warnings(fleet.hardware[name], framework))
     energy_counts = any(region.energy_usd_per_kwh is not None for region in fleet.regions)
     for candidate in found:
         if candidate.power_kw is None and energy_counts:
@@ -105,10 +113,15 @@ def build_candidates(
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
 
 
-def _maturity_warnings(hardware: Hardware) -> list[str]:
-    """What stands behind the factor on the roofline times of a part that has one."""
+def _maturity_warnings(hardware: Hardware, framework: str) -> list[str]:
+    """What stands behind the factor on launches and gaps of a part that has one under the framework."""
     part = hardware.accelerator
-    if part is None or part.measured_system is not None or part.efficiency.maturity_factor == 1:
+    if part is None or part.measured_system is not None:
         return []
-    factor, source = part.efficiency.maturity_factor, part.efficiency.maturity_source
-    return [f"{hardware.name}: roofline times carry a maturity factor of {factor:g}: {source}"]
+    found = maturity_in_force(part.efficiency.maturity, framework)
+    if found is None:
+        return []
+    return [
+        f"{hardware.name}: launches and gaps under {framework} carry a maturity factor of {found.factor:g} "
+        f"(software since {found.since}): {found.source}"
+    ]

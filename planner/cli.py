@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.planner.cli_calibrate import CalibrationFile, calibrate_measurements, calibration_assignment
+from fleetplan.planner.cli_explain import explain
+from fleetplan.planner.cli_export import dump, export, report
+from fleetplan.planner.cli_import import import_app
 from fleetplan.planner.cli_new import new_fleet_file, print_schema
 from fleetplan.planner.cli_optables import optables_app
 from fleetplan.planner.cli_questions import compare, diff_plans, landscape
+from fleetplan.planner.cli_replay import replay
 from fleetplan.planner.cli_shared import (
     Assignments,
     BaselineFile,
@@ -27,6 +31,7 @@ from fleetplan.planner.cli_shared import (
     load,
     ratio,
 )
+from fleetplan.planner.cli_sweep import sweep
 
 if TYPE_CHECKING:
     pass
@@ -42,10 +47,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(optables_app)
+app.add_typer(import_app)
 app.command("landscape")(landscape)
 app.command("diff")(diff_plans)
 app.command("compare")(compare)
+app.command("explain")(explain)
+app.command("sweep")(sweep)
+app.command("replay")(replay)
 app.command("calibrate")(calibrate_measurements)
+app.command("report")(report)
+app.command("export")(export)
+app.command("dump")(dump)
 app.command("new")(new_fleet_file)
 app.command("schema")(print_schema)
 
@@ -74,10 +86,12 @@ def solve(
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
     from fleetplan.planner.api import NoPlanFoundError, plan_fleet
-    from fleetplan.planner.export.files import write_plan
+    from fleetplan.planner.export.folder import write_folder
     from fleetplan.planner.loading import read_plan
     from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.console import print_infeasible, print_plan
+    from fleetplan.planner.report.explain_console import print_conflict
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.search import SearchLimits, default_workers
 
@@ -86,13 +100,14 @@ def solve(
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
     limits = SearchLimits(time_limit, gap_ratio, seed, default_workers())
+    in_force = None if baseline is None else read_plan(baseline)
     try:
         planned = plan_fleet(
             fleet,
             limits,
             ProgressLine(errors),
             lambda text: errors.print(text, style="dim"),
-            None if baseline is None else read_plan(baseline),
+            in_force,
         )
     except NoPlanFoundError as error:
         errors.print(str(error), style="red")
@@ -102,14 +117,23 @@ def solve(
         raise typer.Exit(ExitCode.LIMIT) from interrupt
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
-    outcome = planned.outcome
+    outcome = stated_outcome(
+        planned.outcome,
+        fleet,
+        limits,
+        None if baseline is None or in_force is None else (baseline, in_force),
+        lambda text: errors.print(text, style="dim", markup=False),
+    )
     if out is not None:
-        write_plan(outcome, out)
-        errors.print(f"written to {out}/plan.json", style="dim", markup=False)
+        write_folder(
+            outcome, out, fleet, in_force, lambda text: errors.print(text, style="dim", markup=False)
+        )
     if as_json:
         typer.echo(outcome.model_dump_json(indent=2))
     elif isinstance(outcome, Infeasible):
         print_infeasible(outcome, console())
+        if outcome.conflict is not None:
+            print_conflict(outcome.conflict, console())
     else:
         print_plan(outcome, console())
     if isinstance(outcome, Infeasible):

@@ -21,7 +21,9 @@ CalibrationFile = Annotated[
 
 def calibrate_measurements(
     measurements: Annotated[Path, typer.Option(help="CSV of benchmark results", metavar="FILE")],
-    out: Annotated[Path, typer.Option(help="calibration file to write", metavar="CALIBRATION.yaml")],
+    out: Annotated[
+        Path, typer.Option(help="calibration file to write; JSON beside it", metavar="CALIBRATION.yaml")
+    ],
 ) -> None:
     """Fit one ratio a phase to each (hardware, framework, version, checkpoint) of one's benchmark results.
 
@@ -29,7 +31,7 @@ def calibrate_measurements(
     Example: plan calibrate --measurements bench.csv --out calibration.yaml
     """
     from fleetplan.perfmodel.calibrate import calibrate
-    from fleetplan.perfmodel.calibration_files import write_calibration
+    from fleetplan.perfmodel.calibration_files import beside, write_calibration
     from fleetplan.perfmodel.case_files import read_cases
 
     fit = calibrate(read_cases(measurements), measurements.parent, str(measurements))
@@ -38,7 +40,7 @@ def calibrate_measurements(
     for each in fit.scopes:
         typer.echo(_summary(each))
     write_calibration(fit, measurements, out)
-    typer.echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out}", err=True)
+    typer.echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out} and {beside(out)}", err=True)
 
 
 def calibration_assignment(file: Path | None) -> list[str]:

@@ -84,8 +84,8 @@ def diff_plans(
 
     Example: plan diff last-quarter/plan.json out/plan.json
     """
-    from fleetplan.planner.diff import diff
     from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.questions.diff import diff
     from fleetplan.planner.report.diff_console import print_diff
 
     found = diff(read_plan(old), read_plan(new))
@@ -119,9 +119,9 @@ def compare(
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
     from fleetplan.planner.api import NoPlanFoundError
-    from fleetplan.planner.compare import compare as compare_fleets
-    from fleetplan.planner.compare_command import read_counterfactuals, write_comparison
     from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.questions.compare import compare as compare_fleets
+    from fleetplan.planner.questions.compare_command import read_counterfactuals, write_comparison
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine

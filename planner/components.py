@@ -30,10 +30,9 @@ class Component:
 def components(problem: Problem) -> list[Component]:
     """Split a problem by regions.
 
-    Regions are coupled by offers with a maximum that serve several of them, and all of them by a budget or
-    by services that outlive the loss of a region.
-    Demand is served in its own region, and power and packing end at the region, so nothing else couples
-    them.
+    Regions are coupled by offers with a maximum that serve several of them, by services that one serves for
+    another, and all of them by a budget or by services that outlive the loss of a region. Power and packing
+    end at the region, so nothing else couples them.
 
     Returns
     -------
@@ -80,10 +79,13 @@ def _coupled_regions(problem: Problem) -> list[list[str]]:
     limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
     if any(limit is not None for limit in limits):
         return [list(problem.regions)]
-    if problem.fleet.policy.survive_region_loss:
-        # Each region serves what another one loses.
+    if problem.fleet.policy.survive_region_loss or problem.fleet.policy.must_use:
+        # Each region serves what another one loses; what must be used may be used in any.
         return [list(problem.regions)]
-    return [
+    served_elsewhere = dict.fromkeys(
+        tuple(regions) for cell in problem.cells if len(regions := problem.serving_regions(cell)) > 1
+    )
+    return [list(regions) for regions in served_elsewhere] + [
         list(offer.regions)
         for offer in problem.fleet.offers
         if len(offer.regions) > 1 and any(limit is not None for limit in offer.max_units)

@@ -11,7 +11,7 @@ from fleetplan.planner.plan import Cost, Placement, Plan
 from fleetplan.planner.problem import Problem
 
 SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
-"""Traffic is counted at its peak rate for the whole quarter. [s]"""
+"""Traffic is counted at its peak rate for all hours of its moment. [s]"""
 
 
 def cost_rows(
@@ -41,7 +41,7 @@ def cost_rows(
         rows.append(_row(problem, "period", period, placed, kinds, idle))
     for service in problem.services:
         placed = [row for row in plan.placements if row.service == service]
-        kinds = {"capacity": sum(row.usd - row.energy_usd - row.transition_usd for row in placed)}
+        kinds = {"capacity": sum(row.usd - _own_usd(row) for row in placed)}
         rows.append(_row(problem, "service", service, placed, kinds, 0.0))
     for pool in dict.fromkeys(use.pool for use in plan.pools):
         kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
@@ -71,6 +71,8 @@ def _row(
         **capacity,
         "energy": sum(row.energy_usd for row in placed),
         "transition": sum(row.transition_usd for row in placed),
+        "tidal": sum(row.tidal_usd for row in placed),
+        "data": sum(row.data_usd for row in placed),
     }
     usd = sum(kinds.values())
     million = million_tokens(problem, placed)
@@ -86,10 +88,16 @@ def _row(
     )
 
 
+def _own_usd(row: Placement) -> float:
+    """What a placement costs besides its share of the pool. [USD]"""
+    return row.energy_usd + row.transition_usd + row.tidal_usd + row.data_usd
+
+
 def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | None:
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths. [1e6]"""
     tokens = 0.0
     for row in placed:
+        seconds = SECONDS_PER_QUARTER * problem.moment_of(row).weight
         for request_class in problem.services[row.service].classes:
             rate = row.requests_per_s_by_class.get(request_class.name, 0.0)
             if not rate:
@@ -98,7 +106,7 @@ def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | Non
                 return None
             new = 0 if row.phase == "decode" else request_class.input_tokens
             generated = 0 if row.phase == "prefill" else request_class.output_tokens
-            tokens += rate * SECONDS_PER_QUARTER * (new + generated)
+            tokens += rate * seconds * (new + generated)
     return tokens / 1e6
 
 
@@ -113,7 +121,8 @@ def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
         candidate = find_candidate(problem, row)
         if region.grid_kg_co2_per_kwh is None or candidate is None or candidate.power_kw is None:
             return None
+        moment = problem.moment_of(row)
         power_kw = candidate.power_kw * row.replicas * row.utilisation
-        energy_kwh = power_kw * region.pue * tco.HOURS_PER_QUARTER
-        total += energy_kwh * region.grid_kg_co2_per_kwh[problem.periods.index(row.period)]
+        energy_kwh = power_kw * region.pue * tco.HOURS_PER_QUARTER * moment.weight
+        total += energy_kwh * region.grid_kg_co2_per_kwh[moment.period]
     return total

@@ -74,7 +74,7 @@ def retirement_usd(
         # At the start of the quarter, which is the end of the one before.
         worth = tco.present_value_ratio(finance.discount_rate_per_year, q)
         price, life = owned.capex_usd_per_host, owned.life_quarters
-        book_usd = tco.book_value_usd(price, life, age, owned.residual_ratio, interest)
+        book_usd = tco.book_value_usd(price, life, age, owned.residual_ratio, interest, owned.value_by_age)
         table["depreciation"][q][q] += book_usd * worth
         table["resale"][q][q] -= resale[q] * worth
     return {kind: tuple(tuple(row) for row in rows) for kind, rows in table.items()}

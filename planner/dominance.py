@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fleetplan.fleet.inventory import Hardware
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
 from fleetplan.planner.rejections import DOMINATED, RejectionLog
 
@@ -15,13 +16,14 @@ def prune_dominated(
     hardware: Mapping[str, Hardware],
     log: RejectionLog,
     keep: Collection[ConfigurationKey] = (),
+    ways: Callable[[Candidate, int], int] = lambda _, __: 0,
 ) -> list[Candidate]:
-    """Leave out candidates that another one of the same service, phase and hardware can always replace.
+    """Leave out candidates that another one of the same variant, phase and hardware can always replace.
 
     A replaces B where B's accelerators are a whole multiple m of A's and m replicas of A carry at least
-    B's rate in every class at no more power: every plan with B turns into one with A on the same
-    accelerators of the same hosts. Rows of the model count accelerators and watts additively, so this is
-    exact.
+    B's rate in every class at no more power, over all the ways that B can serve in time, handing over no
+    larger caches: every plan with B turns into one with A on the same accelerators of the same hosts. Rows
+    of the model count accelerators and watts additively, so this is exact.
 
     Parameters
     ----------
@@ -33,12 +35,14 @@ def prune_dominated(
         Receives the count of those left out.
     keep : Collection[ConfigurationKey]
         Never left out.
+    ways : callable
+        How many of the ways to other regions, from the shortest on, a candidate can serve a class over.
     """
     kept: list[Candidate] = []
-    groups: dict[tuple[Phase, str], list[Candidate]] = defaultdict(list)
+    groups: dict[tuple[Phase, str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        groups[candidate.phase, candidate.hardware].append(candidate)
-    for (_, name), group in groups.items():
+        groups[candidate.phase, candidate.hardware, candidate.variant].append(candidate)
+    for (_, name, _), group in groups.items():
         per_host = hardware[name].accelerators_per_host
         # A candidate that replaces another stands before it: fewer accelerators first, then higher rates.
         ordered = sorted(
@@ -46,13 +50,29 @@ def prune_dominated(
         )
         survivors: list[Candidate] = []
         for candidate in ordered:
-            dominated = any(replaces(other, candidate, per_host) for other in survivors)
+            dominated = any(
+                replaces(other, candidate, per_host) and _reaches_as_far(other, candidate, ways)
+                for other in survivors
+            )
             if dominated and candidate.key not in keep:
                 log.add(candidate.service, candidate.hardware, DOMINATED)
             else:
                 survivors.append(candidate)
         kept.extend(survivors)
     return kept
+
+
+def _reaches_as_far(a: Candidate, b: Candidate, ways: Callable[[Candidate, int], int]) -> bool:
+    """Whether `a` serves every class over the ways that `b` does, and hands over no larger caches."""
+    classes = [k for k, rate in enumerate(b.requests_per_s) if rate > 0]
+    if any(ways(a, k) < ways(b, k) for k in classes):
+        return False
+    if not a.kv_gb and not b.kv_gb:
+        return True
+    caches = [(a.kv_gb[k] if a.kv_gb else None, b.kv_gb[k] if b.kv_gb else None) for k in classes]
+    return all(
+        one == other or (one is not None and other is not None and one <= other) for one, other in caches
+    )
 
 
 def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
@@ -70,6 +90,21 @@ def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
     watts_a, watts_b = ((c.power_kw or 0.0) / c.accelerators for c in (a, b))
     if watts_a > watts_b * (1 + 1e-12):
         return False
+    rates = zip(a.requests_per_s, b.requests_per_s, strict=True)
+    if not a.pooling and not b.pooling:
+        return all(multiple * rate_a >= rate_b for rate_a, rate_b in rates)
+    return all(rate_b == 0 or _carries(a, rate_a, b, rate_b, multiple) for rate_a, rate_b in rates)
+
+
+def _carries(a: Candidate, rate_a: float, b: Candidate, rate_b: float, multiple: int) -> bool:
+    """Whether pools of `multiple` times as many replicas of `a` carry what pools of `b` do, of any size."""
+    whole = CapacityLine(1.0, 0.0)
     return all(
-        multiple * rate_a >= rate_b for rate_a, rate_b in zip(a.requests_per_s, b.requests_per_s, strict=True)
+        any(
+            multiple * rate_a * line_a.slope >= rate_b * line_b.slope
+            and rate_a * line_a.loss <= rate_b * line_b.loss
+            and line_a.least <= multiple * line_b.least
+            for line_a in a.pooling or (whole,)
+        )
+        for line_b in b.pooling or (whole,)
     )

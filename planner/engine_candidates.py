@@ -39,7 +39,7 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
         accelerators = int(str(group[3]))
         if not _may_run(service, Phase(phase), hardware, supplied, log):
             continue
-        rates, ttft, tpot, power = [], [], [], 0.0
+        rates, ttft, tpot, caches, power = [], [], [], [], 0.0
         for name in names:
             row = _row_of_class(rows, name)
             rate = 0.0 if row is None else float(row["requests_per_s"])
@@ -50,6 +50,7 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
             rates.append(rate)
             ttft.append(optional_figure(row, "ttft_ms"))
             tpot.append(optional_figure(row, "tpot_ms"))
+            caches.append(optional_figure(row, "kv_gb_per_request"))
             power = max(power, optional_figure(row, "power_kw") or 0.0)
         if not any(rates):
             continue
@@ -65,6 +66,7 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
                 tpot_ms=tuple(tpot),
                 power_kw=power or replica_power_kw(fleet.hardware[hardware], accelerators),
                 provenance=ProvenanceShares(given=1.0),
+                kv_gb=tuple(caches) if any(cache is not None for cache in caches) else (),
             )
         )
     return found
@@ -102,7 +104,7 @@ def _too_late(service: Service, phase: Phase, row: pd.Series) -> str | None:
     """Which target an engine row states that it misses."""
     ttft = None if phase is Phase.DECODE else optional_figure(row, "ttft_ms")
     tpot = None if phase is Phase.PREFILL else optional_figure(row, "tpot_ms")
-    if _exceeds(ttft, service.ttft_ms, service.network_latency_ms):
+    if _exceeds(ttft, service.ttft_ms, service.outside_ms.total_ms):
         return "ttft"
     return "tpot" if _exceeds(tpot, service.tpot_ms, 0.0) else None
 

@@ -48,6 +48,54 @@ class HighsAnswer:
     values: list[float] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A CP-SAT model written down for the HiGHS process.
+
+    Attributes
+    ----------
+    archive : bytes
+        What the process reads.
+    scales : NDArray[float64], shape (n_variables,)
+        Units of its columns.
+    cost_unit : float
+        Unit of its objective. [objective units]
+    """
+
+    archive: bytes
+    scales: NDArray[np.float64]
+    cost_unit: float
+
+    def answer(self, line: bytes) -> HighsAnswer:
+        """What a line of the process says, in units of the CP-SAT model."""
+        written = json.loads(line)
+        bound, values = written["bound"], written["values"]
+        return HighsAnswer(
+            None if bound is None else self.cost_unit * (bound - BOUND_SAFETY * abs(bound)),
+            None if values is None else (np.array(values) * self.scales).tolist(),
+        )
+
+
+def program(model: cp_model.CpModel, variables: Variables, time_limit_s: float, gap_ratio: float) -> Program:
+    """Write a model down for HiGHS.
+
+    Parameters
+    ----------
+    model : CpModel
+        Linear, with an objective.
+    variables : Variables
+        Says which variables are continuous for HiGHS.
+    time_limit_s : float
+        When the process gives up. [s]
+    gap_ratio : float
+        When it is content.
+    """
+    continuous = continuous_indices(variables)
+    scales = _column_scales(model, continuous)
+    unit = cost_unit(model, scales)
+    return Program(_archive(model, scales, unit, continuous, time_limit_s, gap_ratio), scales, unit)
+
+
 class HighsRace:
     """HiGHS on one model in a child process, for as long as the context lasts.
 
@@ -73,10 +121,7 @@ class HighsRace:
         gap_ratio: float,
         on_answer: Callable[[HighsAnswer], None],
     ) -> None:
-        continuous = continuous_indices(variables)
-        self._scales = _column_scales(model, continuous)
-        self._cost_unit = cost_unit(model, self._scales)
-        self._program = _archive(model, self._scales, self._cost_unit, continuous, time_limit_s, gap_ratio)
+        self._program = program(model, variables, time_limit_s, gap_ratio)
         self._on_answer = on_answer
 
     def __enter__(self) -> HighsRace:
@@ -102,20 +147,13 @@ class HighsRace:
             raise RuntimeError("the HiGHS process has no pipes")
         try:
             with self._child.stdin as pipe:
-                pipe.write(self._program)
+                pipe.write(self._program.archive)
         except BrokenPipeError:
             # The race was called off before the child had read the program.
             pass
         with self._child.stdout as answers:
             for line in answers:
-                answer = json.loads(line)
-                bound, values = answer["bound"], answer["values"]
-                self._on_answer(
-                    HighsAnswer(
-                        None if bound is None else self._cost_unit * (bound - BOUND_SAFETY * abs(bound)),
-                        None if values is None else (np.array(values) * self._scales).tolist(),
-                    )
-                )
+                self._on_answer(self._program.answer(line))
 
 
 def continuous_indices(variables: Variables) -> set[int]:

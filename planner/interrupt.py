@@ -10,9 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from typing import TypeVar
-
-from ortools.sat.python import cp_model
+from typing import Protocol, TypeVar
 
 POLL_S = 0.2
 """How often the main thread wakes to let a signal in. [s]"""
@@ -20,12 +18,19 @@ POLL_S = 0.2
 Result = TypeVar("Result")
 
 
+class Stoppable(Protocol):
+    """A solver that ends early at its best solution."""
+
+    def stop_search(self) -> object:
+        """End the search that is running."""
+
+
 class Stop:
     """A request to stop that reaches the solver that is running, and every later one."""
 
     def __init__(self) -> None:
         self._requested = False
-        self._solver: cp_model.CpSolver | None = None
+        self._solver: Stoppable | None = None
         self._lock = threading.Lock()
 
     @property
@@ -40,7 +45,7 @@ class Stop:
             if self._solver is not None:
                 self._solver.stop_search()
 
-    def running(self, solver: cp_model.CpSolver | None) -> None:
+    def running(self, solver: Stoppable | None) -> None:
         """Note which solver is running; None when it has ended."""
         with self._lock:
             self._solver = solver

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import pandas as pd
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.configurations import SearchSpace
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape_cache import cached_landscape
-from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.maturity import matured
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.optables.measured import newest_first
+from fleetplan.perfmodel.optables.source import measured_versions, operator_source
 from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.sampling import sampling_problem
 from fleetplan.perfmodel.technique_limits import technique_problem
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidate_figures import optional_figure, replica_power_kw
 from fleetplan.planner.plan import TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-from fleetplan.planner.rejections import BELOW_QUALITY_FLOOR, DOMINATED, RejectionLog
+from fleetplan.planner.queueing_candidates import CARRIED, LOADS, lines_of, load_question, under_load
+from fleetplan.planner.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
+from fleetplan.planner.ways import ways_ms
+
+BYTES_PER_GB: Final = 1e9
 
 
 def landscape_candidates(
@@ -50,12 +61,14 @@ def landscape_candidates(
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
     evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
-    source = operator_source(hardware.accelerator, service.framework)
+    source = operator_source(evaluator.accelerator, service.framework, service.framework_version)
     best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
-        usable = _usable_rows(service, hardware, request_class, evaluator, log)
+        without_load = _usable_rows(service, hardware, request_class, evaluator, log)
+        usable = under_load(load_question(service, request_class), evaluator, without_load)
+        log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
         order = usable.sort_values(
-            ["requests_per_s", "batch"], ascending=[False, True], kind="stable"
+            [CARRIED, "batch"], ascending=[False, True], kind="stable"
         ).drop_duplicates(["phase", "parallelism"])
         log.add(service.name, hardware.name, DOMINATED, len(usable) - len(order))
         for _, row in order.iterrows():
@@ -64,6 +77,10 @@ def landscape_candidates(
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows)
         for (phase, layout), rows in best.items()
     ]
+    if fleet.kv_links:
+        caches = _caches_gb(service, evaluator)
+        prefill = [replace(each, kv_gb=caches) for each in candidates if each.phase is Phase.PREFILL]
+        candidates = [*prefill, *(each for each in candidates if each.phase is not Phase.PREFILL)]
     tables = tuple(
         TableSource(
             package=read.package,
@@ -79,26 +96,102 @@ def landscape_candidates(
     return candidates, tables
 
 
+def candidates_over_ways(
+    fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
+) -> tuple[list[Candidate], tuple[TableSource, ...]]:
+    """Candidates for requests that are served where they arise, and those for every way to other regions.
+
+    A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
+    and what comes back are those of `landscape_candidates`; figures that hold for both come once.
+    """
+    found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
+    known = {candidate.key: candidate for candidate in found}
+    for way_ms in _bearable(service, ways_ms(fleet, service)):
+        outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
+        # What is too slow for a way is no configuration that was left out.
+        farther, _ = landscape_candidates(
+            fleet, replace(service, outside_ms=outside), hardware, RejectionLog(), calibrator
+        )
+        for candidate in farther:
+            if known.get(candidate.key) == candidate:
+                continue
+            # A layout that serves several classes has a batch for each, which its name does not tell.
+            named = candidate.key in known
+            other = replace(candidate, config=f"{candidate.config}@{way_ms:g}ms") if named else candidate
+            if not any(each == replace(candidate, config=each.config) for each in known.values()):
+                known[other.key] = other
+    return list(known.values()), tables
+
+
+def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
+    """Ways that leave anything of the TTFT limit; none where there is no limit, so that all are. [ms]"""
+    if service.ttft_ms is None:
+        return []
+    return [way_ms for way_ms in ways if way_ms < service.ttft_ms - service.outside_ms.total_ms]
+
+
+def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
+    """KV cache that a request of each class brings to decode, but for what all requests share. [GB]"""
+    size = BYTES_PER_ELEMENT[evaluator.dtypes.kv]
+    caches = []
+    for request_class in service.classes:
+        tokens = request_class.context_tokens or request_class.input_tokens or 0
+        sent = max(0, tokens - service.techniques.shared_prefix_tokens)
+        held = evaluator.architecture.kv_bytes_per_sequence(sent, size) if sent else 0.0
+        caches.append(held / BYTES_PER_GB)
+    return tuple(caches)
+
+
 def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
     """What evaluates a service on one hardware.
 
     Raises
     ------
     InputError
-        The model cannot use one of the service's techniques.
+        The model cannot use one of the service's techniques, or no table has its version of the framework.
     UnsupportedArchitecture
         The model is a decoder that is not understood.
     """
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
     architecture = load_architecture(service.model, fleet.path.parent)
-    problem = technique_problem(architecture, service.techniques)
+    problem = technique_problem(architecture, service.techniques) or sampling_problem(
+        service.framework, service.techniques
+    )
     if problem:
         raise InputError([Issue(str(fleet.path), 1, 1, f"services.{service.name}.techniques", problem)])
-    source = operator_source(hardware.accelerator, service.framework)
-    return Evaluator(
-        architecture, hardware.accelerator, source, service.precision, techniques=service.techniques
-    )
+    check_framework_version(fleet, service)
+    accelerator = matured(hardware.accelerator, service.framework)
+    source = operator_source(accelerator, service.framework, service.framework_version)
+    return Evaluator(architecture, accelerator, source, service.precision, techniques=service.techniques)
+
+
+def check_framework_version(fleet: Fleet, service: Service) -> None:
+    """Refuse a version of the framework that none of the service's hardware was measured under.
+
+    Hardware that was measured under other versions alone borrows from them; hardware without tables has
+    none to choose from.
+
+    Raises
+    ------
+    InputError
+        With the versions that there are, and the nearest of them.
+    """
+    if not service.framework_version:
+        return
+    allowed = service.allowed_hardware or tuple(fleet.hardware)
+    parts = [fleet.hardware[name].accelerator for name in allowed]
+    found = [measured_versions(part, service.framework) for part in parts if part is not None]
+    known = newest_first({version for versions in found for version in versions})
+    if service.framework_version in known:
+        return
+    key = f"services.{service.name}.framework_version"
+    if not known:
+        message = f"none of the service's hardware was measured under {service.framework}"
+        raise InputError([Issue(str(fleet.path), 1, 1, key, message, "leave it out")])
+    message = f"no table has {service.framework} {service.framework_version}"
+    hint = names_hint(service.framework_version, known)
+    raise InputError([Issue(str(fleet.path), 1, 1, key, message, hint)])
 
 
 def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
@@ -151,7 +244,7 @@ def _usable_rows(
     request = RequestShape(
         request_class.input_tokens, request_class.output_tokens, request_class.context_tokens
     )
-    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.network_latency_ms
+    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
     landscape = cached_landscape(
         evaluator,
         request,
@@ -186,4 +279,17 @@ def _candidate_of_rows(
         tpot_ms=tuple(optional_figure(rows.get(k), "tpot_ms") for k in classes),
         power_kw=replica_power_kw(hardware, accelerators),
         provenance=ProvenanceShares(**shares),
+        pooling=_pooling(service, phase, rows),
+        batch=tuple(int(rows[k]["batch"]) if k in rows else None for k in classes),
     )
+
+
+def _pooling(service: Service, phase: Phase, rows: dict[int, pd.Series]) -> tuple[CapacityLine, ...]:
+    """What pools of a configuration carry, from its rows by class."""
+    needed = []
+    for k, row in rows.items():
+        question = load_question(service, service.classes[k])
+        if question is None:
+            return ()
+        needed += [demand / float(row["requests_per_s"]) for demand in question.demand_per_s]
+    return lines_of([row[LOADS] for row in rows.values()], needed, simulated=phase is Phase.AGGREGATED)

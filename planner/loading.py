@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,7 +13,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.load import build_fleet
 from fleetplan.fleet.source import read_document
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.scenarios.expand import expand
 
 
@@ -32,7 +34,8 @@ def load_expanded_fleet(path: Path, scenarios: Sequence[str], assignments: Seque
     InputError
         With everything that is wrong.
     """
-    return build_fleet(expand(read_document(path), scenarios, assignments))
+    fleet = build_fleet(expand(read_document(path), scenarios, assignments))
+    return replace(fleet, scenarios=tuple(scenarios), assignments=tuple(assignments))
 
 
 def read_plan(path: Path) -> Plan:
@@ -43,8 +46,31 @@ def read_plan(path: Path) -> Plan:
     InputError
         If it cannot be read or is not a plan of a known format.
     """
-    try:
+    with _plan_mistakes(path):
         return Plan.read(path)
+
+
+def read_outcome(path: Path) -> Plan | Infeasible:
+    """Read the plan.json of a plan, or of a fleet that has none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is neither.
+    """
+    with _plan_mistakes(path):
+        text = path.read_text(encoding="utf-8")
+        try:
+            return Infeasible.model_validate_json(text)
+        except ValidationError:
+            return Plan.model_validate_json(text)
+
+
+@contextmanager
+def _plan_mistakes(path: Path) -> Iterator[None]:
+    """Turn what reading a file raises into the user's mistake."""
+    try:
+        yield
     except OSError as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}")]) from error
     except (ValidationError, UnicodeDecodeError) as error:

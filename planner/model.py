@@ -14,12 +14,17 @@ from fleetplan.planner.constraints import (
     capacity,
     configurations,
     coverage,
+    kv_transfer,
+    must_use,
+    offline,
     placement,
     power,
     purchases,
+    quality,
     region_loss,
     replica_load,
     retirement,
+    tidal,
     transitions,
 )
 from fleetplan.planner.problem import Problem
@@ -29,14 +34,19 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     coverage,
     replica_load,
     capacity,
+    kv_transfer,
     power,
     budgets,
     purchases,
     retirement,
     transitions,
+    tidal,
     configurations,
     region_loss,
     placement,
+    quality,
+    offline,
+    must_use,
 )
 """The constraint families, in the order of planner/FORMULATION.md."""
 

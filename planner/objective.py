@@ -1,14 +1,18 @@
 r"""What a plan minimises: unmet demand by priority first, then total cost of ownership.
 
 TCO over the horizon, with C the fixed cost of what exists, acquired units at their unit cost, and energy
-at the served utilisation::
+at the served utilisation; periods q, moments m, cells i::
 
-    C + sum usd[o,q] acquired[o,p,q] + sum e[c,p,q] w[c,k,p,q] / (1 + headroom[s])
-      + sum t a[c] started[c,p,q] + sum v[p,q] retired[p,q]
+    C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
+      + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
 
 e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy. t is the cost of an accelerator
-whose replica starts (family 8); v is what a unit that leaves saves, loses in the books and sells for.
+headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
+another region is part of e. h is the share of the period's
+hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
+accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
+of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
+for. All of it is at its present value at the start of the horizon.
 """
 
 from __future__ import annotations
@@ -17,18 +21,27 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.demand_cases import HOURS_PER_DAY
+from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
+from fleetplan.planner.data_costs import data_usd_per_load_unit
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units, whole_weights
 from fleetplan.planner.variables import AcquireKey, LoadKey, ReplicaKey, Variables, rate_scales
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Energy cost of one load unit over its period. [USD]"""
-    c, _, p, q = key
-    candidate = problem.candidates[c]
+    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    c, _, p, cell = key
+    candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
     power_kw = candidate.power_kw or 0.0
-    return power_kw * problem.pools[p].energy_usd_per_kw[q] / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
+    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+
+
+def load_usd(problem: Problem, key: LoadKey) -> float:
+    """Expected cost of one load unit: its energy, and the way of its requests to another region. [USD]"""
+    return energy_usd_per_load_unit(problem, key) + data_usd_per_load_unit(problem, key)
 
 
 def cost_coefficients(
@@ -38,21 +51,32 @@ def cost_coefficients(
     acquired = {
         (p, a, q): usd_units(problem.pools[p].acquisitions[a].unit_usd[q]) for p, a, q in variables.acquired
     }
-    load = {key: usd_units(energy_usd_per_load_unit(problem, key)) for key in variables.load}
+    load = {key: usd_units(load_usd(problem, key)) for key in variables.load}
     return acquired, load
 
 
 def started_usd(problem: Problem, key: ReplicaKey) -> float:
-    """Cost of starting one replica. [USD]"""
-    accelerators = problem.candidates[key[0]].accelerators
-    return problem.fleet.policy.transition_usd_per_accelerator * accelerators
+    """Expected cost of starting one replica for the hours of a moment, paid at the period's start. [USD]"""
+    moment, finance = problem.moments[key[2]], problem.fleet.finance
+    accelerators = problem.candidates[key[0]].accelerators * moment.weight
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period)
+    return problem.fleet.policy.transition_usd_per_accelerator * accelerators * worth
+
+
+def switched_usd(problem: Problem, key: ReplicaKey) -> float:
+    """Expected cost of starting one replica in a slice of every day of a period. [USD]"""
+    moment, finance = problem.moments[key[2]], problem.fleet.finance
+    days = HOURS_PER_QUARTER / HOURS_PER_DAY * moment.probability
+    # Paid through the quarter, so like all running cost at its end.
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1)
+    usd = problem.fleet.policy.tidal.usd_per_accelerator * problem.candidates[key[0]].accelerators
+    return usd * days * worth
 
 
 def started_accelerators(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Accelerators whose replicas did not run in the period before."""
-    return sum(
-        problem.candidates[key[0]].accelerators * started for key, started in variables.started.items()
-    )
+    """Accelerators whose replicas did not run in the period before, or in the slice before."""
+    starting = [*variables.started.items(), *variables.switched.items()]
+    return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
 
 
 def retired_usd(problem: Problem, p: int, q: int) -> float:
@@ -69,12 +93,14 @@ def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
             *(variables.acquired[key] for key in acquired),
             *(variables.load[key] for key in load),
             *variables.started.values(),
+            *variables.switched.values(),
             *variables.retired.values(),
         ],
         [
             *acquired.values(),
             *load.values(),
             *(usd_units(started_usd(problem, key)) for key in variables.started),
+            *(usd_units(switched_usd(problem, key)) for key in variables.switched),
             *(usd_units(retired_usd(problem, p, q)) for p, q in variables.retired),
         ],
     )
@@ -86,12 +112,14 @@ def fixed_usd(problem: Problem) -> float:
 
 
 def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_model.LinearExprT:
-    """Unmet demand of the services of one priority, in rate units of the finest service scale."""
+    """Expected unmet demand of the services of one priority, in rate units of the finest service scale."""
     scales = rate_scales(problem)
     finest = max(scale.exponent for scale in scales.values())
+    weights = whole_weights([moment.exact_weight for moment in problem.moments])
     terms: list[cp_model.LinearExprT] = []
     for (cell_index, _), variable in variables.unmet.items():
-        service = problem.cells[cell_index].service
-        if problem.services[service].priority == priority:
-            terms.append(10 ** (finest - scales[service].exponent) * variable)
+        cell = problem.cells[cell_index]
+        if problem.services[cell.service].priority == priority:
+            weight = weights[cell.moment]
+            terms.append(weight * 10 ** (finest - scales[cell.service].exponent) * variable)
     return sum(terms)

@@ -7,7 +7,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-FORMAT_VERSION: Final = "1.0"
+from fleetplan.planner.plan_inputs import PlanInputs
+
+FORMAT_VERSION: Final = "1.1"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 
@@ -15,10 +17,28 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
 
 
-class Placement(_Record):
-    """Replicas of one configuration of a service in one pool and period."""
+MomentKey = tuple[str, str | None, str | None]
+"""Period, slice, demand scenario."""
+
+
+class AtMoment(_Record):
+    """A row of one period, part of the day and demand scenario."""
 
     period: str
+    slice: str | None = None
+    """Part of the day; None where it is the whole day."""
+    scenario: str | None = None
+    """Demand scenario; None where demand is certain."""
+
+    @property
+    def moment_key(self) -> MomentKey:
+        """What tells the moments of rows apart."""
+        return self.period, self.slice, self.scenario
+
+
+class Placement(AtMoment):
+    """Replicas of one configuration of a service in one pool and moment."""
+
     region: str
     pool: str
     service: str
@@ -33,18 +53,28 @@ class Placement(_Record):
     """Traffic served, all classes; headroom not included. [requests/s]"""
     requests_per_s_by_class: dict[str, float]
     utilisation: float
-    """Served load over what the replicas sustain within the SLO, 0 to 1."""
+    """Served load over what the replicas sustain on their own within the SLO, 0 to 1."""
     ttft_ms: float | None
     """Worst class; prefill and aggregated replicas alone."""
     tpot_ms: float | None
     """Worst class; decode and aggregated replicas alone."""
     usd: float
-    """Share of the pool's cost by accelerators, and the energy, over the period. [USD]"""
+    """Part of the expected TCO: a share of the pool's cost by accelerators, and the energy, for the hours of
+    the slice and by the probability of the scenario. [USD]"""
     energy_usd: float
     provenance: dict[str, float]
     """Share of the latency by how its numbers were obtained."""
     transition_usd: float = 0.0
-    """Cost of the replicas that start in the period; part of `usd`. [USD]"""
+    """Expected cost of the replicas that did not run in the period before; part of `usd`. [USD]"""
+    tidal_usd: float = 0.0
+    """Expected cost of those that did not run in the slice before, every day anew; part of `usd`. [USD]"""
+    data_usd: float = 0.0
+    """Expected cost of carrying the data of requests that come from other regions; part of `usd`. [USD]"""
+    """Expected cost of the replicas that start; part of `usd`. [USD]"""
+    requests_per_s_by_origin: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
+    utilisation_limit: float = 1.0
+    """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
 
 
 class Purchase(_Record):
@@ -84,10 +114,9 @@ class Retired(_Record):
     """What the sale brings, at its present value. [USD]"""
 
 
-class PoolUse(_Record):
-    """What a pool holds and runs in a period."""
+class PoolUse(AtMoment):
+    """What a pool holds and runs in a moment."""
 
-    period: str
     pool: str
     region: str
     hardware: str
@@ -97,17 +126,17 @@ class PoolUse(_Record):
     utilisation: float
     """Used accelerators over those that may be used, 0 to 1."""
     usd: float
-    """Depreciation, rent, hosting and maintenance of the whole pool. [USD]"""
+    """Depreciation, rent, hosting and maintenance of the whole pool, for the hours of the slice and by the
+    probability of the scenario. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
     maintenance_accelerators: int = 0
     """Out of service."""
 
 
-class Transition(_Record):
-    """Replicas of one configuration in one pool that are more or fewer than in the period before."""
+class Transition(AtMoment):
+    """Replicas of one configuration in one pool that are more or fewer than in the period (slice) before."""
 
-    period: str
     region: str
     pool: str
     service: str
@@ -115,19 +144,29 @@ class Transition(_Record):
     hardware: str
     config: str
     replicas_before: int
-    """In the period before; for the first period in the plan in force."""
+    """In the period before, for the first period in the plan in force; or in the slice before."""
     replicas: int
     accelerators: int
     """Accelerators that start to run it; negative where they are freed."""
     usd: float
-    """Cost of those that start. [USD]"""
+    """Expected cost of those that start. [USD]"""
 
 
-class SurvivingPlacement(_Record):
+class OfflineWork(AtMoment):
+    """Work of an offline service that is done in a slice of the day."""
+
+    arises_in: str | None = None
+    """Slice in which its requests arise; None where the day is whole."""
+    region: str
+    service: str
+    request_class: str
+    requests_per_day: float
+
+
+class SurvivingPlacement(AtMoment):
     """Replicas that serve a protected service after the loss of a region."""
 
     lost_region: str
-    period: str
     region: str
     pool: str
     service: str
@@ -139,10 +178,26 @@ class SurvivingPlacement(_Record):
     """Traffic of all regions that they can serve; headroom not included. [requests/s]"""
 
 
-class Unmet(_Record):
+class KvFlow(AtMoment):
+    """Requests whose KV cache passes from prefill replicas to decode replicas."""
+
+    service: str
+    request_class: str
+    origin: str
+    """The region that the requests come from."""
+    prefill_pool: str
+    prefill_config: str
+    decode_pool: str
+    decode_config: str
+    requests_per_s: float
+    """Headroom not included. [requests/s]"""
+    kv_gb_per_s: float | None = None
+    """None where no link counts it. [GB/s]"""
+
+
+class Unmet(AtMoment):
     """Demand that the plan leaves unserved."""
 
-    period: str
     region: str
     service: str
     request_class: str
@@ -178,10 +233,9 @@ class Binding(_Record):
     unit: str
 
 
-class PhaseRatio(_Record):
+class PhaseRatio(AtMoment):
     """Accelerators of prefill and decode of a disaggregated service."""
 
-    period: str
     region: str
     service: str
     prefill_accelerators: int
@@ -267,6 +321,14 @@ class Provenance(_Record):
     """By hardware whose rates the performance model gave; docs/accuracy.md has the rest."""
     calibrations: tuple[CalibrationUse, ...] = ()
     """Calibrations that held for a service on some hardware; all other rates are uncalibrated."""
+    fleet_file: str = ""
+    """As it was named; what `plan explain` reads again."""
+    scenarios: tuple[str, ...] = ()
+    assignments: tuple[str, ...] = ()
+    """What was laid on the file, in order: names of its scenarios, then `key.path=value`."""
+    baseline_file: str = ""
+    """The plan in force, as it was named; empty without one."""
+    baseline_sha256: str = ""
 
 
 class Solve(_Record):
@@ -276,6 +338,20 @@ class Solve(_Record):
     deterministic_time: float
     status: str
     bound_source: str
+
+
+class Goal(_Record):
+    """What a plan reaches of an objective that comes before TCO."""
+
+    objective: str
+    """served, energy, carbon or accelerators"""
+    unit: str
+    value: float
+    """Recomputed without rounding. [unit]"""
+    bound: float
+    """No plan reaches more (served) or needs less (all others). [unit]"""
+    gap: float
+    """|bound - value| / the larger of the two"""
 
 
 class Plan(_Record):
@@ -289,7 +365,7 @@ class Plan(_Record):
     objective_usd: float
     """TCO over the horizon, recomputed without rounding. [USD]"""
     bound_usd: float
-    """No plan costs less. [USD]"""
+    """No plan costs less; of those that reach the goal as well, where there is one. [USD]"""
     gap: float
     """(objective - bound) / objective"""
     unmet: tuple[Unmet, ...]
@@ -312,8 +388,19 @@ class Plan(_Record):
     solve: Solve
     transitions: tuple[Transition, ...] = ()
     """What changes from period to period, and against the plan in force where one was given."""
+    kv_flows: tuple[KvFlow, ...] = ()
+    """Who hands over to whom, where not every prefill replica may pass to every decode replica of a service,
+    or where links have a capacity."""
+    tides: tuple[Transition, ...] = ()
+    """What changes from one slice of the day to the next, the last slice coming before the first."""
+    offline_work: tuple[OfflineWork, ...] = ()
+    """When the work of offline services arises, and when it is done."""
     region_losses: tuple[SurvivingPlacement, ...] = ()
     """What would serve the protected services without each region."""
+    goal: Goal | None = None
+    """The objective that comes before TCO; None where TCO comes first."""
+    inputs: PlanInputs | None = None
+    """What the plan was made from, and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
     """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
     rounding. [USD]"""
@@ -330,10 +417,9 @@ class Plan(_Record):
         return cls.model_validate_json(path.read_text(encoding="utf-8"))
 
 
-class Shortage(_Record):
+class Shortage(AtMoment):
     """What an infeasible fleet lacks."""
 
-    period: str
     region: str
     service: str
     request_class: str
@@ -342,6 +428,39 @@ class Shortage(_Record):
     accelerators_short: dict[str, int] = Field(default_factory=dict)
     """Accelerators that would serve it, by hardware; empty where no configuration meets the SLO."""
     reason: str
+
+
+class GivenWay(_Record):
+    """How far one requirement gives way."""
+
+    requirement: str
+    change: str
+    """What it becomes, with the amount."""
+    least: bool
+    """Whether any less was proven not to be enough, the others alike."""
+
+
+class WayOut(_Record):
+    """Requirements that give way together, after which there is a plan."""
+
+    gives: tuple[GivenWay, ...]
+    objective_usd: float
+    """TCO of the plan that there is then. [USD]"""
+    bound_usd: float
+    """No such plan costs less. [USD]"""
+
+
+class Conflict(_Record):
+    """Why a fleet has no plan."""
+
+    requirements: tuple[str, ...]
+    """Together they have none."""
+    minimal: bool
+    """Whether without any one of them the others have one."""
+    ways_out: tuple[WayOut, ...]
+    """Each was solved; the cheapest plan first."""
+    complete: bool
+    """Whether the time was enough to look at everything."""
 
 
 class Infeasible(_Record):
@@ -354,3 +473,5 @@ class Infeasible(_Record):
     rejections: tuple[Rejections, ...]
     provenance: Provenance
     solve: Solve
+    conflict: Conflict | None = None
+    """None where the time was too short to find it."""

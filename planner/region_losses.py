@@ -14,14 +14,14 @@ from fleetplan.planner.search import Solution
 def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacement, ...]:
     """What serves the protected services without each region, idle replicas left out."""
     loads: dict[tuple[str, int, int, int], dict[int, int]] = defaultdict(dict)
-    for (lost, c, k, p, q), units in solution.surviving_load.items():
-        loads[lost, q, c, p][k] = units
+    for (lost, c, k, p, m), units in solution.surviving_load.items():
+        loads[lost, m, c, p][k] = units
     rows = []
     for lost in problem.regions:
-        for (gone, q, c, p), by_class in sorted(loads.items()):
+        for (gone, m, c, p), by_class in sorted(loads.items()):
             if gone != lost:
                 continue
-            candidate, pool = problem.candidates[c], problem.pools[p]
+            candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
             service = problem.services[candidate.service]
             rates = {
                 service.classes[k].name: candidate.requests_per_s[k]
@@ -33,7 +33,9 @@ def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacem
             rows.append(
                 SurvivingPlacement(
                     lost_region=lost,
-                    period=problem.periods[q],
+                    period=problem.periods[moment.period],
+                    slice=moment.slice,
+                    scenario=moment.scenario,
                     region=pool.region,
                     pool=pool.name,
                     service=candidate.service,

@@ -10,6 +10,7 @@ DOMINATED = "dominated"
 NOT_ALLOWED = "hardware not allowed"
 BELOW_QUALITY_FLOOR = "variant below the quality floor"
 NO_SUPPLY = "no pool or offer"
+UNDER_LOAD = "limits under load"
 
 
 class RejectionLog:

@@ -8,9 +8,12 @@ replicas of 7.3 requests/s serve 14.6 requests/s exactly stays feasible.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
+
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 
 LOAD_UNITS_PER_REPLICA: Final = 55_440
 """Steps in which the load of one replica is divided among classes and pools.
@@ -27,6 +30,13 @@ USD_RESOLUTION: Final = 10**6
 it moves the energy cost by less than 1e-4 of itself."""
 
 WATTS_PER_KW: Final = 1000
+
+WEIGHT_RESOLUTION: Final = 1_000
+"""Steps of the largest weight where weights are no small whole numbers. The weights only rank unmet demand
+of different moments; the sums they multiply must stay below `LARGEST_SUM`."""
+
+ROW_DIGITS: Final = 6
+"""Digits that the smallest weight of a row keeps: rounding moves it by less than 1e-6 of itself."""
 
 LARGEST_SUM: Final = 2**62
 """Sums of coefficients times bounds must stay below; CP-SAT computes in 64-bit integers."""
@@ -69,9 +79,50 @@ class RateScale:
         return float(units / self.units_per_request_per_s)
 
 
+def line_units(line: CapacityLine) -> tuple[int, int]:
+    """Load of a replica more by a line, rounded down, and its loss, rounded up. [load units]"""
+    slope = math.floor(exact(line.slope) * LOAD_UNITS_PER_REPLICA)
+    return slope, math.ceil(exact(line.loss) * LOAD_UNITS_PER_REPLICA)
+
+
 def usd_units(usd: float) -> int:
     """Cost coefficient of the objective, rounded to the nearest unit."""
     return round(exact(usd) * USD_RESOLUTION)
+
+
+def whole_row(weights: Sequence[Fraction], bounds: Sequence[int], limit: Fraction) -> tuple[list[int], int]:
+    """Whole numbers of a row ``sum weight * x <= limit`` that holds unrounded where they hold.
+
+    Weights are rounded up, the limit down. They are multiples of a unit that whole load units and short
+    decimals fill exactly, fine enough that the smallest weight keeps `ROW_DIGITS` digits where 64 bits allow.
+
+    Parameters
+    ----------
+    weights : Sequence[Fraction]
+        One a variable.
+    bounds : Sequence[int]
+        Largest values of the variables.
+    limit : Fraction
+        In the unit of the weights times the variables.
+    """
+    sizes = [abs(weight) for weight in weights if weight]
+    largest = (abs(weight) * bound for weight, bound in zip(weights, bounds, strict=True))
+    total = sum(largest, start=abs(limit))
+    wanted = ROW_DIGITS - math.floor(math.log10(min(sizes, default=Fraction(1))))
+    possible = math.floor(math.log10(LARGEST_SUM / 4 / max(float(total), 1e-9)))
+    whole = min(wanted, possible) - math.ceil(math.log10(LOAD_UNITS_PER_REPLICA))
+    resolution = LOAD_UNITS_PER_REPLICA * Fraction(10) ** whole
+    return [math.ceil(weight * resolution) for weight in weights], math.floor(limit * resolution)
+
+
+def whole_weights(values: Sequence[Fraction]) -> list[int]:
+    """Small whole numbers in the ratio of some weights: exactly, or within `WEIGHT_RESOLUTION`."""
+    multiple = math.lcm(*(value.denominator for value in values))
+    whole = [int(value * multiple) for value in values]
+    divisor = math.gcd(*whole) or 1
+    if max(whole) // divisor <= WEIGHT_RESOLUTION:
+        return [value // divisor for value in whole]
+    return [max(1, round(value * WEIGHT_RESOLUTION / max(values))) for value in values]
 
 
 def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:

@@ -13,10 +13,13 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.components import Component, components
 from fleetplan.planner.cpsat import configured_solver
+from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
+from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.reproducible import solve_reproducibly
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.solving import ModelOutcome, ModelStatus, SolverLimits, hint, solve_model
 from fleetplan.planner.variables import Variables
@@ -26,6 +29,9 @@ FULL_SERVICE_SHARE_OF_TIME = 0.5
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
+
+GOAL_SHARE_OF_TIME = 0.6
+"""Share of the time for an objective that comes before TCO."""
 
 SIMPLIFY_TIME_LIMIT_S = 5.0
 """Time to look for a simpler plan of the same cost. [s]"""
@@ -61,12 +67,15 @@ class SearchLimits:
         Seed of the solver.
     workers : int
         Parallel searches.
+    reproducible : bool
+        Whether the same question gets the same plan everywhere, which takes longer (planner/reproducible.py).
     """
 
     time_limit_s: float = 120.0
     gap_ratio: float = 0.005
     seed: int = 1
     workers: int = 8
+    reproducible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,7 @@ class Solution:
 
     Attributes
     ----------
-    replicas, load, unmet, acquired, packed, retired, surviving_load : dict
+    replicas, load, unmet, acquired, packed, retired, surviving_load, disaggregated, put_off : dict
         Values by the keys of `Variables`; zeros are left out.
     """
 
@@ -96,6 +105,30 @@ class Solution:
     packed: dict[tuple[int, int, tuple[int, ...]], int]
     retired: dict[tuple[int, int], int] = field(default_factory=dict)
     surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
+    disaggregated: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a plan reaches of an objective that comes before TCO.
+
+    Attributes
+    ----------
+    goal : Goal
+        The objective.
+    value, bound : float
+        Of the plan, and proven of all plans. [unit of the goal]
+    """
+
+    goal: Goal
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How far the plan may be from the best one, as a share of the larger figure."""
+        return self.goal.gap(self.value, self.bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +147,9 @@ class SearchResult:
         Where the bound is from.
     wall_s, deterministic_time : float
         Time that the solves took. [s; solver units]
+    goal : Reached or None
+        What was reached of an objective that comes before TCO; the bound on TCO is then one of the plans
+        that reach as much.
     """
 
     status: SolveStatus
@@ -123,6 +159,7 @@ class SearchResult:
     bound_source: str
     wall_s: float
     deterministic_time: float
+    goal: Reached | None = None
 
 
 Watcher = Callable[[Progress], None]
@@ -182,26 +219,42 @@ def _joined(
         if solution is None:
             raise ValueError("a part without a plan cannot be joined")
         whole.replicas.update(solution.replicas)
-        whole.load.update(solution.load)
+        whole.load.update(
+            {(c, k, p, part.cell_indices[cell]): units for (c, k, p, cell), units in solution.load.items()}
+        )
         whole.acquired.update(solution.acquired)
         whole.packed.update(solution.packed)
         whole.retired.update(solution.retired)
         whole.surviving_load.update(solution.surviving_load)
+        whole.disaggregated.update(
+            {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
+        )
+        cells = part.cell_indices
+        whole.put_off.update({(cells[i], cells[j], k): work for (i, j, k), work in solution.put_off.items()})
         whole.unmet.update(
             {(part.cell_indices[cell], k): units for (cell, k), units in solution.unmet.items()}
         )
     objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
     bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
     gap = (objective - bound) / objective if objective > 0 else 0.0
+    goal = _reached_together([result.goal for result in results if result.goal is not None])
     return SearchResult(
-        status=_status(gap, limits),
+        status=_status(gap if goal is None else max(gap, goal.gap), limits),
         solution=whole,
         objective_usd=objective,
         bound_usd=bound,
         bound_source=" and ".join(sorted({result.bound_source for result in results})),
         wall_s=wall_s,
         deterministic_time=sum(result.deterministic_time for result in results),
+        goal=goal,
     )
+
+
+def _reached_together(parts: Sequence[Reached]) -> Reached | None:
+    """What the parts of a problem reach of its goal: values and bounds add up."""
+    if not parts:
+        return None
+    return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))
 
 
 def _status(gap: float, limits: SearchLimits) -> SolveStatus:
@@ -223,16 +276,23 @@ class _Run:
         self.deterministic_time = 0.0
         self.label = ""
         self.watch: Watcher = lambda _: None
+        self.goal = goal_of(part.problem)
+        self.reached: Reached | None = None
 
     def search(self) -> SearchResult:
         """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
         forbidden = self.problem.fleet.policy.unmet == "forbid"
-        planning = build_model(self.problem, allow_unmet=False)
-        outcome = self.minimise_cost(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
+        if self.goal is not None and self.goal.rising:
+            planning = build_model(self.problem, allow_unmet=True)
+            outcome = self.minimise(planning, "cost of what is served", 1.0)
+            forbidden = True
+        else:
+            planning = build_model(self.problem, allow_unmet=False)
+            outcome = self.minimise(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
         if not forbidden and outcome.values is None:
             planning = build_model(self.problem, allow_unmet=True)
             failed = self.minimise_unmet(planning)
-            outcome = failed or self.minimise_cost(planning, "cost of what is served", 1.0)
+            outcome = failed or self.minimise(planning, "cost of what is served", 1.0)
         result = self.result(planning.variables, outcome)
         return self.simplify(planning, result, outcome) if result.solution is not None else result
 
@@ -243,6 +303,35 @@ class _Run:
     def usd(self, units: float) -> float:
         """TCO of a value of the cost objective. [USD]"""
         return units / USD_RESOLUTION + self.fixed_usd
+
+    def minimise(self, planning: PlanningModel, stage: str, share_of_time: float) -> ModelOutcome:
+        """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
+        if self.goal is not None:
+            failed = self.reach(planning, self.goal, share_of_time * GOAL_SHARE_OF_TIME)
+            if failed is not None:
+                return failed
+        return self.minimise_cost(planning, stage, share_of_time)
+
+    def reach(self, planning: PlanningModel, goal: Goal, share_of_time: float) -> ModelOutcome | None:
+        """Fix the best value of a goal; an outcome only if there is no plan at all."""
+        model, units = planning.model, goal_units(planning.problem, planning.variables, goal)
+        model.minimize(units)
+
+        def enough(objective: float, bound: float) -> bool:
+            return goal.gap(goal.figure(objective), goal.figure(bound)) <= self.limits.gap_ratio
+
+        def listen(_: float | None, __: float | None) -> None:
+            self.watch(Progress(goal.name + self.label, time.monotonic() - self.started, None, None))
+
+        outcome = self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
+        if outcome.values is None or outcome.bound is None:
+            return outcome
+        hint(model, outcome.values)
+        # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
+        value = outcome.values.value(units)
+        model.add(units <= value).with_name("goal_limit")
+        self.reached = Reached(goal, goal.figure(value), goal.figure(min(outcome.bound, value)))
+        return None
 
     def minimise_cost(self, planning: PlanningModel, stage: str, share_of_time: float) -> ModelOutcome:
         """Solve for the least TCO."""
@@ -300,7 +389,13 @@ class _Run:
     ) -> ModelOutcome:
         """Solve one stage."""
         limits = SolverLimits(max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop)
-        outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
+        parts = None if self.limits.reproducible else decomposed(planning)
+        if self.limits.reproducible:
+            outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
+        elif parts is None:
+            outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
+        else:
+            outcome = solve_in_blocks(planning, parts, limits, enough, listen)
         self.deterministic_time += outcome.deterministic_time
         return outcome
 
@@ -316,24 +411,31 @@ class _Run:
         bound = min(self.usd(outcome.bound), objective)
         gap = (objective - bound) / objective if objective > 0 else 0.0
         return SearchResult(
-            _status(gap, self.limits),
+            self.status(gap),
             _values(variables, outcome.values),
             objective,
             bound,
             outcome.bound_source,
             wall_s,
             self.deterministic_time,
+            self.reached,
         )
 
+    def status(self, gap: float) -> SolveStatus:
+        """How good a plan is by its gap in TCO, and by that of the goal before it."""
+        return _status(gap if self.reached is None else max(gap, self.reached.gap), self.limits)
+
     def simplify(self, planning: PlanningModel, result: SearchResult, outcome: ModelOutcome) -> SearchResult:
-        """Among the plans of about the same cost, one with few distinct configurations.
+        """Among the plans of about the same cost, one with few distinct configurations, that serves at home.
 
         About the same: at most `SIMPLICITY_RATIO` dearer and still within the asked gap of the bound.
         Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays as it is.
         """
         left = min(self.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
         unproven = result.status is SolveStatus.LIMIT
-        if unproven or left < 0.1 or self.stop.requested or outcome.values is None:
+        # What a few seconds find depends on the machine.
+        timed = self.limits.reproducible or left < 0.1 or self.stop.requested
+        if unproven or timed or outcome.values is None:
             return result
         problem, model, variables = self.problem, planning.model, planning.variables
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
@@ -348,12 +450,13 @@ class _Run:
             if key not in running:
                 running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
             model.add(replicas <= replicas.proto.domain[1] * running[key])
+        simple = [*running.values(), *_ways(problem, model, variables)]
         # Fewest changes first; last fewest units: what is bought for no reason costs less than the allowance.
         units = list(variables.acquired.values())
         weight = 1 + sum(variable.proto.domain[1] for variable in units)
         changes = started_accelerators(problem, variables)
-        above = weight * (len(running) + 1)
-        model.minimize(above * changes + weight * sum(running.values()) + sum(units))
+        above = weight * (len(simple) + 1)
+        model.minimize(above * changes + weight * sum(simple) + sum(units))
         solver = configured_solver(left, self.limits.seed, self.limits.workers)
         self.stop.running(solver)
         status = solver.solve(model)
@@ -365,12 +468,26 @@ class _Run:
         gap = (objective_usd - bound_usd) / objective_usd if objective_usd > 0 else 0.0
         return replace(
             result,
-            status=_status(gap, self.limits),
+            status=self.status(gap),
             solution=_values(variables, solver),
             objective_usd=objective_usd,
             wall_s=time.monotonic() - self.started,
             deterministic_time=self.deterministic_time,
         )
+
+
+def _ways(problem: Problem, model: cp_model.CpModel, variables: Variables) -> list[cp_model.IntVar]:
+    """Whether a region serves anything of a service for another region: one variable each."""
+    ways: dict[tuple[str, str, str], cp_model.IntVar] = {}
+    for (_, _, p, index), load in variables.load.items():
+        cell, region = problem.cells[index], problem.pools[p].region
+        if region == cell.region:
+            continue
+        key = (cell.service, cell.region, region)
+        if key not in ways:
+            ways[key] = model.new_bool_var(f"way[{','.join(key)}]")
+        model.add(load <= load.proto.domain[1] * ways[key])
+    return list(ways.values())
 
 
 def _values(variables: Variables, solver: cp_model.CpSolver) -> Solution:
@@ -381,6 +498,10 @@ def _values(variables: Variables, solver: cp_model.CpSolver) -> Solution:
         acquired={key: value for key, v in variables.acquired.items() if (value := solver.value(v))},
         packed={key: value for key, v in variables.packed.items() if (value := solver.value(v))},
         retired={key: value for key, v in variables.retired.items() if (value := solver.value(v))},
+        disaggregated={
+            key: value for key, v in variables.disaggregated.items() if (value := solver.value(v))
+        },
+        put_off={key: value for key, v in variables.put_off.items() if (value := solver.value(v))},
         surviving_load={
             key: value for key, v in variables.surviving_load.items() if (value := solver.value(v))
         },

@@ -33,7 +33,8 @@ def _may_be_served(problem: Problem, cell: Cell, k: int) -> bool:
     phases = {
         candidate.phase
         for candidate in map(problem.candidates.__getitem__, problem.candidates_of(cell.service))
-        if candidate.requests_per_s[k] > 0 and problem.pools_for(candidate, cell.region)
+        if candidate.requests_per_s[k] > 0
+        and any(problem.pools_for(candidate, region) for region in problem.serving_regions(cell))
     }
     return Phase.AGGREGATED in phases or {Phase.PREFILL, Phase.DECODE} <= phases
 

@@ -8,13 +8,23 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.constraints import budgets, capacity, configurations, placement, power, region_loss
+from fleetplan.planner.constraints import (
+    budgets,
+    capacity,
+    configurations,
+    kv_transfer,
+    placement,
+    power,
+    quality,
+    region_loss,
+)
 from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Rejections, Shortage
 from fleetplan.planner.problem import Cell, Phase, Problem
-from fleetplan.planner.variables import rate_scales
+from fleetplan.planner.scaling import exact
+from fleetplan.planner.variables import rate_scales, replicas_for_load
 
 SHORTAGE_TIME_LIMIT_S = 20.0
 """Time to find the least unmet demand; the best found by then is stated. [s]"""
@@ -70,7 +80,9 @@ def find_shortages(
             short = accelerators_needed(problem, cell, k, unmet)
             rows.append(
                 Shortage(
-                    period=problem.periods[cell.period],
+                    period=problem.periods[problem.moments[cell.moment].period],
+                    slice=problem.moments[cell.moment].slice,
+                    scenario=problem.moments[cell.moment].scenario,
                     region=cell.region,
                     service=cell.service,
                     request_class=service.classes[k].name,
@@ -89,6 +101,8 @@ LIMITS: Final[dict[str, ModuleType]] = {
     "configurations (max_configs_per_service_region)": configurations,
     "what stands after the loss of a region (survive_region_loss)": region_loss,
     "share of a pool (max_share_per_pool)": placement,
+    "links for KV caches (kv_links)": kv_transfer,
+    "average quality (quality_floor)": quality,
     "hardware (pools and offers are used up)": capacity,
 }
 """Constraint families that can be what is missing, by what people call them. Without the capacity rows
@@ -128,7 +142,8 @@ def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: fl
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
         if candidate.requests_per_s[k] > 0:
-            replicas = math.ceil(wanted / candidate.requests_per_s[k] - 1e-9)
+            load = exact(wanted) / exact(candidate.requests_per_s[k])
+            replicas = math.ceil(replicas_for_load(candidate, load) - exact(1e-9))
             by_phase = fewest.setdefault(candidate.hardware, {})
             needed = replicas * candidate.accelerators
             by_phase[candidate.phase] = min(by_phase.get(candidate.phase, needed), needed)

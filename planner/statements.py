@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -65,6 +66,8 @@ def placement_faults(problem: Problem, row: Placement) -> list[str]:
         return [f"{label}: there is no pool {row.pool!r}"]
     if row.period not in problem.periods:
         return [f"{label}: there is no period {row.period!r}"]
+    if problem.moment_index(row) is None:
+        return [f"{label}: {row.period} has no moment of slice {row.slice!r}, scenario {row.scenario!r}"]
     names = {request_class.name for request_class in problem.services[row.service].classes}
     unknown = sorted(row.requests_per_s_by_class.keys() - names)
     if unknown:
@@ -79,7 +82,24 @@ def placement_faults(problem: Problem, row: Placement) -> list[str]:
     rates = row.requests_per_s_by_class.values()
     if any(rate < 0 for rate in rates) or differs(row.requests_per_s, sum(rates)):
         faults.append(f"{label}: {row.requests_per_s} requests/s of {row.requests_per_s_by_class}")
-    return faults
+    return faults + _origin_faults(problem, row, label)
+
+
+def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
+    """What makes the traffic of other regions impossible."""
+    total: dict[str, float] = defaultdict(float)
+    for origin, by_class in row.requests_per_s_by_origin.items():
+        if origin == row.region or origin not in problem.regions:
+            return [f"{label}: there is no other region {origin!r}"]
+        for name, rate in by_class.items():
+            total[name] += rate
+            if rate < 0 or name not in row.requests_per_s_by_class:
+                return [f"{label}: {rate} requests/s of {name} from {origin}"]
+    return [
+        f"{label}: {rate} requests/s of {name} from elsewhere, {row.requests_per_s_by_class[name]} in all"
+        for name, rate in total.items()
+        if exceeds(rate, row.requests_per_s_by_class[name])
+    ]
 
 
 def purchase_faults(problem: Problem, purchase: Purchase) -> list[str]:

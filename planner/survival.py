@@ -12,17 +12,18 @@ def protected_services(problem: Problem) -> tuple[str, ...]:
 
 
 def joint_cells(problem: Problem) -> list[tuple[Cell, tuple[int, ...]]]:
-    """Demand of each protected service and period over all regions, with the cells that it comes from.
+    """Demand of each protected service and moment over all regions, with the cells that it comes from.
 
     The region of a joint cell is empty: what is left of the fleet serves it as a whole.
     """
     found = []
     for name in protected_services(problem):
-        for q in range(len(problem.periods)):
+        for m in range(len(problem.moments)):
             own = [
-                index for index, cell in enumerate(problem.cells) if (cell.service, cell.period) == (name, q)
+                index for index, cell in enumerate(problem.cells) if (cell.service, cell.moment) == (name, m)
             ]
             if own:
                 rates = zip(*(problem.cells[index].requests_per_s for index in own), strict=True)
-                found.append((Cell(name, "", q, tuple(sum(by_region) for by_region in rates)), tuple(own)))
+                total = tuple(sum(by_region) for by_region in rates)
+                found.append((Cell(name, "", m, total, total), tuple(own)))
     return found

@@ -2,7 +2,8 @@
 
 The rules come from predictions of published closed-loop results, without any fit; each was the better one:
 
-* A framework uses its own tables, the newest version of every site.
+* A framework uses its own tables, the newest version of every site, or those of the version that is asked
+  for; sites that this version lacks are borrowed from its other versions and count as interpolated.
 * GEMM takes the fastest of the three frameworks: all call the same libraries, but their tables time different
   things. Those of TensorRT-LLM hold the quantisation of the activations with its scales (14 us for the
   smallest FP8 product on H200, against 6 us), those of vLLM for block-FP8 the Python around it (60 us).
@@ -12,6 +13,8 @@ The rules come from predictions of published closed-loop results, without any fi
   on B200 have steps where one algorithm takes over from another.
 * Experts split by tensor parallelism that the framework did not measure take its own measurement of as many
   experts split by expert parallelism: an accelerator then holds as much of them.
+* Experts behind a dispatch have kernels of their own in a framework that has tables of them, and none is
+  borrowed: another framework's ordinary kernels are nearer to its own.
 * A site that the framework still lacks takes the fastest of the other frameworks. It, too, counts as
   interpolated.
 """
@@ -21,23 +24,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
 from fleetplan.perfmodel.optables.measured import (
+    BLACKWELL_SYSTEMS,
     FAMILIES,
     FRAMEWORKS,
     PACKAGE,
     TableFile,
     data_folder,
+    newest_first,
     table_files,
 )
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
-
-_BLACKWELL: Final = frozenset({"b200_sxm", "b300_sxm", "gb200", "gb300", "rtx_pro_6000_server"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,34 @@ class TableLibrary:
     ----------
     system : str
         h200_sxm and the like.
+    version : str
+        Version of the asked framework whose measurements stand for it; where it was not measured, those of
+        others are borrowed. The newest of every site where it is empty.
     """
 
     def __init__(
-        self, system: str, data_folder: Path | None = None, cache_folder: Path | None = None
+        self,
+        system: str,
+        data_folder: Path | None = None,
+        cache_folder: Path | None = None,
+        version: str = "",
     ) -> None:
         self.system = system
+        self.version = version
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[list[MeasuredRows], TableSource]] = {}
+
+    def versions(self, framework: str) -> tuple[str, ...]:
+        """Versions of a framework that were measured, the newest first."""
+        families = dict.fromkeys(family for each in FAMILIES.values() for family in each)
+        files = [
+            file
+            for family in families
+            for file in table_files(self.system, family, framework, self._data_folder)
+            if file.framework == framework
+        ]
+        return newest_first({file.version for file in files})
 
     def file_hashes(self) -> tuple[str, ...]:
         """Name and SHA-256 of every file that could be read, whether it was or not."""
@@ -107,7 +128,9 @@ class TableLibrary:
         return ChosenRows(_never_slower_than_larger(found.rows), found.sources)
 
     def _chosen(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
-        own = self._of_framework(kind, dtype, framework)
+        own = self._of_framework(kind, dtype, framework, self.version)
+        if kind is OperatorKind.DISPATCHED_MOE:
+            return own
         if own is not None and kind is OperatorKind.MOE:
             own = ChosenRows(with_missing_sites(own.rows, _split_the_other_way(own.rows)), own.sources)
         others = [
@@ -128,23 +151,35 @@ class TableLibrary:
             return True
         if kind is not OperatorKind.MOE:
             return False
-        blackwell = self.system in _BLACKWELL
+        blackwell = self.system in BLACKWELL_SYSTEMS
         if dtype == "fp8_block":
             return blackwell or framework != "trtllm"
         return blackwell and framework == "vllm" and dtype == "mxfp4"
 
-    def _of_framework(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
-        """Own tables of a framework: newer versions before older ones, the preferred family before others."""
+    def _of_framework(
+        self, kind: OperatorKind, dtype: str, framework: str, version: str = ""
+    ) -> ChosenRows | None:
+        """Own tables of a framework: newer versions before older ones, the preferred family before others.
+
+        With a version, its tables come first, and those of other versions are borrowed. Communication
+        libraries have versions of their own.
+        """
         found = []
+        borrowed = []
         for family in FAMILIES[kind]:
             for file in table_files(self.system, family, framework, self._data_folder):
                 tables, source = self._table(file)
-                found += [
+                chosen = [
                     ChosenRows(rows, (source,))
                     for rows in tables
                     if rows.kind is kind and rows.dtype == dtype
                 ]
-        return reduce(_with_missing_sites, found) if found else None
+                if version and file.framework == framework and file.version != version:
+                    borrowed += [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
+                else:
+                    found += chosen
+        everything = [*found, *borrowed]
+        return reduce(_with_missing_sites, everything) if everything else None
 
     def _table(self, file: TableFile) -> tuple[list[MeasuredRows], TableSource]:
         if file.path not in self._read:

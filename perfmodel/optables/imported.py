@@ -19,7 +19,7 @@ from fleetplan.fleet.tables import TABLES
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, COLLECTIVE_KINDS, OperatorKind
 from fleetplan.perfmodel.optables.long_files import LINE_COLUMN, LongFile, read_long_file
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+from fleetplan.perfmodel.optables.rows import AXES, CURVES, MeasuredRows, measured_rows, table_dimensions
 from fleetplan.perfmodel.optables.vidur import is_vidur, long_format
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _parts(frame: pd.DataFrame, checks: _Checks, hardware: str, framework: str) 
     frameworks = np.where(frameworks == "", framework, frameworks)
     _refuse_unknown(checks, "framework", frameworks, (*FRAMEWORKS, ANY_FRAMEWORK))
     operators = _texts(frame, "operator")
-    _refuse_unknown(checks, "operator", operators, tuple(kind.value for kind in AXES))
+    _refuse_unknown(checks, "operator", operators, tuple(kind.value for kind in (*AXES, *CURVES)))
     dtypes = _texts(frame, "dtype")
     dtypes = np.array([_OTHER_DTYPES.get(name, name) for name in dtypes], dtype=object)
     _refuse_unknown(checks, "dtype", dtypes, tuple(BYTES_PER_ELEMENT))
@@ -192,8 +192,8 @@ def _parts(frame: pd.DataFrame, checks: _Checks, hardware: str, framework: str) 
     for operator in sorted(set(operators[~checks.refused].tolist())):
         kind = OperatorKind(operator)
         chosen = operators == operator
-        if kind in COLLECTIVE_KINDS:
-            checks.refuse(chosen & (dtypes != "bf16"), "dtype", "collectives move bf16 activations")
+        if kind in COLLECTIVE_KINDS or kind in CURVES:
+            checks.refuse(chosen & (dtypes != "bf16"), "dtype", f"{kind} moves bf16 activations")
         dims = _dimensions(frame, checks, kind, chosen)
         keys = {
             (str(dtypes[row]), str(frameworks[row]), str(versions[row]))
@@ -210,7 +210,7 @@ def _dimensions(
     frame: pd.DataFrame, checks: _Checks, kind: OperatorKind, chosen: BoolArray
 ) -> dict[str, NDArray[np.float64]]:
     dims = {}
-    for name in (*site_dimensions(kind), *AXES[kind]):
+    for name in table_dimensions(kind):
         values = _numbers(frame, name)
         least = 0 if name in _MAY_BE_ZERO else 1
         checks.refuse(chosen & (_texts(frame, name) == ""), name, f"is missing; {kind} needs it")

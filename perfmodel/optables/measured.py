@@ -11,14 +11,15 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, OperatorKind
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
+from fleetplan.perfmodel.optables.measured_columns import split_by_dtype, whole_numbers
 from fleetplan.perfmodel.optables.measured_delta import delta_net_tables
 from fleetplan.perfmodel.optables.measured_dispatch import (
     all_to_all_tables,
@@ -26,8 +27,13 @@ from fleetplan.perfmodel.optables.measured_dispatch import (
     nvlink_tables,
     throughput_tables,
 )
+from fleetplan.perfmodel.optables.measured_experts import (
+    dispatched_expert_tables,
+    expert_tables,
+    wide_expert_tables,
+)
 from fleetplan.perfmodel.optables.measured_latent import absorbed_product_tables, latent_attention_tables
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,26 +43,11 @@ IMPORTER_VERSION: Final = 3
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
+BLACKWELL_SYSTEMS: Final = frozenset({"b200_sxm", "b300_sxm", "gb200", "gb300", "rtx_pro_6000_server"})
+"""Systems of one generation, whose kernels differ from those of the others."""
+
 _LIBRARIES: Final = frozenset({"nccl", "oneccl"})
 """Communication libraries: their tables are the same for all frameworks."""
-
-_DTYPES: Final = {
-    "bfloat16": "bf16",
-    "fp8": "fp8",
-    "fp8_block": "fp8_block",
-    "int8_wo": "int8",
-    "int4_wo": "int4",
-    "nvfp4": "fp4",
-    "w4a16_mxfp4": "mxfp4",
-    "w4a8_mxfp4_mxfp8": "mxfp4",
-}
-"""Our data type of each of theirs. Other formats of theirs (SmoothQuant, INT4 with FP8 activations) have no
-counterpart here and are left out."""
-
-_DISTRIBUTIONS: Final = ("power_law_1.01", "power_law_1.2", "balanced")
-"""Routing of MoE tokens, the preferred one first. Balanced routing sends every token of a small batch to
-other experts than the ones before, which reads more weights than real batches do, and leaves no busiest
-expert in a large one; the flattest power law has neither flaw and was measured for every system."""
 
 _NCCL_KINDS: Final = {
     "all_reduce": OperatorKind.ALL_REDUCE,
@@ -96,6 +87,9 @@ _FAMILY_FOLDERS: Final = {
     "context_attention": "attention",
     "generation_attention": "attention",
     "moe": "moe",
+    "wideep_context_moe": "moe",
+    "wideep_generation_moe": "moe",
+    "wideep_moe": "moe",
     "context_mla": "mla",
     "generation_mla": "mla",
     "mla_bmm": "mla_bmm",
@@ -120,6 +114,7 @@ FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.BATCHED_GEMM: ("mla_bmm",),
     OperatorKind.MOE: ("moe",),
     OperatorKind.UNGATED_MOE: ("moe",),
+    OperatorKind.DISPATCHED_MOE: ("wideep_context_moe", "wideep_generation_moe", "wideep_moe"),
     OperatorKind.DELTA_PREFILL: ("gdn",),
     OperatorKind.DELTA_DECODE: ("gdn",),
     OperatorKind.EXPERT_DISPATCH: _ROUTED,
@@ -179,6 +174,11 @@ def _package_version() -> str:
         return "not recorded"
 
 
+def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
+    """Return versions in falling order of their numbers."""
+    return tuple(sorted(versions, key=_version_order, reverse=True))
+
+
 def _version_order(version: str) -> tuple[tuple[int, ...], str]:
     return tuple(int(number) for number in re.findall(r"\d+", version)), version
 
@@ -190,19 +190,6 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     if file.family not in _READERS:
         raise ValueError(f"unknown table family {file.family!r}")
     return _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
-
-
-def _split(
-    frame: pd.DataFrame, kind: OperatorKind, dtype_column: str, columns: dict[str, str]
-) -> list[MeasuredRows]:
-    """One table a data type of ours, with our column names."""
-    ours = frame[dtype_column].map(_DTYPES)
-    tables = []
-    for dtype in sorted(ours.dropna().unique()):
-        part = frame[ours == dtype]
-        dims = {name: _integers(part, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
-        tables.append(measured_rows(kind, dtype, dims, part["latency"].to_numpy(dtype=np.float64)))
-    return tables
 
 
 def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
@@ -217,26 +204,7 @@ def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]
         "head_dim": "head_dim",
         "window": "window_size",
     }
-    return _split(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
-
-
-def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
-    if frame.empty:
-        return []
-    for distribution in _DISTRIBUTIONS:
-        chosen = frame[frame["distribution"] == distribution]
-        if not chosen.empty:
-            break
-    columns = {
-        "tokens": "num_tokens",
-        "hidden": "hidden_size",
-        "intermediate": "inter_size",
-        "top_k": "topk",
-        "experts": "num_experts",
-        "moe_tp": "moe_tp_size",
-        "moe_ep": "moe_ep_size",
-    }
-    return _split(chosen, kind, "moe_dtype", columns)
+    return split_by_dtype(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
 
 
 def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
@@ -248,15 +216,9 @@ def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
 def _collective(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
     if frame.empty:
         return []
-    size = _integers(frame, "message_size") * int(ACTIVATION_BYTES)
-    dims = {"ranks": _integers(frame, "num_gpus"), "message_bytes": size}
+    size = whole_numbers(frame, "message_size") * int(ACTIVATION_BYTES)
+    dims = {"ranks": whole_numbers(frame, "num_gpus"), "message_bytes": size}
     return [measured_rows(kind, "bf16", dims, frame["latency"].to_numpy(dtype=np.float64))]
-
-
-def _experts(frame: pd.DataFrame) -> list[MeasuredRows]:
-    # Experts without a gate are another operator: two products instead of three.
-    ungated = frame["kernel_source"].str.contains("nongated")
-    return [*_moe(frame[~ungated], OperatorKind.MOE), *_moe(frame[ungated], OperatorKind.UNGATED_MOE)]
 
 
 def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
@@ -268,12 +230,10 @@ def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
     ]
 
 
-def _integers(frame: pd.DataFrame, column: str) -> IntArray:
-    return frame[column].to_numpy(dtype=np.int64)
-
-
 _READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
-    "gemm": lambda frame: _split(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
+    "gemm": lambda frame: split_by_dtype(
+        frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}
+    ),
     "context_attention": lambda frame: _attention(
         frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}
     ),
@@ -283,7 +243,10 @@ _READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
     "context_mla": latent_attention_tables,
     "generation_mla": latent_attention_tables,
     "mla_bmm": absorbed_product_tables,
-    "moe": _experts,
+    "moe": expert_tables,
+    "wideep_context_moe": lambda frame: dispatched_expert_tables(frame, 0),
+    "wideep_generation_moe": lambda frame: dispatched_expert_tables(frame, 1),
+    "wideep_moe": wide_expert_tables,
     "gdn": delta_net_tables,
     "custom_allreduce": lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
     "nccl": _nccl,

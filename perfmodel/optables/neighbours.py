@@ -160,7 +160,9 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
     features: FloatArray
     dims = {name: sites[:, column].astype(np.float64) for column, name in enumerate(names)}
     match kind:
-        case OperatorKind.MOE | OperatorKind.UNGATED_MOE:
+        case OperatorKind.MOE | OperatorKind.UNGATED_MOE | OperatorKind.DISPATCHED_MOE:
+            # Kernels for low latency and for throughput do not stand in for each other.
+            unlike = UNLIKE_KERNELS * dims.get("low_latency", np.zeros(len(sites)))
             seen = (
                 dims["hidden"],
                 dims["intermediate"] / dims["moe_tp"],
@@ -170,6 +172,7 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
                 dims["moe_ep"],
             )
             features = np.log2(np.stack(seen, axis=1)) * np.array(_MOE_SCALE)
+            features = np.concatenate([features, unlike[:, None]], axis=1)
         case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
             # Kernels for low latency and for throughput do not stand in for each other.
             dims["low_latency"] = np.power(2.0, UNLIKE_KERNELS * dims["low_latency"])

@@ -19,6 +19,7 @@ from fleetplan.perfmodel.operators import (
     OperatorKind,
     groups_reached,
 )
+from fleetplan.perfmodel.optables.sparse import selection_ms, sparse_attention_ms
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.work import Work, work
 
@@ -74,6 +75,10 @@ def roofline_ms(
             return send_recv_ms(accelerator, dims)
         case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
             return routed_ms(accelerator, dtype, dims)
+        case OperatorKind.SPARSE_ATTENTION:
+            return sparse_attention_ms(accelerator, dtype, dims)
+        case OperatorKind.TOKEN_SELECTION:
+            return selection_ms(accelerator, dtype, dims)
         case _:
             return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / _US_PER_MS
 
@@ -105,7 +110,13 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
     memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / _MS_PER_S
     attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / _MS_PER_S * efficiency.prefill_attention_ratio
     match kind:
-        case OperatorKind.GEMM | OperatorKind.BATCHED_GEMM | OperatorKind.MOE | OperatorKind.UNGATED_MOE:
+        case (
+            OperatorKind.GEMM
+            | OperatorKind.BATCHED_GEMM
+            | OperatorKind.MOE
+            | OperatorKind.UNGATED_MOE
+            | OperatorKind.DISPATCHED_MOE
+        ):
             flops_per_ms = matrix_flops_per_ms(accelerator, dtype) * efficiency.gemm_ratio
             traffic = done.weight_bytes + done.activation_bytes
             return _p_norm(
@@ -134,7 +145,7 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
                 done.flops / attention_flops_per_ms,
             )
             return reading
-        case OperatorKind.ELEMENTWISE:
+        case OperatorKind.ELEMENTWISE | OperatorKind.TOKEN_SAMPLING:
             return done.activation_bytes / (memory_bytes_per_ms * efficiency.weight_read_ratio)
         case _:
             raise ValueError(f"{kind} is not an operator of one accelerator")

@@ -28,6 +28,7 @@ AXES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.BATCHED_GEMM: ("m",),
     OperatorKind.MOE: ("tokens",),
     OperatorKind.UNGATED_MOE: ("tokens",),
+    OperatorKind.DISPATCHED_MOE: ("tokens",),
     OperatorKind.DELTA_PREFILL: ("batch", "new_tokens"),
     OperatorKind.DELTA_DECODE: ("batch",),
     OperatorKind.EXPERT_DISPATCH: ("tokens",),
@@ -38,6 +39,17 @@ AXES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.ALL_TO_ALL: ("message_bytes",),
 }
 """The dimensions along which one site was swept. The kinds listed here are those that tables may hold."""
+
+CURVES: Final[dict[OperatorKind, str]] = {
+    OperatorKind.ELEMENTWISE: "traffic_bytes",
+    OperatorKind.SEND_RECV: "message_bytes",
+}
+"""Operators whose time one dimension decides; only tables of one's own hold them."""
+
+
+def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:
+    """Name the dimensions of a row of a table."""
+    return (CURVES[kind],) if kind in CURVES else (*site_dimensions(kind), *AXES[kind])
 
 
 def site_dimensions(kind: OperatorKind) -> tuple[str, ...]:
@@ -117,6 +129,8 @@ def with_missing_sites(first: MeasuredRows, second: MeasuredRows) -> MeasuredRow
 
     Whole sites, because a sweep that mixes two sources has steps where one takes over from the other.
     """
+    if first.kind in CURVES:
+        return first
     sites = site_dimensions(first.kind)
     distinct = unique_rows({name: np.concatenate([first.dims[name], second.dims[name]]) for name in sites})
     known = np.zeros(next(iter(distinct.dims.values())).size, dtype=np.bool_)

@@ -16,26 +16,31 @@ from fleetplan.perfmodel.collectives import (
     groups,
     inside_message,
     network_bytes,
+    send_recv_ms,
     with_network_ms,
 )
 from fleetplan.perfmodel.operators import (
     COLLECTIVE_KINDS,
     DIMENSIONS,
+    FloatArray,
     IntArray,
     OperatorKind,
     Provenance,
 )
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.curves import Curve, curve_of
 from fleetplan.perfmodel.optables.dispatch import routed_times
+from fleetplan.perfmodel.optables.dispatched import dispatched_times
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.measured import FRAMEWORKS
 from fleetplan.perfmodel.optables.own_tables import OwnTables, own_before
 from fleetplan.perfmodel.optables.rank_skew import rank_skew_ms
 from fleetplan.perfmodel.optables.roofline import matrix_flops_per_ms, roofline_ms
-from fleetplan.perfmodel.optables.rows import AXES
+from fleetplan.perfmodel.optables.rows import AXES, CURVES
 from fleetplan.perfmodel.optables.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.times import OperatorTimes
+from fleetplan.perfmodel.optables.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.unique import unique_rows
 
 _SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], OperatorTimes]]] = {
@@ -52,7 +57,13 @@ FEW_ROWS: Final = 16
 
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
 WEIGHT_KINDS: Final = frozenset(
-    {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM, OperatorKind.MOE, OperatorKind.UNGATED_MOE}
+    {
+        OperatorKind.GEMM,
+        OperatorKind.BATCHED_GEMM,
+        OperatorKind.MOE,
+        OperatorKind.UNGATED_MOE,
+        OperatorKind.DISPATCHED_MOE,
+    }
 )
 
 
@@ -65,6 +76,8 @@ class OperatorSource:
         The part.
     framework : str
         trtllm, sglang or vllm.
+    version : str
+        Version of the framework that was asked for; empty for the newest of every site.
     network_all_reduce : {"hierarchical", "ring"}
         How its communication library lets an all-reduce cross scale-up domains.
     """
@@ -80,9 +93,11 @@ class OperatorSource:
         self.accelerator = accelerator
         self.framework = framework
         self.network_all_reduce = network_all_reduce
+        self.version = "" if library is None else library.version
         self._library = library
         self._own = own
         self._tables: dict[tuple[OperatorKind, str], LookupTable | None] = {}
+        self._curves: dict[OperatorKind, Curve | None] = {}
         self._sources: dict[TableSource, None] = {}
         self._lock = Lock()
 
@@ -137,7 +152,7 @@ class OperatorSource:
         """Everything that its answers depend on, beside the program: the part, the rules, the files."""
         library = () if self._library is None else self._library.file_hashes()
         own = () if self._own is None else self._own.fingerprint()
-        rules = (repr(self.accelerator), self.framework, self.network_all_reduce)
+        rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce)
         return (*rules, *library, *own)
 
     def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
@@ -181,16 +196,28 @@ class OperatorSource:
         )
 
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        if kind in CURVES and (curve := self._curve(kind)) is not None:
+            found = curve.times(dims[CURVES[kind]])
+            return found if kind is OperatorKind.ELEMENTWISE else self._beyond_host(found, dims)
+        if kind is not OperatorKind.DISPATCHED_MOE:
+            return self._tabled_times(kind, dtype, dims)
+
+        def ordinary(other: dict[str, IntArray]) -> OperatorTimes:
+            return self._tabled_times(OperatorKind.MOE, dtype, other)
+
+        return dispatched_times(self.table(kind, dtype), dims, ordinary)
+
+    def _tabled_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        if kind is OperatorKind.TOKEN_SAMPLING or (
+            kind is OperatorKind.ELEMENTWISE and self._library is not None
+        ):
+            return OperatorTimes.labelled(self._untabled_ms(kind, dims), Provenance.ROOFLINE)
         table = self.table(kind, dtype)
-        if kind is OperatorKind.ELEMENTWISE and self._library is not None:
-            time_ms = small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])
-            return OperatorTimes.labelled(time_ms, Provenance.ROOFLINE)
         if table is None or not next(iter(dims.values())).size:
             if kind in COLLECTIVE_KINDS:
                 latency_ms = group_ms(self.accelerator, kind, dims, self.network_all_reduce)
             else:
                 latency_ms = roofline_ms(self.accelerator, kind, dtype, dims)
-            latency_ms = latency_ms * self.accelerator.efficiency.maturity_factor
             return OperatorTimes.labelled(latency_ms, Provenance.ROOFLINE)
         special = _SPECIAL.get(kind)
         if special is not None:
@@ -202,6 +229,31 @@ class OperatorSource:
             before_ms = quantisation_ms(self.accelerator, self.framework, dtype, dims)
             return OperatorTimes(before_ms + found.latency_ms, found.provenance)
         return found
+
+    def _curve(self, kind: OperatorKind) -> Curve | None:
+        """One's own measurements of an operator that one dimension decides."""
+        with self._lock:
+            if kind not in self._curves:
+                own = None if self._own is None else self._own.rows(kind, "bf16", self.framework)
+                self._curves[kind] = None if own is None else curve_of(own.rows)
+                if own is not None:
+                    self._sources |= dict.fromkeys(own.sources)
+            return self._curves[kind]
+
+    def _beyond_host(self, found: OperatorTimes, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Messages between neighbours as measured; those that leave the scale-up domain by the roofline."""
+        leaves = dims["stride"] >= self.accelerator.scale_up_accelerators
+        network_ms = send_recv_ms(self.accelerator, dims)
+        return OperatorTimes(
+            np.where(leaves, network_ms, found.latency_ms),
+            np.where(leaves, np.uint8(Provenance.ROOFLINE), found.provenance),
+        )
+
+    def _untabled_ms(self, kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
+        """Times of what no table holds and the data sheet does not decide."""
+        if kind is OperatorKind.TOKEN_SAMPLING:
+            return sampling_ms(self.framework, dims)
+        return small_kernel_ms(self.accelerator, self.framework, dims["traffic_bytes"])
 
     def _collective_times(self, table: LookupTable, dims: dict[str, IntArray]) -> OperatorTimes:
         """Measured time within a scale-up domain, and the network's by latency and bandwidth."""
@@ -215,10 +267,9 @@ class OperatorSource:
         fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
         inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
         sent_bytes = network_bytes(kind, message, placed, self.network_all_reduce)
-        if kind is OperatorKind.ALL_REDUCE:
-            skew_ms = rank_skew_ms(self.accelerator.measured_system, self.framework, placed.inner)
-            inside, inside_fixed = inside + skew_ms, inside_fixed + skew_ms
         latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
+        if kind is OperatorKind.ALL_REDUCE:
+            latency_ms = latency_ms + rank_skew_ms(self.accelerator.measured_system, dims["ranks"])
         # No table has this number of ranks, or these links.
         unmeasured = placed.leaves | ~table.is_measured(dims["ranks"][:, None])
         label = np.where(unmeasured, np.uint8(Provenance.EXTRAPOLATED), found.provenance)
@@ -231,7 +282,7 @@ class OperatorSource:
 
 
 @cache
-def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
+def operator_source(accelerator: Accelerator, framework: str, version: str = "") -> OperatorSource:
     """Operator times of `accelerator` under `framework`, kept for this process.
 
     Parameters
@@ -241,6 +292,9 @@ def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
         one's own; without any, all times are roofline.
     framework : str
         trtllm, sglang or vllm.
+    version : str
+        Version of the framework; the newest of every site where it is empty. A part that was not measured
+        under it borrows from the versions that it was measured under; see `measured_versions`.
 
     Raises
     ------
@@ -250,6 +304,12 @@ def operator_source(accelerator: Accelerator, framework: str) -> OperatorSource:
     if framework not in FRAMEWORKS:
         raise ValueError(f"unknown framework {framework!r}; known are {', '.join(FRAMEWORKS)}")
     system = accelerator.measured_system
-    library = None if system is None else TableLibrary(system)
+    library = None if system is None else TableLibrary(system, version=version)
     own = OwnTables(accelerator.name, accelerator.operator_tables)
     return OperatorSource(accelerator, framework, library, own=own)
+
+
+def measured_versions(accelerator: Accelerator, framework: str) -> tuple[str, ...]:
+    """Versions of a framework that a part was measured under, the newest first; empty without tables."""
+    system = accelerator.measured_system
+    return () if system is None else TableLibrary(system).versions(framework)

@@ -13,7 +13,13 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.costs import CAPITAL_KINDS
-from fleetplan.planner.objective import energy_usd_per_load_unit, fixed_usd, started_usd, total_cost
+from fleetplan.planner.objective import (
+    fixed_usd,
+    load_usd,
+    started_usd,
+    switched_usd,
+    total_cost,
+)
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import usd_units
 from fleetplan.planner.variables import Variables
@@ -66,7 +72,9 @@ def _operating_cost(problem: Problem, variables: Variables) -> cp_model.LinearEx
         usd = sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)
         terms.append(usd_units(usd) * variable)
     for key, variable in variables.load.items():
-        terms.append(usd_units(energy_usd_per_load_unit(problem, key)) * variable)
+        terms.append(usd_units(load_usd(problem, key)) * variable)
     for started, variable in variables.started.items():
         terms.append(usd_units(started_usd(problem, started)) * variable)
+    for switched, variable in variables.switched.items():
+        terms.append(usd_units(switched_usd(problem, switched)) * variable)
     return sum(terms)

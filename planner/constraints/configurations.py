@@ -1,9 +1,9 @@
-r"""Family 9, configurations: a service runs at most K distinct configurations in a region and period.
+r"""Family 9, configurations: a service runs at most K distinct configurations in a region and moment.
 
-For each service s, region r and period q, with y[c] telling whether candidate c runs::
+For each service s, region r and moment m, with y[c] telling whether candidate c runs::
 
-    n[c,p,q] <= U y[c,r,q]                                                runs[...]
-    sum_{c of s} y[c,r,q] <= K                                            configurations[...]
+    n[c,p,m] <= U y[c,r,m]                                                runs[...]
+    sum_{c of s} y[c,r,m] <= K                                            configurations[...]
 
 A prefill and a decode configuration count as two.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.variables import Variables
+from fleetplan.planner.variables import Variables, replica_label, served_cells
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -21,18 +21,18 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     limit = problem.fleet.policy.max_configs_per_service_region
     if limit is None:
         return
-    for (c, p, q), replicas in variables.replicas.items():
+    for (c, p, m), replicas in variables.replicas.items():
         region = problem.pools[p].region
         bound = replicas.proto.domain[1]
-        model.add(replicas <= bound * variables.configuration[c, region, q]).with_name(
-            f"runs[{problem.candidates[c].label},{problem.pools[p].name},{problem.periods[q]}]"
+        model.add(replicas <= bound * variables.configuration[c, region, m]).with_name(
+            f"runs[{replica_label(problem, (c, p, m))}]"
         )
-    for cell in problem.cells:
+    for service, region, m in served_cells(problem):
         running = [
-            variables.configuration[c, cell.region, cell.period]
-            for c in problem.candidates_of(cell.service)
-            if (c, cell.region, cell.period) in variables.configuration
+            variables.configuration[c, region, m]
+            for c in problem.candidates_of(service)
+            if (c, region, m) in variables.configuration
         ]
         model.add(sum(running) <= limit).with_name(
-            f"configurations[{cell.service},{cell.region},{problem.periods[cell.period]}]"
+            f"configurations[{service},{region},{problem.moments[m].label}]"
         )

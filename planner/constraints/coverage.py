@@ -1,15 +1,16 @@
 r"""Family 1, coverage: every class of every service is served in both phases, where it is asked for.
 
-For each cell (service s, region r, period q) and class k, with load w in load units, rate
+For each cell (service s, region r, moment m) and class k, with load w in load units, rate
 :math:`\mu` of one replica and S load units a replica::
 
-    sum_{c in aggregated} mu[c,k] w[c,k] + S d[k] + S u[k] >= S D[k]      coverage[...]
-    sum_{c in prefill}    mu[c,k] w[c,k]                   >= S d[k]      prefill[...]
-    sum_{c in decode}     mu[c,k] w[c,k]                   >= S d[k]      decode[...]
+    sum_{c in aggregated} mu[c,k] w[c,k] + S sum_g d[k,g] + S u[k] >= S D[k]   coverage[...]
+    sum_{c in prefill group}  mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   prefill[...]
+    sum_{c in decode group}   mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   decode[...]
 
-d is the rate served by separate prefill and decode replicas, so the same share of the traffic is
-disaggregated in both phases; u is unmet demand; D is demand with its headroom. A prefill and a decode
-replica of one request stand in the same region because d belongs to one region.
+d[k,g] is the rate that passes through a pair g of groups of prefill and decode replicas, so the same share of
+the traffic is disaggregated in both phases; u is unmet demand; D is demand with its headroom. Which replicas
+pair is said in planner/handover.py: where all of a region do, there is one pair for the region. Of an offline
+service S y, the rate at which the moment works (family 13), stands for S D - S u.
 
 For a service of one class the loads are implied by the replicas, which gives the solver rows in whole
 replicas to cut on::
@@ -21,9 +22,9 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.problem import Phase, Problem
-from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
-from fleetplan.planner.variables import Variables, cell_label, rate_scales
+from fleetplan.planner.problem import Phase, Problem, Slot
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale
+from fleetplan.planner.variables import Variables, cell_label, rate_scales, with_label
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -33,36 +34,50 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         scale = scales[cell.service]
         headroom = problem.services[cell.service].headroom
         for k, demand in enumerate(cell.requests_per_s):
-            units = scale.demand_units(demand, headroom)
-            if units == 0:
+            worked = variables.worked.get((cell_index, k))
+            units = scale.demand_units(demand, headroom) if worked is None else worked
+            if worked is None and units == 0:
                 continue
             label = cell_label(problem, cell, k)
-            served: dict[Phase, list[cp_model.LinearExpr]] = {phase: [] for phase in Phase}
-            running: dict[Phase, list[cp_model.LinearExpr]] = {phase: [] for phase in Phase}
-            for c in problem.candidates_of(cell.service):
-                candidate = problem.candidates[c]
-                rate = scale.rate_units(candidate.requests_per_s[k])
-                for p in problem.pools_for(candidate, cell.region):
-                    if (c, k, p, cell.period) in variables.load:
-                        served[candidate.phase].append(rate * variables.load[c, k, p, cell.period])
-                        running[candidate.phase].append(rate * variables.replicas[c, p, cell.period])
+            served, running = _terms(problem, variables, cell_index, k, scale)
             total = cp_model.LinearExpr.sum
             # Where a variable does not exist its sum is empty, so zero.
-            unmet = total([variables.unmet[key] for key in [(cell_index, k)] if key in variables.unmet])
-            separate = total(
-                [variables.disaggregated[key] for key in [(cell_index, k)] if key in variables.disaggregated]
-            )
+            missing = [(cell_index, k)] if worked is None else []
+            unmet = total([variables.unmet[key] for key in missing if key in variables.unmet])
+            known = variables.handovers[cell_index, k]
+            separate = [variables.disaggregated[cell_index, k, g] for g in range(len(known.pairs))]
+            whole = [load for slot, load in served.items() if _phase(problem, slot) is Phase.AGGREGATED]
             model.add(
-                total(served[Phase.AGGREGATED]) + LOAD_UNITS_PER_REPLICA * (separate + unmet)
+                total(whole) + LOAD_UNITS_PER_REPLICA * (total(separate) + unmet)
                 >= LOAD_UNITS_PER_REPLICA * units
             ).with_name(f"coverage[{label}]")
-            if (cell_index, k) in variables.disaggregated:
-                for phase in (Phase.PREFILL, Phase.DECODE):
-                    model.add(total(served[phase]) >= LOAD_UNITS_PER_REPLICA * separate).with_name(
-                        f"{phase}[{label}]"
+            for phase in (Phase.PREFILL, Phase.DECODE):
+                for index, group in enumerate(known.groups(phase)):
+                    passed = total([separate[g] for g in known.pairs_of(phase, index)])
+                    loads = total([served[slot] for slot in group.slots if slot in served])
+                    model.add(loads >= LOAD_UNITS_PER_REPLICA * passed).with_name(
+                        f"{phase}[{with_label(label, group.label)}]"
                     )
-            if len(cell.requests_per_s) == 1:
-                for phase in (Phase.PREFILL, Phase.DECODE):
-                    model.add(
-                        total(running[phase]) + total(running[Phase.AGGREGATED]) + unmet >= units
-                    ).with_name(f"replicas_{phase}[{label}]")
+                if len(cell.requests_per_s) == 1:
+                    both = (phase, Phase.AGGREGATED)
+                    rates = total([rate for slot, rate in running.items() if _phase(problem, slot) in both])
+                    model.add(rates + unmet >= units).with_name(f"replicas_{phase}[{label}]")
+
+
+def _terms(
+    problem: Problem, variables: Variables, cell_index: int, k: int, scale: RateScale
+) -> tuple[dict[Slot, cp_model.LinearExpr], dict[Slot, cp_model.LinearExpr]]:
+    """Rate that the loads of a class make, and that all replicas could make, by candidate and pool."""
+    cell = problem.cells[cell_index]
+    served: dict[Slot, cp_model.LinearExpr] = {}
+    running: dict[Slot, cp_model.LinearExpr] = {}
+    for c, p in problem.slots(cell):
+        if (c, k, p, cell_index) in variables.load:
+            rate = scale.rate_units(problem.candidates[c].requests_per_s[k])
+            served[c, p] = rate * variables.load[c, k, p, cell_index]
+            running[c, p] = rate * variables.replicas[c, p, cell.moment]
+    return served, running
+
+
+def _phase(problem: Problem, slot: Slot) -> Phase:
+    return problem.candidates[slot[0]].phase

@@ -1,20 +1,20 @@
 r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
 
-For each lost region l, protected service s, period q and class k, with replicas n' and loads w' of what then
-runs in the other regions, S load units a replica, d'[r] served by separate phases within region r, and D the
-demand of all regions::
+For each lost region l, protected service s, moment m and class k, with replicas n' and loads w' of what then
+runs in the other regions, S load units a replica, d'[g] what passes between a pair g of groups of prefill and
+decode replicas, and D the demand of all regions::
 
-    sum_{c in aggregated} mu w' + S sum_r d'[r] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
-    sum_{c in prefill, p in r} mu w' >= S d'[r]                                  surviving_prefill[...]
-    sum_{c in decode, p in r} mu w' >= S d'[r]                                   surviving_decode[...]
+    sum_{c in aggregated} mu w' + S sum_g d'[g] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
+    sum_{c in prefill group} mu w' >= S sum_{g of the group} d'[g]               surviving_prefill[...]
+    sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
     sum_k w'[c,k,p] <= S n'[c,p]                                                 surviving_load[...]
-    sum_c a'[c] n'[c,p] <= H units[p,q]                                          surviving_capacity[...]
-    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,q] / PUE[r]                  surviving_power[...]
+    sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
+    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]
 
 Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
 what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
-limits on configurations and on the share of a pool do not hold then, and the way to another region adds
-nothing to TTFT.
+limits on configurations, on the share of a pool and of the links do not hold then, and the way to another
+region adds nothing to TTFT.
 """
 
 from __future__ import annotations
@@ -24,10 +24,18 @@ from collections import defaultdict
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.constraints.capacity import add_patterns, standing_units
-from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.handover import surviving_handovers
+from fleetplan.planner.problem import Cell, Phase, Problem, Slot
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, watts_floor, watts_per_accelerator
 from fleetplan.planner.survival import joint_cells
-from fleetplan.planner.variables import Variables, most_units, rate_scales, replicas_needed
+from fleetplan.planner.variables import (
+    Variables,
+    most_units,
+    rate_scales,
+    replica_label,
+    replicas_needed,
+    with_label,
+)
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -56,14 +64,15 @@ def _create_replicas(
         elsewhere = [region for region in problem.regions if region != lost]
         for p in [p for region in elsewhere for p in problem.pools_for(candidate, region)]:
             pool = problem.pools[p]
-            held = most_units(problem, p, cell.period) * pool.accelerators_per_unit
+            moment = problem.moments[cell.moment]
+            held = most_units(problem, p, moment.period) * pool.accelerators_per_unit
             held //= pool.footprint_accelerators(candidate.accelerators)
-            bound = min(held, replicas_needed(problem, cell, c))
+            bound = min(held, replicas_needed(problem, (cell,), c))
             if bound <= 0:
                 continue
-            label = f"{lost} lost,{candidate.label},{pool.name},{problem.periods[cell.period]}"
+            label = f"{lost} lost,{replica_label(problem, (c, p, cell.moment))}"
             replicas = model.new_int_var(0, bound, f"surviving[{label}]")
-            variables.surviving[lost, c, p, cell.period] = replicas
+            variables.surviving[lost, c, p, cell.moment] = replicas
             loads = []
             for k, rate in enumerate(candidate.requests_per_s):
                 rate_units = scale.rate_units(rate)
@@ -73,7 +82,7 @@ def _create_replicas(
                         bound * LOAD_UNITS_PER_REPLICA, -(-demand * LOAD_UNITS_PER_REPLICA // rate_units)
                     )
                     load = model.new_int_var(0, most, f"surviving_load[{label},{names[k]}]")
-                    variables.surviving_load[lost, c, k, p, cell.period] = load
+                    variables.surviving_load[lost, c, k, p, cell.moment] = load
                     loads.append(load)
             model.add(sum(loads) <= LOAD_UNITS_PER_REPLICA * replicas).with_name(f"surviving_load[{label}]")
 
@@ -92,25 +101,28 @@ def _cover(
     demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k], headroom) for index in parts)
     if not demand:
         return
-    served: dict[tuple[str, Phase], list[cp_model.LinearExpr]] = defaultdict(list)
-    for (gone, c, class_index, p, q), load in variables.surviving_load.items():
+    served: dict[Slot, cp_model.LinearExpr] = {}
+    for (gone, c, class_index, p, m), load in variables.surviving_load.items():
         candidate = problem.candidates[c]
-        if (gone, candidate.service, class_index, q) == (lost, cell.service, k, cell.period):
-            rate = scale.rate_units(candidate.requests_per_s[k])
-            served[problem.pools[p].region, candidate.phase].append(rate * load)
+        if (gone, candidate.service, class_index, m) == (lost, cell.service, k, cell.moment):
+            served[c, p] = scale.rate_units(candidate.requests_per_s[k]) * load
     request_class = problem.services[cell.service].classes[k].name
-    label = f"{lost} lost,{cell.service},{request_class},{problem.periods[cell.period]}"
-    total = [term for (_, phase), terms in served.items() if phase is Phase.AGGREGATED for term in terms]
-    for region in problem.regions:
-        both = served[region, Phase.PREFILL], served[region, Phase.DECODE]
-        if not all(both):
-            continue
-        separate = model.new_int_var(0, demand, f"surviving_separate[{label},{region}]")
-        variables.surviving_separate[lost, cell.service, k, region, cell.period] = separate
-        for phase, terms in zip((Phase.PREFILL, Phase.DECODE), both, strict=True):
-            row = sum(terms) >= LOAD_UNITS_PER_REPLICA * separate
-            model.add(row).with_name(f"surviving_{phase}[{label},{region}]")
-        total.append(LOAD_UNITS_PER_REPLICA * separate)
+    label = f"{lost} lost,{cell.service},{request_class},{problem.moments[cell.moment].label}"
+    total = [load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED]
+    known = surviving_handovers(problem, cell.service, k, lost)
+    separate = []
+    for g, pair in enumerate(known.pairs):
+        between = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")
+        variables.surviving_separate[lost, cell.service, k, g, cell.moment] = between
+        separate.append(between)
+        total.append(LOAD_UNITS_PER_REPLICA * between)
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        for index, group in enumerate(known.groups(phase)):
+            rate = cp_model.LinearExpr.sum([served[slot] for slot in group.slots if slot in served])
+            passed = cp_model.LinearExpr.sum([separate[g] for g in known.pairs_of(phase, index)])
+            model.add(rate >= LOAD_UNITS_PER_REPLICA * passed).with_name(
+                f"surviving_{phase}[{with_label(label, group.label)}]"
+            )
     unmet = [variables.unmet[index, k] for index in parts if (index, k) in variables.unmet]
     model.add(
         cp_model.LinearExpr.sum(total) + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(unmet)
@@ -121,19 +133,19 @@ def _cover(
 def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
     """What runs after the loss fits the units that stand."""
     hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
-    for (gone, c, p, q), replicas in variables.surviving.items():
+    for (gone, c, p, m), replicas in variables.surviving.items():
         if gone == lost:
-            hosted[p, q][c] = replicas
-    for (p, q), running in hosted.items():
-        pool = problem.pools[p]
-        label = f"{lost} lost,{pool.name},{problem.periods[q]}"
-        units = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
+            hosted[p, m][c] = replicas
+    for (p, m), running in hosted.items():
+        pool, moment = problem.pools[p], problem.moments[m]
+        label = f"{lost} lost,{pool.name},{moment.label}"
+        units = standing_units(problem, variables, p, moment.period) - pool.maintenance_in(moment.period)
         used = sum(
             pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
             for c, replicas in running.items()
         )
         model.add(used <= pool.accelerators_per_unit * units).with_name(f"surviving_capacity[{label}]")
-        add_patterns(model, problem, (p, q), running, units, label)
+        add_patterns(model, problem, (p, m), running, units, label)
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
@@ -141,16 +153,16 @@ def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue
-        for q, period in enumerate(problem.periods):
+        for m, moment in enumerate(problem.moments):
             terms = []
             for (gone, c, p, when), replicas in variables.surviving.items():
                 candidate = problem.candidates[c]
-                here = (gone, problem.pools[p].region, when) == (lost, region.name, q)
+                here = (gone, problem.pools[p].region, when) == (lost, region.name, m)
                 if here and candidate.power_kw is not None:
                     watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
                     terms.append(candidate.accelerators * watts * replicas)
             if terms:
-                limit = watts_floor(region.power_kw[q] / region.pue)
+                limit = watts_floor(region.power_kw[moment.period] / region.pue)
                 model.add(sum(terms) <= limit).with_name(
-                    f"surviving_power[{lost} lost,{region.name},{period}]"
+                    f"surviving_power[{lost} lost,{region.name},{moment.label}]"
                 )

@@ -10,7 +10,21 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel
 
-from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.plan import (
+    Cost,
+    Infeasible,
+    OfflineWork,
+    Placement,
+    Plan,
+    PoolUse,
+    Purchase,
+    Retired,
+    Shortage,
+    SurvivingPlacement,
+    Transition,
+    Unmet,
+)
+from fleetplan.planner.plan_inputs import CostLine, DemandInput, PriceInput
 
 SPREADSHEET_TRIGGERS = ("=", "+", "-", "@", "\t", "\r")
 """First characters that make a spreadsheet read a cell as a formula (OWASP, CSV injection)."""
@@ -34,50 +48,72 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = [write_text(folder / "plan.json", outcome.model_dump_json(indent=2) + "\n")]
     if isinstance(outcome, Plan):
-        tables: dict[str, Sequence[BaseModel]] = {
-            "placements": outcome.placements,
-            "purchases": outcome.purchases,
-            "pools": outcome.pools,
-            "costs": outcome.costs,
-            "retirements": outcome.retirements,
-            "unmet": outcome.unmet,
-            "transitions": outcome.transitions,
-            "region_losses": outcome.region_losses,
-        }
+        tables = plan_tables(outcome)
     else:
-        tables = {"shortages": outcome.shortages}
+        tables = {"shortages": table(Shortage, outcome.shortages)}
     for name, rows in tables.items():
-        written.append(write_text(folder / f"{name}.csv", table(rows).to_csv(index=False)))
+        written.append(write_text(folder / f"{name}.csv", rows.to_csv(index=False)))
     return written
 
 
-def table(rows: Sequence[BaseModel]) -> pd.DataFrame:
-    """Records as a table, nested mappings as columns `name.key`."""
+def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:
+    """Every list of a plan as a table, by the name of its file; an empty one has its columns."""
+    tables = {
+        "placements": table(Placement, plan.placements),
+        "purchases": table(Purchase, plan.purchases),
+        "pools": table(PoolUse, plan.pools),
+        "costs": table(Cost, plan.costs),
+        "retirements": table(Retired, plan.retirements),
+        "unmet": table(Unmet, plan.unmet),
+        "transitions": table(Transition, plan.transitions),
+        "tides": table(Transition, plan.tides),
+        "offline_work": table(OfflineWork, plan.offline_work),
+        "region_losses": table(SurvivingPlacement, plan.region_losses),
+    }
+    if plan.inputs is not None:
+        tables["bill"] = table(CostLine, plan.inputs.cost_lines)
+        tables["prices"] = table(PriceInput, plan.inputs.prices)
+        tables["demand"] = table(DemandInput, plan.inputs.demand)
+    return tables
+
+
+def table(kind: type[BaseModel], rows: Sequence[BaseModel]) -> pd.DataFrame:
+    """Records of a kind as a table, nested mappings as columns `name.key`."""
     flat = []
     for row in rows:
         cells: dict[str, object] = {}
         for name, value in row.model_dump().items():
             if isinstance(value, dict):
-                cells.update({f"{name}.{key}": _cell(inner) for key, inner in value.items()})
+                cells.update({f"{name}.{key}": as_text(inner) for key, inner in value.items()})
             else:
-                cells[name] = _cell(value)
+                cells[name] = as_text(value)
         flat.append(cells)
-    return pd.DataFrame(flat)
+    return pd.DataFrame(flat) if flat else pd.DataFrame(columns=list(kind.model_fields))
 
 
-def _cell(value: object) -> object:
+def as_text(value: object) -> object:
     """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe."""
     if isinstance(value, str) and value.startswith(SPREADSHEET_TRIGGERS):
         return f"'{value}"
     return value
 
 
+def from_text(value: str) -> str:
+    """What `as_text` was given."""
+    return value[1:] if value.startswith("'") and value[1:].startswith(SPREADSHEET_TRIGGERS) else value
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write a file whole: to a temporary file in the same folder, then renamed over the old one."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """The same for a file that is no text."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:

@@ -167,7 +167,7 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
     peak_tflops = None
     if operator.kind in TABLED_KINDS:
         # Attention computes in BF16 whatever its cache is kept in.
-        with_weights = operator.kind in (OperatorKind.GEMM, OperatorKind.MOE)
+        with_weights = operator.kind in (OperatorKind.GEMM, OperatorKind.MOE, OperatorKind.DISPATCHED_MOE)
         peak_tflops = accelerator.peak_tflops(operator.dtype if with_weights else "bf16")
     compute_ms = 0.0
     if peak_tflops is not None:

@@ -40,9 +40,9 @@ def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> flo
         return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
     if offer.capex_usd_per_host is None:
         raise ValueError(f"offer {offer.name!r} has no price")
-    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0) + tco.maintenance_usd(
-        offer.capex_usd_per_host, offer.maintenance_ratio_per_year
-    )
+    # The mean over its life, whatever the values by age.
+    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0, offer.residual_ratio)
+    quarter += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year)
     return quarter / (offer.accelerators_per_unit * tco.HOURS_PER_QUARTER) + hosting
 
 

@@ -198,7 +198,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             options.append(Option(prefix + hardware.name, evaluator, usd, kw))
     if not options:
         raise _wrong(fleet, service, "no hardware with figures may serve it")
-    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.network_latency_ms
+    ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
     space = SweepSpace(
         tuple(options),
         tuple(_request(service, position) for position in range(len(service.classes))),

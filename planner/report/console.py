@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.planner.plan import Infeasible, Placement, Plan
+from fleetplan.planner.plan import Goal, Infeasible, MomentKey, Placement, Plan
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
@@ -22,11 +22,12 @@ STATUS_TEXT = {
 
 
 def money(usd: float) -> str:
-    """Dollars with three or four significant digits: $412, $8.61 k, $12.3 M."""
+    """Dollars with three or four significant digits: $412, $8.61 k, -$12.3 M."""
+    sign, size_usd = "-" if usd < 0 else "", abs(usd)
     for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
-        if abs(usd) >= size:
-            return f"${usd / size:.4g}{unit}"
-    return f"${usd:.4g}"
+        if size_usd >= size:
+            return f"{sign}${size_usd / size:.4g}{unit}"
+    return f"{sign}${size_usd:.4g}"
 
 
 def percent(ratio: float) -> str:
@@ -51,6 +52,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     _purchases(plan, console)
     _retirements(plan, console)
     _changes(plan, console)
+    _served_elsewhere(plan, console)
     _costs(plan, console)
     _limits(plan, console)
 
@@ -58,6 +60,8 @@ def print_plan(plan: Plan, console: Console) -> None:
 def _headline(plan: Plan, console: Console) -> None:
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
     parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    if plan.goal is not None:
+        parts.append(_goal(plan.goal))
     if plan.usd_per_million_tokens is not None:
         parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
     parts.append(
@@ -70,6 +74,13 @@ def _headline(plan: Plan, console: Console) -> None:
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
             f"{escape(row.period)}: {row.requests_per_s:.4g} requests/s"
         )
+
+
+def _goal(goal: Goal) -> str:
+    """What comes before TCO, with its own gap: `energy 1.234e+05 kWh, gap 0.20% (no plan below ...)`."""
+    side = "above" if goal.objective == "served" else "below"
+    reached = f"{goal.objective} [bold]{goal.value:.4g}[/] {goal.unit}"
+    return f"{reached}, gap {percent(goal.gap)} (no plan {side} {goal.bound:.4g})"
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:
@@ -178,6 +189,21 @@ def _changes(plan: Plan, console: Console) -> None:
         console.print(
             f"[bold]Without {escape(lost)}[/] the rest still serves all of {escape(', '.join(kept))}"
         )
+
+
+def _served_elsewhere(plan: Plan, console: Console) -> None:
+    """What regions serve for others, the busiest moment of each."""
+    rates: dict[tuple[str, str, str], dict[MomentKey, float]] = defaultdict(lambda: defaultdict(float))
+    for row in plan.placements:
+        for origin, by_class in row.requests_per_s_by_origin.items():
+            if row.phase != "decode":
+                rates[row.service, origin, row.region][row.moment_key] += sum(by_class.values())
+    lines = [
+        f"{escape(service)}: {max(by_moment.values()):.4g} requests/s of {escape(origin)} by {escape(region)}"
+        for (service, origin, region), by_moment in rates.items()
+    ]
+    if lines:
+        console.print(f"[bold]Served elsewhere[/] {'; '.join(lines)}")
 
 
 def _costs(plan: Plan, console: Console) -> None:

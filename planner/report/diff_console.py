@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.planner.diff import Action, Change, CostChange, PlanDiff, Subject
+from fleetplan.planner.questions.diff import Action, Change, CostChange, PlanDiff, Subject
 from fleetplan.planner.report.console import money
 
 COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 
+from fleetplan.planner.moments import Moment
 from fleetplan.planner.statements import Violation, differs
 from fleetplan.planner.verify.plan_check import PlanCheck
 
@@ -13,48 +13,70 @@ Runs = tuple[str, str, str, str, str, int]
 """Service, phase, hardware, configuration, pool, accelerators of one replica."""
 
 
-def _running(check: PlanCheck) -> list[Counter[Runs] | None]:
-    """Replicas by period after those of the plan in force, which is None where there is none."""
+def running(check: PlanCheck) -> list[Counter[Runs]]:
+    """Replicas of every moment."""
+    moments: list[Counter[Runs]] = []
+    for m in range(len(check.problem.moments)):
+        here: Counter[Runs] = Counter()
+        for row, candidate in check.at(m):
+            size = candidate.accelerators
+            here[row.service, row.phase, row.hardware, row.config, row.pool, size] += row.replicas
+        moments.append(here)
+    return moments
+
+
+def _in_force(check: PlanCheck, slice_name: str | None) -> Counter[Runs]:
+    """Replicas of the plan in force in a part of the day."""
     problem = check.problem
     before: Counter[Runs] = Counter()
-    for (c, p), replicas in (problem.running_before or {}).items():
-        one, pool = problem.candidates[c], problem.pools[p].name
-        before[one.service, one.phase.value, one.hardware, one.config, pool, one.accelerators] += replicas
-    periods: list[Counter[Runs] | None] = [None if problem.running_before is None else before]
-    for period in problem.periods:
-        here: Counter[Runs] = Counter()
-        for row, candidate in check.rows:
-            if row.period == period:
-                size = candidate.accelerators
-                here[row.service, row.phase, row.hardware, row.config, row.pool, size] += row.replicas
-        periods.append(here)
-    return periods
+    for (c, p, part), replicas in (problem.running_before or {}).items():
+        if part == slice_name:
+            one, pool = problem.candidates[c], problem.pools[p].name
+            before[one.service, one.phase.value, one.hardware, one.config, pool, one.accelerators] += replicas
+    return before
+
+
+def started(before: Counter[Runs], here: Counter[Runs]) -> int:
+    """Accelerators of the replicas that are more than before."""
+    return sum(max(0, count - before[runs]) * runs[-1] for runs, count in here.items())
 
 
 def _started_accelerators(check: PlanCheck) -> list[int]:
-    """Accelerators whose replicas start, by period."""
-    periods = _running(check)
-    return [
-        0
-        if before is None or here is None
-        else sum(max(0, count - before[runs]) * runs[-1] for runs, count in here.items())
-        for before, here in itertools.pairwise(periods)
-    ]
+    """Accelerators whose replicas start, by moment; none where nothing is known of the time before."""
+    moments = running(check)
+    found = []
+    for m, moment in enumerate(check.problem.moments):
+        if moment.before is None and check.problem.running_before is None:
+            found.append(0)
+        else:
+            before = _in_force(check, moment.slice) if moment.before is None else moments[moment.before]
+            found.append(started(before, moments[m]))
+    return found
 
 
 def transition_usd(check: PlanCheck) -> float:
-    """Cost of everything that starts. [USD]"""
-    return check.problem.fleet.policy.transition_usd_per_accelerator * sum(_started_accelerators(check))
+    """Expected cost of everything that starts. [USD]"""
+    starting = zip(check.problem.moments, _started_accelerators(check), strict=True)
+    return sum(_usd_each(check, moment) * accelerators for moment, accelerators in starting)
+
+
+def _usd_each(check: PlanCheck, moment: Moment) -> float:
+    """Expected cost of an accelerator that starts, at its value at the start of the horizon. [USD]"""
+    yearly = 1 + check.problem.fleet.finance.discount_rate_per_year
+    usd = check.problem.fleet.policy.transition_usd_per_accelerator
+    return float(usd * moment.weight / yearly ** (moment.period / 4))
 
 
 def check_transitions(check: PlanCheck) -> Iterator[Violation]:
     """The changes that the plan lists are those of its placements, and cost what the policy says."""
-    usd = check.problem.fleet.policy.transition_usd_per_accelerator
-    for period, started in zip(check.problem.periods, _started_accelerators(check), strict=True):
-        listed = [row for row in check.plan.transitions if row.period == period]
+    for moment, starting in zip(check.problem.moments, _started_accelerators(check), strict=True):
+        when = check.problem.moment_key(moment)
+        listed = [row for row in check.plan.transitions if row.moment_key == when]
         stated = sum(max(0, row.accelerators) for row in listed)
-        if stated != started:
-            yield Violation("transitions", f"{period}: {started} accelerators start, {stated} are listed")
-        cost = sum(row.usd for row in listed)
-        if differs(cost, usd * stated):
-            yield Violation("transitions", f"{period}: {cost} USD listed, {usd * stated} USD by the policy")
+        if stated != starting:
+            text = f"{moment.label}: {starting} accelerators start, {stated} are listed"
+            yield Violation("transitions", text)
+        cost, by_policy = sum(row.usd for row in listed), _usd_each(check, moment) * stated
+        if differs(cost, by_policy):
+            text = f"{moment.label}: {cost} USD listed, {by_policy} USD by the policy"
+            yield Violation("transitions", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from fleetplan.fleet import tco
 from fleetplan.planner.statements import Violation, differs
@@ -11,6 +12,10 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 
 Key = tuple[str, str]
 """Scope (period, service or pool) and name."""
+
+
+NOT_OF_A_POOL: Final = ("energy", "transition", "tidal", "data")
+"""Kinds of cost that follow from what runs, not from what stands."""
 
 
 def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
@@ -29,8 +34,7 @@ def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
             row.carbon_kg or 0.0, carbon[key] or 0.0
         ):
             yield Violation("cost", f"{row.scope} {row.name}: {row.carbon_kg} of {carbon[key]} kg CO2")
-        moved = row.usd_by_kind.get("transition", 0.0)
-        found = row.usd - row.usd_by_kind.get("energy", 0.0) - moved
+        found = row.usd - sum(row.usd_by_kind.get(kind, 0.0) for kind in NOT_OF_A_POOL)
         if row.scope != "service" and differs(found, capacity[key]):
             yield Violation("cost", f"{row.scope} {row.name}: capacity of {found}, not {capacity[key]} USD")
     if not check.plan.costs:
@@ -51,10 +55,12 @@ def _energy_and_carbon(check: PlanCheck) -> tuple[dict[Key, float], dict[Key, fl
             for name, rate in row.requests_per_s_by_class.items()
             if candidate.requests_per_s[names.index(name)] > 0
         )
-        q = check.problem.periods.index(row.period)
+        moment = check.problem.moment_of(row)
+        q = moment.period
         # Where the hosts stand, whatever the row says of it.
         region = check.problem.regions[check.pool(row.pool).region]
-        usd = load * (candidate.power_kw or 0.0) * check.pool(row.pool).energy_usd_per_kw[q]
+        usd_per_kw = check.pool(row.pool).energy_usd_per_kw[q] * moment.weight
+        usd = load * (candidate.power_kw or 0.0) * usd_per_kw
         grid = region.grid_kg_co2_per_kwh
         for key in (("period", row.period), ("service", row.service), ("pool", row.pool)):
             energy[key] += usd
@@ -62,7 +68,7 @@ def _energy_and_carbon(check: PlanCheck) -> tuple[dict[Key, float], dict[Key, fl
             if grid is None or candidate.power_kw is None or before is None:
                 carbon[key] = None
             else:
-                hours = load * tco.HOURS_PER_QUARTER
+                hours = load * tco.HOURS_PER_QUARTER * moment.weight
                 carbon[key] = before + hours * candidate.power_kw * region.pue * grid[q]
     return energy, carbon
 

@@ -6,9 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.costs import CAPITAL_KINDS
+from fleetplan.planner.problem import Phase
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 from fleetplan.planner.statements import Violation, cost_statements, differs, exceeds
 from fleetplan.planner.verify.changes import transition_usd
+from fleetplan.planner.verify.day import tidal_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
 
 ENERGY_ROUNDING_RATIO: Final = 1e-4
@@ -51,7 +55,13 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
     if exceeds(check.plan.bound_usd, stated):
         yield Violation("cost", f"the bound {check.plan.bound_usd} exceeds the cost {stated} USD")
     model_usd = check.plan.model_usd
-    if model_usd is not None and exceeds(total - ENERGY_ROUNDING_RATIO * kinds["energy"], model_usd):
+    # Costs of a load unit are rounded to the nearest objective unit.
+    replicas = sum(row.replicas for row, _ in check.rows)
+    rounding = max(
+        ENERGY_ROUNDING_RATIO * (kinds["energy"] + kinds["data"]),
+        replicas * LOAD_UNITS_PER_REPLICA / 2 / USD_RESOLUTION,
+    )
+    if model_usd is not None and exceeds(total - rounding, model_usd):
         yield Violation("cost", f"the parts cost {total} USD, the solver's model charged {model_usd} USD")
     split = sum(row.usd for row in check.plan.placements) + sum(use.idle_usd for use in check.plan.pools)
     if differs(split, stated):
@@ -82,7 +92,27 @@ def cost_kinds(check: PlanCheck) -> dict[str, float]:
             for name, rate in row.requests_per_s_by_class.items()
             if candidate.requests_per_s[names.index(name)] > 0
         )
-        q = check.problem.periods.index(row.period)
-        kinds["energy"] += load * (candidate.power_kw or 0.0) * check.pool(row.pool).energy_usd_per_kw[q]
+        moment = check.problem.moment_of(row)
+        usd_per_kw = check.pool(row.pool).energy_usd_per_kw[moment.period] * moment.weight
+        kinds["energy"] += load * (candidate.power_kw or 0.0) * usd_per_kw
     kinds["transition"] = transition_usd(check)
+    kinds["tidal"] = tidal_usd(check)
+    kinds["data"] = _data_usd(check)
     return kinds
+
+
+def _data_usd(check: PlanCheck) -> float:
+    """What the requests of other regions cost on their way, at its present value. [USD]"""
+    total = 0.0
+    yearly = 1 + check.problem.fleet.finance.discount_rate_per_year
+    for row, candidate in check.rows:
+        if candidate.phase is Phase.DECODE:
+            continue
+        moment = check.problem.moment_of(row)
+        seconds = HOURS_PER_QUARTER * 3600 * moment.hours_share * moment.probability
+        gb = check.problem.services[row.service].mb_per_request / 1000
+        for origin, rates in row.requests_per_s_by_origin.items():
+            usd_per_gb = check.problem.regions[origin].network_usd_per_gb.get(row.region, 0.0)
+            paid = sum(rates.values()) * seconds * gb * usd_per_gb
+            total += paid / yearly ** ((moment.period + 1) / 4)
+    return total

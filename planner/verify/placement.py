@@ -10,27 +10,36 @@ from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.statements import Violation, exceeds
 from fleetplan.planner.verify.plan_check import PlanCheck
 
+Group = tuple[str, tuple[int, ...], str, Phase]
+"""Service, moment indices, pool, phase."""
+
 
 def check_placement(check: PlanCheck) -> Iterator[Violation]:
     """Services run where they may, and within their share of each pool but for a load unit of each load."""
     for row, _ in check.rows:
         if not check.problem.services[row.service].may_run_in(row.region):
             yield Violation("placement", f"{row.service} may not run in {row.region}")
-    served: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
-    rounding: dict[tuple[str, str, str, Phase], float] = defaultdict(float)
+    problem = check.problem
+    served: dict[Group, float] = defaultdict(float)
+    rounding: dict[Group, float] = defaultdict(float)
     for row, candidate in check.rows:
+        m = problem.moment_index(row)
+        if m is None:
+            raise ValueError(f"a row of no moment: {row.moment_key}")
+        # An offline service is counted by the day, others moment by moment.
+        offline = problem.services[row.service].offline is not None
+        together = problem.day_of(m) if offline else (m,)
+        hours = problem.moments[m].hours
         for phase in (Phase.PREFILL, Phase.DECODE):
             if candidate.phase in (phase, Phase.AGGREGATED):
-                key = (row.service, row.period, row.pool, phase)
-                served[key] += row.requests_per_s
-                rounding[key] += sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA
-    for (name, period, pool, phase), rate in served.items():
-        limits = (check.problem.fleet.policy.max_share_per_pool, check.pool(pool).spot_max_share)
+                key = (row.service, together, row.pool, phase)
+                served[key] += row.requests_per_s * hours
+                rounding[key] += sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA * hours
+    for (name, together, pool, phase), done in served.items():
+        limits = (problem.fleet.policy.max_share_per_pool, check.pool(pool).spot_max_share)
         share = min((limit for limit in limits if limit is not None), default=1.0)
-        demands = check.problem.services[name].demand_requests_per_s
-        demand = sum(asked for (_, when, _), asked in demands.items() if when == period)
-        limit = share * demand
-        if exceeds(rate, limit + rounding[name, period, pool, phase]):
-            yield Violation(
-                "placement", f"{name} {phase} {period}: {pool} serves {rate} of at most {limit} requests/s"
-            )
+        asked = sum(sum(problem.demand(name, m).values()) * problem.moments[m].hours for m in together)
+        if exceeds(done, share * asked + rounding[name, together, pool, phase]):
+            label = f"{name} {phase} {problem.moments[together[0]].label}"
+            text = f"{label}: {pool} serves {done / asked:.6g} of it, {share} at most"
+            yield Violation("placement", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fleetplan.planner.plan import Placement, Plan
@@ -48,11 +49,24 @@ class PlanCheck:
         """The offer of a purchase."""
         return next(a for a in self.pool(pool).acquisitions if a.offer.name == offer)
 
-    def in_cell(self, service: str, region: str, period: int) -> list[tuple[Placement, Candidate]]:
-        """Placements of a service in a region and period."""
-        name = self.problem.periods[period]
+    def at(self, moment: int) -> list[tuple[Placement, Candidate]]:
+        """Placements of a moment."""
+        key = self.problem.moment_key(self.problem.moments[moment])
+        return [(row, candidate) for row, candidate in self.rows if row.moment_key == key]
+
+    def rates(self, row: Placement, origin: str) -> Mapping[str, float]:
+        """Traffic of a placement that comes from a region, by class. [requests/s]"""
+        if origin != row.region:
+            return row.requests_per_s_by_origin.get(origin, {})
+        return {
+            name: rate - sum(other.get(name, 0.0) for other in row.requests_per_s_by_origin.values())
+            for name, rate in row.requests_per_s_by_class.items()
+        }
+
+    def of_cell(self, service: str, origin: str, moment: int) -> list[tuple[Placement, Candidate]]:
+        """Placements of a service and moment that serve what comes from a region, wherever they run."""
         return [
             (row, candidate)
-            for row, candidate in self.rows
-            if (row.service, row.region, row.period) == (service, region, name)
+            for row, candidate in self.at(moment)
+            if row.service == service and (row.region == origin or origin in row.requests_per_s_by_origin)
         ]

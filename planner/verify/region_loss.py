@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.statements import Violation, exceeds
 from fleetplan.planner.survival import joint_cells
+from fleetplan.planner.verify.handover import most_passed
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
 
@@ -30,7 +30,7 @@ def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
                 candidates.get((row.service, row.phase, row.hardware, row.config)),
                 pools.get(row.pool),
             )
-            known = candidate is not None and pool is not None and row.period in check.problem.periods
+            known = candidate is not None and pool is not None and check.problem.moment_index(row) is not None
             if not known or candidate is None or pool is None:
                 yield Violation(
                     "region_loss", f"{lost} lost: {row.service} {row.config} in {row.pool} is unknown"
@@ -50,27 +50,56 @@ def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Viola
     """The demand of all regions, less what is declared unmet, is served."""
     problem = check.problem
     for cell, _ in joint_cells(problem):
-        period = problem.periods[cell.period]
+        moment = problem.moments[cell.moment]
+        when = problem.moment_key(moment)
         for k, demand in enumerate(cell.requests_per_s):
             name = problem.services[cell.service].classes[k].name
-            by_region: dict[str, dict[Phase, float]] = defaultdict(lambda: dict.fromkeys(Phase, 0.0))
-            for row, candidate in rows:
-                if (row.service, row.period) == (cell.service, period):
-                    by_region[row.region][candidate.phase] += row.requests_per_s_by_class.get(name, 0.0)
+            serving = [
+                (row, candidate)
+                for row, candidate in rows
+                if (row.service, row.moment_key) == (cell.service, when)
+                and row.requests_per_s_by_class.get(name, 0.0) > 0
+            ]
             total = sum(
-                served[Phase.AGGREGATED] + min(served[Phase.PREFILL], served[Phase.DECODE])
-                for served in by_region.values()
+                row.requests_per_s_by_class[name]
+                for row, candidate in serving
+                if candidate.phase is Phase.AGGREGATED
             )
+            total += _passed(check, serving, name)
             total += sum(
                 unmet.requests_per_s
                 for unmet in check.plan.unmet
-                if (unmet.service, unmet.period, unmet.request_class) == (cell.service, period, name)
+                if (unmet.service, unmet.moment_key, unmet.request_class) == (cell.service, when, name)
             )
             if exceeds(demand, total):
-                text = (
-                    f"{lost} lost: {cell.service} {name} {period}: {total} of {demand} requests/s are served"
-                )
-                yield Violation("region_loss", text)
+                label = f"{lost} lost: {cell.service} {name} {moment.label}"
+                yield Violation("region_loss", f"{label}: {total} of {demand} requests/s are served")
+
+
+def _passed(check: PlanCheck, serving: Sequence[Runs], name: str) -> float:
+    """Most of a class that separate phases can serve, each request handed over where that may be."""
+    sent, received = (
+        {
+            i: row.requests_per_s_by_class[name]
+            for i, (row, candidate) in enumerate(serving)
+            if candidate.phase is phase
+        }
+        for phase in (Phase.PREFILL, Phase.DECODE)
+    )
+    return most_passed(sent, received, lambda i, j: _may_pass(check, serving[i], serving[j]))
+
+
+def _may_pass(check: PlanCheck, sender: Runs, receiver: Runs) -> bool:
+    (first, prefill), (second, decode) = sender, receiver
+    policy = check.problem.fleet.policy
+    if prefill.variant != decode.variant or not policy.may_pair(first.hardware, second.hardware):
+        return False
+    if policy.kv_transfer == "cross-region" and first.region != second.region:
+        return any(
+            link.prefill in (first.pool, first.region) and link.decode in (second.pool, second.region)
+            for link in check.problem.fleet.kv_links
+        )
+    return first.region == second.region and (policy.kv_transfer != "same-pool" or first.pool == second.pool)
 
 
 def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
@@ -96,8 +125,9 @@ def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violat
 def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
     """Replicas fit what stands, and the power of their region."""
     problem = check.problem
-    for q, period in enumerate(problem.periods):
-        here = [(row, candidate) for row, candidate in rows if row.period == period]
+    for moment in problem.moments:
+        q, when = moment.period, problem.moment_key(moment)
+        here = [(row, candidate) for row, candidate in rows if row.moment_key == when]
         for pool in problem.pools:
             sizes = [
                 candidate.accelerators
@@ -107,9 +137,8 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
             ]
             units = check.units(pool, q) - pool.maintenance_in(q)
             if sizes and not fits(sizes, pool.accelerators_per_unit, units):
-                text = (
-                    f"{lost} lost: {pool.name} {period}: {sum(sizes)} accelerators do not fit {units} units"
-                )
+                label = f"{lost} lost: {pool.name} {moment.label}"
+                text = f"{label}: {sum(sizes)} accelerators do not fit {units} units"
                 yield Violation("region_loss", text)
         for region in problem.regions.values():
             load_kw = sum(
@@ -118,7 +147,6 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
                 if row.region == region.name
             )
             if region.power_kw is not None and exceeds(load_kw * region.pue, region.power_kw[q]):
-                text = (
-                    f"{lost} lost: {region.name} {period}: {load_kw * region.pue} of {region.power_kw[q]} kW"
-                )
+                label = f"{lost} lost: {region.name} {moment.label}"
+                text = f"{label}: {load_kw * region.pue} of {region.power_kw[q]} kW"
                 yield Violation("region_loss", text)

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.planner.problem import Phase
+from fleetplan.planner.plan import MomentKey, Placement
+from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.verify.day import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:
     """Every class is served in both phases, up to what is declared unmet."""
     unmet = {
-        (row.service, row.region, row.period, row.request_class): row.requests_per_s
+        (row.service, row.region, row.moment_key, row.request_class): row.requests_per_s
         for row in check.plan.unmet
     }
-    if unmet and check.problem.fleet.policy.unmet == "forbid":
+    fleet = check.problem.fleet
+    if unmet and fleet.policy.unmet == "forbid" and fleet.objective != "served":
         yield Violation("coverage", "demand is unmet, and the policy forbids it")
+    work = work_served(check)
     for cell in check.problem.cells:
-        rows = check.in_cell(cell.service, cell.region, cell.period)
-        for k, demand in enumerate(cell.requests_per_s):
-            name = check.problem.services[cell.service].classes[k].name
+        rows = check.of_cell(cell.service, cell.region, cell.moment)
+        service = check.problem.services[cell.service]
+        for k, asked in enumerate(cell.requests_per_s):
+            name = service.classes[k].name
+            offline = service.offline is not None
+            demand = work[cell.service, cell.region, name, cell.moment] if offline else asked
             served = dict.fromkeys(Phase, 0.0)
             for row, candidate in rows:
-                served[candidate.phase] += row.requests_per_s_by_class.get(name, 0.0)
+                served[candidate.phase] += check.rates(row, cell.region).get(name, 0.0)
             separate = min(served[Phase.PREFILL], served[Phase.DECODE])
-            period = check.problem.periods[cell.period]
-            missing = unmet.get((cell.service, cell.region, period, name), 0.0)
+            moment = check.problem.moments[cell.moment]
+            when = check.problem.moment_key(moment)
+            missing = 0.0 if offline else unmet.get((cell.service, cell.region, when, name), 0.0)
             total = served[Phase.AGGREGATED] + separate + missing
-            label = f"{cell.service} {name} {cell.region} {period}"
+            label = f"{cell.service} {name} {cell.region} {moment.label}"
             if exceeds(demand, total):
                 yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served")
             if exceeds(served[Phase.PREFILL], separate) or exceeds(served[Phase.DECODE], separate):
@@ -36,20 +46,41 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_latency(check: PlanCheck) -> Iterator[Violation]:
-    """Every placement meets the latency targets of its service."""
+    """Every placement meets the latency targets of its service, whatever region its requests come from."""
     for row, candidate in check.rows:
         service = check.problem.services[row.service]
         for k, request_class in enumerate(service.classes):
+            label = f"{row.service} {row.config} {request_class.name}"
             if request_class.name not in row.requests_per_s_by_class:
                 continue
-            ttft, tpot = candidate.ttft_ms[k], candidate.tpot_ms[k]
-            label = f"{row.service} {row.config} {request_class.name}"
-            if ttft is not None and service.ttft_ms is not None:
-                total = ttft + service.network_latency_ms
-                if exceeds(total, service.ttft_ms):
-                    yield Violation("latency", f"{label}: TTFT {total} ms of {service.ttft_ms} ms")
+            tpot = candidate.tpot_ms[k]
             if tpot is not None and service.tpot_ms is not None and exceeds(tpot, service.tpot_ms):
                 yield Violation("latency", f"{label}: TPOT {tpot} ms of {service.tpot_ms} ms")
+            for origin in (row.region, *row.requests_per_s_by_origin):
+                ttft = candidate.ttft_ms[k]
+                asked = check.rates(row, origin).get(request_class.name, 0.0) > 0
+                if not asked or ttft is None or service.ttft_ms is None:
+                    continue
+                total = ttft + service.outside_ms.total_ms + _round_trip_ms(check, origin, row.region)
+                if candidate.phase is not Phase.DECODE and exceeds(total, service.ttft_ms):
+                    text = f"{label} from {origin}: TTFT {total} ms of {service.ttft_ms} ms"
+                    yield Violation("latency", text)
+
+
+def _round_trip_ms(check: PlanCheck, origin: str, region: str) -> float:
+    """Way from a region to another and back; endless where none is declared. [ms]"""
+    return 0.0 if origin == region else check.problem.regions[origin].round_trip_ms.get(region, math.inf)
+
+
+def check_origins(check: PlanCheck) -> Iterator[Violation]:
+    """Requests go to other regions only where their service allows it; decoding goes where the cache goes."""
+    for row, candidate in check.rows:
+        service = check.problem.services[row.service]
+        for origin in row.requests_per_s_by_origin:
+            allowed = row.region in service.serve_from.get(origin, ())
+            if candidate.phase is not Phase.DECODE and not allowed:
+                text = f"{row.service}: {row.region} may not serve what comes from {origin}"
+                yield Violation("coverage", text)
 
 
 def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
@@ -64,19 +95,23 @@ def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
                 yield Violation("replica_load", f"{row.config} cannot serve {row.service} {name}")
                 continue
             load += rate * (1 + service.headroom) / capacity
-        if exceeds(load, row.replicas):
-            yield Violation("replica_load", f"{row.service} {row.config}: {load} on {row.replicas}")
+        carried = candidate.carried(row.replicas)
+        if exceeds(load, carried):
+            pool = f"{row.replicas}" if not candidate.pooling else f"{row.replicas} that carry {carried}"
+            yield Violation("replica_load", f"{row.service} {row.config}: {load} on {pool}")
 
 
 def check_configurations(check: PlanCheck) -> Iterator[Violation]:
     """A service runs few enough configurations, on hardware and runtimes that it allows."""
     limit = check.problem.fleet.policy.max_configs_per_service_region
-    for cell in check.problem.cells:
-        rows = check.in_cell(cell.service, cell.region, cell.period)
+    places: dict[tuple[str, str, MomentKey], list[tuple[Placement, Candidate]]] = defaultdict(list)
+    for row, candidate in check.rows:
+        places[row.service, row.region, row.moment_key].append((row, candidate))
+    for (name, region, _), rows in places.items():
         running = {(row.phase, row.hardware, row.config) for row, _ in rows}
         if limit is not None and len(running) > limit:
-            yield Violation("configurations", f"{cell.service} {cell.region}: {len(running)} > {limit}")
-        service = check.problem.services[cell.service]
+            yield Violation("configurations", f"{name} {region}: {len(running)} > {limit}")
+        service = check.problem.services[name]
         for row, candidate in rows:
             runtime = "aggregated" if candidate.phase is Phase.AGGREGATED else "disaggregated"
             if runtime not in service.runtimes:

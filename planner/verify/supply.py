@@ -13,18 +13,19 @@ from fleetplan.planner.verify.plan_check import PlanCheck
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
     """Replicas can be packed into the units of their pool, less the reserve."""
     for pool in check.problem.pools:
-        for q, period in enumerate(check.problem.periods):
+        for m, moment in enumerate(check.problem.moments):
             sizes = []
-            for row, candidate in check.rows:
-                if (row.pool, row.period) == (pool.name, period):
+            for row, candidate in check.at(m):
+                if row.pool == pool.name:
                     if (row.region, candidate.hardware) != (pool.region, pool.hardware):
                         yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
                     sizes += [candidate.accelerators] * row.replicas
+            q = moment.period
             usable = check.units(pool, q) - pool.maintenance_in(q) - pool.reserve_units
             if sizes and not fits(sizes, pool.accelerators_per_unit, usable):
                 yield Violation(
                     "capacity",
-                    f"{pool.name} {period}: replicas of {sum(sizes)} accelerators in "
+                    f"{pool.name} {moment.label}: replicas of {sum(sizes)} accelerators in "
                     f"{usable} units of {pool.accelerators_per_unit}",
                 )
 
@@ -34,16 +35,16 @@ def check_power(check: PlanCheck) -> Iterator[Violation]:
     for region in check.problem.regions.values():
         if region.power_kw is None:
             continue
-        for q, period in enumerate(check.problem.periods):
+        for m, moment in enumerate(check.problem.moments):
+            limit_kw = region.power_kw[moment.period]
             load_kw = sum(
                 (candidate.power_kw or 0.0) * row.replicas
-                for row, candidate in check.rows
-                if (row.region, row.period) == (region.name, period)
+                for row, candidate in check.at(m)
+                if row.region == region.name
             )
-            if exceeds(load_kw * region.pue, region.power_kw[q]):
+            if exceeds(load_kw * region.pue, limit_kw):
                 yield Violation(
-                    "power",
-                    f"{region.name} {period}: {load_kw * region.pue} of {region.power_kw[q]} kW",
+                    "power", f"{region.name} {moment.label}: {load_kw * region.pue} of {limit_kw} kW"
                 )
 
 

@@ -10,22 +10,30 @@ from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.statements import Violation, placement_faults, purchase_faults
 from fleetplan.planner.verify.changes import check_transitions
+from fleetplan.planner.verify.day import check_offline, check_tides
 from fleetplan.planner.verify.finance import check_cost_rows
+from fleetplan.planner.verify.goals import check_goal
+from fleetplan.planner.verify.handover import check_handover
 from fleetplan.planner.verify.money import check_budgets, check_cost
+from fleetplan.planner.verify.must_use import check_must_use
 from fleetplan.planner.verify.placement import check_placement
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.quality import check_quality
 from fleetplan.planner.verify.region_loss import check_region_loss
 from fleetplan.planner.verify.retirement import check_retirement, retirement_faults
 from fleetplan.planner.verify.serving import (
     check_configurations,
     check_coverage,
     check_latency,
+    check_origins,
     check_replica_load,
 )
 from fleetplan.planner.verify.supply import check_capacity, check_power, check_purchases
 
 CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_coverage,
+    check_handover,
+    check_origins,
     check_latency,
     check_replica_load,
     check_capacity,
@@ -33,12 +41,17 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_purchases,
     check_retirement,
     check_transitions,
+    check_tides,
     check_configurations,
     check_region_loss,
     check_placement,
+    check_quality,
+    check_offline,
+    check_must_use,
     check_budgets,
     check_cost,
     check_cost_rows,
+    check_goal,
 )
 """One or more for each constraint family."""
 

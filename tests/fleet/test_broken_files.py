@@ -27,6 +27,11 @@ services:
 policy: {unmet: forbid}
 """
 
+TOP_LEVEL = (
+    "version, name, horizon, regions, hardware, pools, offers, services, calibration, kv_links, policy, "
+    "budget, finance, uncertainty, objective, scenarios, overrides"
+)
+
 # What is broken, the text that is replaced, its replacement, and the messages without the file's name.
 BROKEN: list[tuple[str, str, str, list[str]]] = [
     (
@@ -91,8 +96,9 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "tfft_ms: 350",
         [
             (
-                "15:11: services.chat.slo.tfft_ms: unknown key; allowed: ttft_ms, tpot_ms; did you mean "
-                "'ttft_ms'?"
+                "15:11: services.chat.slo.tfft_ms: unknown key; allowed: ttft_ms, tpot_ms, ttft_p50_ms, "
+                "ttft_p90_ms, ttft_p95_ms, ttft_p99_ms, tpot_p50_ms, tpot_p90_ms, tpot_p95_ms, tpot_p99_ms, "
+                "goodput_ratio; did you mean 'ttft_ms'?"
             ),
         ],
     ),
@@ -101,11 +107,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "pools:",
         "pool:",
         [
-            (
-                "7:1: pool: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers, "
-                "services, calibration, policy, budget, finance, objective, scenarios, overrides; "
-                "did you mean 'pools'?"
-            ),
+            f"7:1: pool: unknown key; allowed: {TOP_LEVEL}; did you mean 'pools'?",
         ],
     ),
     (
@@ -113,10 +115,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "name: small",
         "colour: red",
         [
-            (
-                "2:1: colour: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers,"
-                " services, calibration, policy, budget, finance, objective, scenarios, overrides"
-            ),
+            f"2:1: colour: unknown key; allowed: {TOP_LEVEL}",
         ],
     ),
     (
@@ -189,7 +188,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "    demand: {us-east: {2027Q1: 9, 2027Q2: 10}}\n",
         "",
         [
-            "12:5: services.chat.demand: is missing",
+            "12:5: services.chat: needs exactly one of demand, follows, offline",
         ],
     ),
     (
@@ -285,11 +284,12 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
     (
         "percentile SLO",
         "ttft_ms: 350",
-        "ttft_p95_ms: 350",
+        "ttft_p97_ms: 350",
         [
             (
-                "15:24: services.chat.slo.ttft_p95_ms: percentile limits are not available yet; limit the "
-                "mean with ttft_ms"
+                "15:11: services.chat.slo.ttft_p97_ms: unknown key; allowed: ttft_ms, tpot_ms, ttft_p50_ms, "
+                "ttft_p90_ms, ttft_p95_ms, ttft_p99_ms, tpot_p50_ms, tpot_p90_ms, tpot_p95_ms, tpot_p99_ms, "
+                "goodput_ratio; did you mean 'ttft_p99_ms'?"
             ),
         ],
     ),
@@ -429,10 +429,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "services: []\nx:\n",
         [
             "11:11: services: must not be empty",
-            (
-                "12:1: x: unknown key; allowed: version, name, horizon, regions, hardware, pools, offers, "
-                "services, calibration, policy, budget, finance, objective, scenarios, overrides"
-            ),
+            f"12:1: x: unknown key; allowed: {TOP_LEVEL}",
         ],
     ),
     (

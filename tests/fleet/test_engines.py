@@ -154,7 +154,7 @@ def test_power_may_come_from_the_table_alone() -> None:
             "request_per_s",
             [
                 "rates.csv:1:1: requests_per_s: the column is missing",
-                "rates.csv:1:54: request_per_s: unknown column; allowed: phase, hardware, accelerators_per_replica, config, class, requests_per_s, ttft_ms, tpot_ms, power_kw; did you mean 'requests_per_s'?",
+                "rates.csv:1:54: request_per_s: unknown column; allowed: phase, hardware, accelerators_per_replica, config, class, requests_per_s, ttft_ms, tpot_ms, power_kw, kv_gb_per_request; did you mean 'requests_per_s'?",
             ],
         ),
         ("ttft_ms\n", "phase\n", ["rates.csv:1:69: phase: the column is given twice"]),

@@ -158,3 +158,53 @@ def test_the_residual_is_not_written_off() -> None:
 def test_a_year_of_discounting() -> None:
     assert tco.present_value_ratio(0.08, 4) == pytest.approx(1 / 1.08)
     assert tco.present_value_ratio(0.0, 7) == 1
+
+
+def test_values_by_age_are_written_off_between_the_ages() -> None:
+    # 60 % are left after four quarters, 30 % after eight, 10 % after sixteen.
+    by_age = ((4, 0.6), (8, 0.3))
+    charges = [tco.write_off_usd(100_000, 16, age, 0.1, 0.0, by_age) for age in range(-1, 18)]
+    assert charges == pytest.approx([0] + [10_000] * 4 + [7_500] * 4 + [2_500] * 8 + [0, 0])
+    values = [
+        tco.book_value_usd(100_000, 16, age, 0.1, 0.0, by_age) for age in (-1, 0, 3, 4, 6, 8, 15, 16, 20)
+    ]
+    assert values == pytest.approx([100_000, 100_000, 70_000, 60_000, 45_000, 30_000, 12_500, 10_000, 10_000])
+
+
+def test_an_annuity_between_the_ages_pays_the_price_back() -> None:
+    interest, by_age = tco.interest_per_quarter(0.08), ((4, 0.6), (8, 0.3))
+    book = 100_000.0
+    for age in range(16):
+        assert tco.book_value_usd(100_000, 16, age, 0.1, interest, by_age) == pytest.approx(book)
+        book = book * (1 + interest) - tco.write_off_usd(100_000, 16, age, 0.1, interest, by_age)
+        if age + 1 in dict(by_age):
+            assert book == pytest.approx(100_000 * dict(by_age)[age + 1])
+    assert book == pytest.approx(10_000)
+    # Four quarters that bring 100,000 $ with interest down to 60,000 $.
+    first = (100_000 * 1.08 - 60_000) * interest / 0.08
+    assert tco.write_off_usd(100_000, 16, 0, 0.1, interest, by_age) == pytest.approx(first)
+
+
+def test_values_by_age_are_resolved() -> None:
+    owned = loaded(("2025Q1}", "2025Q1, residual_ratio: {8: 0.3, 4: 0.6, 16: 0.1}}")).pools[0].owned
+    assert owned is not None
+    assert (owned.residual_ratio, owned.value_by_age) == (0.1, ((4, 0.6), (8, 0.3)))
+    bought = loaded(
+        ("rent_usd_per_accelerator_hour: 2.0}", "capex_usd_per_host: 9, residual_ratio: {4: 0.5}}")
+    )
+    assert (bought.offers[1].residual_ratio, bought.offers[1].value_by_age) == (0.0, ((4, 0.5),))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("2025Q1}", "2025Q1, residual_ratio: {0: 0.6}}"), "'0' is no age within the write-off"),
+        (("2025Q1}", "2025Q1, residual_ratio: {17: 0.6}}"), "quarters from 1 to 16"),
+        (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is no age"),
+        (("2025Q1}", "2025Q1, residual_ratio: {4: 0.3, 8: 0.6}}"), "0.6 at the age of 8 is more than 0.3"),
+        (("2025Q1}", "2025Q1, residual_ratio: {4: 1.6}}"), "must be at most 1"),
+        (("in_service: 2025Q1}", "residual_ratio: {4: 0.6}}"), "values by age need it"),
+    ],
+)
+def test_values_by_age_that_make_no_sense_are_refused(change: tuple[str, str], expected: str) -> None:
+    assert expected in refused(change)

@@ -85,7 +85,7 @@ def test_allowed_regions() -> None:
     assert loaded(services, ("forbid", "forbid, survive_region_loss: [chat]")).warnings == ()
     fleet = loaded(services)
     assert fleet.services[0].allowed_regions == ("us-east",)
-    text = "has no effect: policy.survive_region_loss does not name the service"
+    text = "has no effect: neither serve_from nor policy.survive_region_loss moves it"
     assert fleet.warnings == (f"services.chat.regions: {text}",)
     assert "there is demand in us-east" in refused((services[0], services[1].replace("us-east", "eu-west")))
     assert "there is no region 'us-west'" in refused((services[0], services[1].replace("us-east", "us-west")))

@@ -43,7 +43,8 @@ draft_gib_per_accelerator: 1.5}
       offload: {weights_ratio: 0.5, kv_ratio: 0.25, gb_per_s: 450}
       experts: {activation: log-linear, log_linear_intercept: 1.0, log_linear_slope: 12.5, \
 busiest_expert_ratio: 0.07, placement: random}
-      kv_transfer: {overlap: true, gb_per_s: 25}"""
+      kv_transfer: {overlap: true, gb_per_s: 25}
+      sampling: top-p"""
 
 PARAMETERS = "log_linear_intercept and log_linear_slope go with activation: log-linear"
 
@@ -86,6 +87,7 @@ def test_every_switch_arrives() -> None:
         offload=Offload(0.5, 0.25, 450),
         experts=ExpertRouting("log-linear", 1.0, 12.5, 0.07, "random"),
         kv_transfer=KvTransfer(overlap=True, gb_per_s=25),
+        sampling="top-p",
     )
 
 
@@ -118,6 +120,7 @@ def test_variants_inherit_what_they_leave_out() -> None:
         ),
         ("techniques: {experts: {log_linear_slope: 3}}", PARAMETERS),
         ("techniques: {experts: {activation: even}}", "uniform"),
+        ("techniques: {sampling: nucleus}", "greedy"),
         ("techniques: {offload: {weights_ratio: 0.5}}", "gb_per_s"),
         ("techniques: {offload: {gb_per_s: 5}}", "needs weights_ratio or kv_ratio above 0"),
         ("techniques: {experts: {placement: sorted}}", "no effect without busiest_expert_ratio"),
@@ -152,8 +155,8 @@ def test_variants_inherit_what_they_leave_out() -> None:
             "no variant reaches 2; the best has 1",
         ),
         (
-            "variants: [{name: a, quality: 1}, {name: b, quality: 1}]",
-            "2 variants compete, and prefill of one cannot feed decode of another",
+            "quality_floor: {average: 2}\n    variants: [{name: a, quality: 1}]",
+            "no variant reaches an average of 2; the best has 1",
         ),
         ("variants: [{name: a, model: lama3-8b, quality: 1}]", "there is no model 'lama3-8b'"),
     ],
@@ -186,6 +189,10 @@ def test_engine_tables_have_no_techniques() -> None:
     assert "acts on models; the rates of an engine table hold their techniques already" in found
 
 
-def test_one_admissible_variant_may_be_disaggregated() -> None:
+def test_variants_may_be_disaggregated_and_have_floors_of_two_kinds() -> None:
     two = "variants: [{name: a, quality: 1}, {name: b, quality: 0.5}]"
-    assert service(f"quality_floor: 0.9\n    {two}").runtimes == ("disaggregated", "aggregated")
+    plain = service(f"quality_floor: 0.4\n    {two}")
+    assert plain.runtimes == ("disaggregated", "aggregated")
+    assert (plain.quality_floor, plain.average_quality_floor) == (0.4, None)
+    both = service(f"quality_floor: {{each_request: 0.4, average: 0.8}}\n    {two}")
+    assert (both.quality_floor, both.average_quality_floor) == (0.4, 0.8)

@@ -1,4 +1,4 @@
-"""Optimum of a fleet by scipy's HiGHS, over several periods, in unrounded numbers.
+"""Optimum of a fleet by scipy's HiGHS, over several periods and moments, in unrounded numbers.
 
 The formulation is written anew from the problem's data: traffic is continuous and in requests/s, every way
 to divide a host is a column, and no coefficient is an integer of the planner's.
@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
+from tests.oracles.highs_day import add_tides, add_work
 from tests.oracles.highs_region_loss import add_region_losses
 
 from fleetplan.planner.problem import Phase, Problem
@@ -70,6 +71,8 @@ def highs_usd(problem: Problem) -> float | None:
     program = _Milp()
     _columns(program, problem)
     _serve(program, problem)
+    add_work(program, problem)
+    add_tides(program, problem)
     _pack(program, problem)
     _retire(program, problem)
     _lots(program, problem)
@@ -83,7 +86,6 @@ def highs_usd(problem: Problem) -> float | None:
 def _columns(program: _Milp, problem: Problem) -> None:
     for q in range(len(problem.periods)):
         for p, pool in enumerate(problem.pools):
-            program.column(("used", p, q), integer=True, upper=1.0)
             if pool.retirement is not None and pool.retirement.possible_in(q):
                 program.column(
                     ("retired", p, q),
@@ -100,32 +102,39 @@ def _columns(program: _Milp, problem: Problem) -> None:
                         upper=MANY if limit is None else limit,
                         usd=acquisition.unit_usd[q],
                     )
+    for m, moment in enumerate(problem.moments):
+        share = moment.hours / 24 * moment.probability
+        for p, pool in enumerate(problem.pools):
+            program.column(("used", p, m), integer=True, upper=1.0)
             for c, candidate in enumerate(problem.candidates):
                 if candidate.hardware != pool.hardware:
                     continue
-                program.column(("replicas", c, p, q), integer=True)
-                program.column(("runs", c, pool.region, q), integer=True, upper=1.0)
-                _starts(program, problem, (c, p, q))
+                program.column(("replicas", c, p, m), integer=True)
+                program.column(("runs", c, pool.region, m), integer=True, upper=1.0)
+                _starts(program, problem, (c, p, m))
                 headroom = 1 + problem.services[candidate.service].headroom
+                kw_usd = (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[moment.period] * share
                 for k, rate in enumerate(candidate.requests_per_s):
                     if rate > 0:
-                        usd = (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[q] / rate / headroom
-                        program.column(("rate", c, k, p, q), integer=False, usd=usd)
+                        program.column(("rate", c, k, p, m), integer=False, usd=kw_usd / rate / headroom)
 
 
 def _starts(program: _Milp, problem: Problem, key: tuple[int, int, int]) -> None:
     """Replicas that did not run in the period before, or in the plan in force."""
-    c, p, q = key
-    if q == 0 and problem.running_before is None:
+    c, p, m = key
+    moment = problem.moments[m]
+    if moment.before is None and problem.running_before is None:
         return
     usd = problem.fleet.policy.transition_usd_per_accelerator * problem.candidates[c].accelerators
-    program.column(("started", c, p, q), integer=False, usd=usd)
-    terms: dict[Hashable, float] = {
-        ("replicas", c, p, q): 1.0,
-        ("replicas", c, p, q - 1): -1.0,
-        ("started", c, p, q): -1.0,
-    }
-    program.at_most(terms, float((problem.running_before or {}).get((c, p), 0)) if q == 0 else 0.0)
+    worth = (1 + problem.fleet.finance.discount_rate_per_year) ** (-moment.period / 4)
+    program.column(
+        ("started", c, p, m), integer=False, usd=usd * moment.hours / 24 * moment.probability * worth
+    )
+    terms: dict[Hashable, float] = {("replicas", c, p, m): 1.0, ("started", c, p, m): -1.0}
+    if moment.before is not None:
+        terms["replicas", c, p, moment.before] = -1.0
+    before = (problem.running_before or {}).get((c, p, moment.slice), 0) if moment.before is None else 0
+    program.at_most(terms, float(before))
 
 
 def _serve(program: _Milp, problem: Problem) -> None:
@@ -138,17 +147,22 @@ def _serve(program: _Milp, problem: Problem) -> None:
             for c, candidate in enumerate(problem.candidates):
                 for p, pool in enumerate(problem.pools):
                     if candidate.service == cell.service and pool.region == cell.region:
-                        by_phase[candidate.phase]["rate", c, k, p, cell.period] = -1.0
+                        by_phase[candidate.phase]["rate", c, k, p, cell.moment] = -1.0
             separate: Hashable = ("separate", index, k)
-            program.at_most({**by_phase[Phase.AGGREGATED], separate: -1.0}, -demand * headroom)
+            served = {**by_phase[Phase.AGGREGATED], separate: -1.0}
+            if problem.services[cell.service].offline is None:
+                program.at_most(served, -demand * headroom)
+            else:
+                program.column(("worked", index, k), integer=False)
+                program.at_most({**served, ("worked", index, k): 1.0}, 0.0)
             program.at_most({**by_phase[Phase.PREFILL], separate: 1.0}, 0.0)
             program.at_most({**by_phase[Phase.DECODE], separate: 1.0}, 0.0)
     for key in list(program.columns):
         if isinstance(key, tuple) and key[0] == "replicas":
-            _, c, p, q = key
+            _, c, p, m = key
             rates = problem.candidates[c].requests_per_s
             load: dict[Hashable, float] = {
-                ("rate", c, k, p, q): 1 / rate for k, rate in enumerate(rates) if rate > 0
+                ("rate", c, k, p, m): 1 / rate for k, rate in enumerate(rates) if rate > 0
             }
             program.at_most({**load, key: -1.0}, 0.0)
 
@@ -161,30 +175,31 @@ def _pack(program: _Milp, problem: Problem) -> None:
         sizes = sorted({problem.candidates[c].accelerators for c in hosted})
         small = tuple(size for size in sizes if size < unit)
         patterns = divisions(unit, small)
-        for q in range(len(problem.periods)):
+        for m, moment in enumerate(problem.moments):
+            q = moment.period
             units: dict[Hashable, float] = {}
             for pattern in patterns:
-                program.column(("divided", p, q, pattern), integer=True)
-                units["divided", p, q, pattern] = 1.0
+                program.column(("divided", p, m, pattern), integer=True)
+                units["divided", p, m, pattern] = 1.0
             for position, size in enumerate(small):
                 terms: dict[Hashable, float] = {
-                    ("replicas", c, p, q): 1.0 for c in hosted if problem.candidates[c].accelerators == size
+                    ("replicas", c, p, m): 1.0 for c in hosted if problem.candidates[c].accelerators == size
                 }
                 for pattern in patterns:
-                    terms["divided", p, q, pattern] = -float(pattern[position])
+                    terms["divided", p, m, pattern] = -float(pattern[position])
                 program.at_most(terms, 0.0)
             for c in hosted:
                 size = problem.candidates[c].accelerators
                 if size >= unit:
-                    units["replicas", c, p, q] = float(-(-size // unit))
-                program.at_most({("replicas", c, p, q): 1.0, ("used", p, q): -MANY}, 0.0)
+                    units["replicas", c, p, m] = float(-(-size // unit))
+                program.at_most({("replicas", c, p, m): 1.0, ("used", p, m): -MANY}, 0.0)
             for a, acquisition in enumerate(pool.acquisitions):
                 for ordered in range(len(problem.periods)):
                     if acquisition.serves(ordered, q):
                         units["acquired", p, a, ordered] = -1.0
             for left in range(q + 1):
                 units["retired", p, left] = 1.0
-            units["used", p, q] = float(pool.reserve_units)
+            units["used", p, m] = float(pool.reserve_units)
             program.at_most(units, float(pool.existing_units - pool.maintenance_in(q)))
 
 
@@ -224,45 +239,53 @@ def divisions(unit: int, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 def _limits(program: _Milp, problem: Problem) -> None:
     """Offers, power and the number of configurations."""
-    most = problem.fleet.policy.max_configs_per_service_region
     for q in range(len(problem.periods)):
         by_offer: dict[str, dict[Hashable, float]] = defaultdict(dict)
-        power: dict[str, dict[Hashable, float]] = defaultdict(dict)
-        running: dict[tuple[str, str], dict[Hashable, float]] = defaultdict(dict)
         for p, pool in enumerate(problem.pools):
             for a, acquisition in enumerate(pool.acquisitions):
                 for ordered in range(len(problem.periods)):
                     if acquisition.counts_in(ordered, q):
                         by_offer[acquisition.offer.name]["acquired", p, a, ordered] = 1.0
-            for c, candidate in enumerate(problem.candidates):
-                if candidate.hardware == pool.hardware:
-                    power[pool.region]["replicas", c, p, q] = candidate.power_kw or 0.0
-                    running[candidate.service, pool.region]["runs", c, pool.region, q] = 1.0
-                    runs: Hashable = ("runs", c, pool.region, q)
-                    program.at_most({("replicas", c, p, q): 1.0, runs: -MANY}, 0.0)
-        _shares(program, problem, q)
         for offer in problem.fleet.offers:
             limit = offer.max_units[q]
             if limit is not None:
                 program.at_most(by_offer[offer.name], float(limit))
-        for region in problem.fleet.regions:
-            if region.power_kw is not None:
-                program.at_most(power[region.name], region.power_kw[q] / region.pue)
-        if most is not None:
-            for terms in running.values():
-                program.at_most(terms, float(most))
+    for m in range(len(problem.moments)):
+        _moment_limits(program, problem, m)
+        _shares(program, problem, m)
 
 
-def _shares(program: _Milp, problem: Problem, q: int) -> None:
+def _moment_limits(program: _Milp, problem: Problem, m: int) -> None:
+    """Power and the number of configurations."""
+    most, q = problem.fleet.policy.max_configs_per_service_region, problem.moments[m].period
+    power: dict[str, dict[Hashable, float]] = defaultdict(dict)
+    running: dict[tuple[str, str], dict[Hashable, float]] = defaultdict(dict)
+    for p, pool in enumerate(problem.pools):
+        for c, candidate in enumerate(problem.candidates):
+            if candidate.hardware == pool.hardware:
+                power[pool.region]["replicas", c, p, m] = candidate.power_kw or 0.0
+                running[candidate.service, pool.region]["runs", c, pool.region, m] = 1.0
+                runs: Hashable = ("runs", c, pool.region, m)
+                program.at_most({("replicas", c, p, m): 1.0, runs: -MANY}, 0.0)
+    for region in problem.fleet.regions:
+        if region.power_kw is not None:
+            program.at_most(power[region.name], region.power_kw[q] / region.pue)
+    if most is not None:
+        for terms in running.values():
+            program.at_most(terms, float(most))
+
+
+def _shares(program: _Milp, problem: Problem, m: int) -> None:
     """No pool serves more than its share of a service, in either phase."""
     policy = problem.fleet.policy.max_share_per_pool
     for service in problem.fleet.services:
-        demand = sum(v for key, v in service.demand_requests_per_s.items() if key[1] == problem.periods[q])
+        cells = [cell for cell in problem.cells if (cell.service, cell.moment) == (service.name, m)]
+        demand = sum(sum(cell.requests_per_s) for cell in cells)
         for p, pool in enumerate(problem.pools):
             share = min(limit for limit in (policy, pool.spot_max_share, 1.0) if limit is not None)
             for phase in (Phase.PREFILL, Phase.DECODE) if share < 1.0 else ():
                 rates: dict[Hashable, float] = {
-                    ("rate", c, k, p, q): 1.0
+                    ("rate", c, k, p, m): 1.0
                     for c, candidate in enumerate(problem.candidates)
                     if candidate.service == service.name and candidate.phase in (phase, Phase.AGGREGATED)
                     for k in range(len(candidate.requests_per_s))

@@ -54,7 +54,7 @@ def _replicas(program: _Milp, problem: Problem, key: tuple[str, int, int, int]) 
 def _served(program: _Milp, problem: Problem, loss: tuple[str, int], name: str, k: int) -> None:
     lost, q = loss
     headroom = 1 + problem.services[name].headroom
-    demand = sum(cell.requests_per_s[k] for cell in problem.cells if (cell.service, cell.period) == (name, q))
+    demand = sum(cell.requests_per_s[k] for cell in problem.cells if (cell.service, cell.moment) == (name, q))
     total: dict[Hashable, float] = {}
     for region in problem.regions:
         separate: Hashable = ("left_separate", lost, name, k, region, q)

@@ -16,14 +16,20 @@ from tests.perfmodel.fakes import (
 )
 from tests.perfmodel.test_steps import operators, row
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.blocks import Block, Option, points_of
 from fleetplan.perfmodel.configurations import SearchSpace, layout_problem, search_layouts
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, service_landscape
 from fleetplan.perfmodel.operators import attended_pairs
 from fleetplan.perfmodel.parallelism import parse_parallelism
-from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.phases import Evaluator, build_evaluator
+from fleetplan.perfmodel.points import Points
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.shapes import decode_shape, prefill_shape
+from fleetplan.perfmodel.sweep import SweepSpace, sweep
+from fleetplan.perfmodel.sweep_tables import point_table
 
 BF16 = Precision("bf16", "bf16")
 
@@ -130,3 +136,20 @@ def test_a_row_of_cases_may_ask_for_it() -> None:
     assert found["status"].tolist() == ["ok", "ok"]
     alone, shared = found["ttft_ms"]
     assert alone / 2 < shared < alone / 1.5
+
+
+def test_tables_of_a_landscape_say_the_degree() -> None:
+    part = accelerators()["MI300X"]
+    own = build_evaluator("llama3.1-8b", part, "vllm", Precision("bf16", "bf16"), Path())
+    tried = SearchSpace(max_accelerators=4, prefill_batches=(1,), decode_batches=(8,), context_ranks=(1, 2))
+    requests = (RequestShape(4000, 100),)
+    space = SweepSpace((Option("MI300X", own, None, None),), requests, LatencyTarget(None, None), tried)
+    blocks: list[Block] = []
+    sweep(space, blocks.append, threads=1)
+    points = Points.joined([points_of(block, np.arange(block.excluded.size)) for block in blocks])
+    for table in (
+        point_table(points, space, ("all",)),
+        service_landscape(own, requests[0], space.target, tried).table,
+    ):
+        assert set(table["cp"]) == {1, 2}
+        assert (table["cp"] > 1).tolist() == table["parallelism"].str.contains("CP").tolist()

@@ -34,8 +34,14 @@ MODELS = (
     "minimax-text-01",
     "nemotron-3-nano",
     "nemotron-3-super",
+    "deepseek-v3.2",
+    "glm-5.2",
+    "falcon-40b",
+    "decilm-7b",
+    "nemotron-super-49b",
 )
-"""Dense, windowed, chunked, mixtures with and without shared experts, latent attention, recurrent hybrids."""
+"""Dense, windowed, chunked, mixtures with and without shared experts, latent attention with and without an
+indexer, recurrent hybrids, blocks side by side, layers that differ."""
 
 BF16 = Precision("bf16", "bf16")
 LABELS = ("TP1", "TP2", "TP4CP2-TP8", "PP2-TP4", "DP8-TP8", "DP8-EP8", "TP2DP4-TP4EP2", "TP8-TP2EP4")
@@ -53,6 +59,7 @@ def runs(model: str, label: str) -> bool:
     return not layout_problem(own.architecture, parse_parallelism(label), own.accelerator)
 
 
+# Operator tables on one part, the roofline alone on the other.
 cases = st.tuples(
     st.sampled_from(MODELS), st.sampled_from(LABELS), st.sampled_from(("H200-SXM", "MI300X"))
 ).filter(lambda case: runs(case[0], case[1]))

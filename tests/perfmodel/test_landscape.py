@@ -189,7 +189,7 @@ def test_a_landscape_row_equals_the_prediction_of_that_row(hardware: str) -> Non
             "hardware": hardware,
             "weights": "fp8-ffn",
             "mode": table["phase"],
-            **{name: table[name] for name in ("pp", "tp", "dp", "ep", "batch")},
+            **{name: table[name] for name in ("pp", "tp", "cp", "dp", "ep", "batch")},
             "input_tokens": np.where(is_prefill, 2048, 8192),
             "prefix_tokens": np.where(is_prefill, 6144, 0),
             "output_tokens": 150,

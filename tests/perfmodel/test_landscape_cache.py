@@ -28,6 +28,7 @@ class Library:
     """Stands for measured tables: none, but files whose contents may change."""
 
     system = "made_up"
+    version = ""
 
     def __init__(self, *hashes: str) -> None:
         self.hashes = hashes

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.perfmodel.fakes import (
@@ -9,6 +11,7 @@ from tests.perfmodel.fakes import (
 )
 
 from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.latency import (
     OVERHEAD_NAME,
     provenance_shares,
@@ -38,9 +41,26 @@ def test_layer_overhead_counts_where_the_roofline_prices_the_kernels() -> None:
     evaluator = Evaluator(dense_model(layers=4), accelerator(), source, BF16)
     times = evaluator.step(decode_shape(configurations(("TP1", "PP4"), (1, 1))))
     overhead = times.breakdown_ms[times.names.index(OVERHEAD_NAME)]
-    # 50 us a layer, over all stages.
-    assert overhead == pytest.approx([0.2, 0.2])
+    # 50 us a layer of five kernels, over all stages; the head is a kernel more.
+    assert overhead == pytest.approx([0.21, 0.21])
     assert times.names[times.bottleneck[0]] == OVERHEAD_NAME
+
+
+def test_layers_of_more_kernels_wait_longer() -> None:
+    source = CountingSource(Provenance.ROOFLINE)
+    one = configurations(("TP1",), (1,))
+    plain, latent = (
+        Evaluator(load_architecture(name, Path()), accelerator(), source, BF16).step(decode_shape(one))
+        for name in ("meta-llama/Llama-3.1-70B", "deepseek-ai/DeepSeek-R1")
+    )
+    overhead = [
+        float(times.breakdown_ms[times.names.index(OVERHEAD_NAME), 0] / 0.050 * 5)
+        for times in (plain, latent)
+    ]
+    assert overhead[0] == pytest.approx(80 * 5 + 1)
+    # Latent attention is six kernels; three dense layers add two, the others a router, two grouped products
+    # and the two of the shared expert.
+    assert overhead[1] == pytest.approx(61 * 6 + 3 * 2 + 58 * 5 + 1)
 
 
 def test_an_operator_that_does_not_run_takes_no_time_even_where_it_could_not() -> None:
@@ -55,13 +75,13 @@ def test_an_operator_that_does_not_run_takes_no_time_even_where_it_could_not() -
         {"message_bytes": whole(1, 1), "stride": whole(9, 1)},
         np.array([0.0, 2.0]),
     )
-    times = step_times([operator], 1, NoNetwork(), accelerator())
+    times = step_times([operator], NoNetwork(), accelerator())
     assert times.latency_ms.tolist() == [0.0, 2.0]
 
 
 def test_a_step_without_operators_is_a_bug() -> None:
     with pytest.raises(ValueError, match="at least one operator"):
-        step_times([], 1, CountingSource(), accelerator())
+        step_times([], CountingSource(), accelerator())
 
 
 def test_label_is_the_weakest_evidence_that_holds_a_tenth() -> None:

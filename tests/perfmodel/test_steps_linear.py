@@ -16,7 +16,9 @@ from fleetplan.perfmodel.attention_shapes import (
 )
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.precision import part_dtypes
 from fleetplan.perfmodel.shapes import decode_shape, prefill_shape
+from fleetplan.perfmodel.steps import step_operators
 from fleetplan.perfmodel.work import work
 
 BF16 = Precision("bf16", "bf16")
@@ -32,11 +34,33 @@ def test_delta_nets_alternate_with_gated_attention() -> None:
     assert row(found["prefill_recurrence"]) == (2, 100, 4, 16, 128, 128, 4)
     assert found["prefill_recurrence"].count.tolist() == [45.0]
     assert found["prefill_attention"].count.tolist() == [15.0]
-    # Queries, keys, values, the gate, and two scalars a value head.
-    width = 2 * 4 * 128 + 16 * 128 + 16 * 128 + 2 * 16
+    # Queries, keys, values and the gate; two scalars a value head have a projection of their own, and a
+    # kernel reads and writes what both of them bring.
+    width = 2 * 4 * 128 + 16 * 128 + 16 * 128
     assert row(found["linear_input_projection"]) == (200, width, 4096)
+    assert row(found["linear_scalar_projection"]) == (200, 2 * 16, 4096)
+    assert found["linear_rearrangement"].dims["traffic_bytes"].tolist() == [2 * 2 * 200 * (width + 32)]
     # Gated attention: the queries' projection also makes the gate.
     assert row(found["qkv_projection"]) == (200, 2 * 8 * 256 + 2 * 256, 4096)
+
+
+def test_the_shared_expert_of_qwen_has_a_gate() -> None:
+    shape = decode_shape(configurations(("TP1",), (16,)))
+    found = operators(load_architecture("Qwen/Qwen3.5-397B-A17B", Path()), shape)
+    # The gate reads the tokens; the sum reads the routed sums, the shared ones twice, and writes both.
+    assert found["shared_experts_gate"].dims["traffic_bytes"].tolist() == [2 * 16 * 4096]
+    assert found["shared_experts_sum"].dims["traffic_bytes"].tolist() == [2 * 5 * 16 * 4096]
+    assert found["shared_experts_sum"].count.tolist() == [60.0]
+    assert "shared_experts_gate" not in operators(load_architecture("deepseek-ai/DeepSeek-R1", Path()), shape)
+
+
+def test_fp8_of_qwen_3_5_is_scaled_in_blocks_but_for_its_scalars() -> None:
+    model = load_architecture("Qwen/Qwen3.5-397B-A17B", Path())
+    dtypes = part_dtypes(model, Precision("fp8", "bf16"))
+    shape = decode_shape(configurations(("TP1",), (16,)))
+    found = {operator.name: operator.dtype for operator in step_operators(model, dtypes, shape)}
+    assert found["linear_input_projection"] == found["routed_experts"] == "fp8_block"
+    assert found["linear_scalar_projection"] == "bf16"
 
 
 def test_nemotron_has_scans_and_experts_without_gates() -> None:

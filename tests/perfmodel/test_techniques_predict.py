@@ -96,10 +96,6 @@ def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], colum
         ({"expert_placement": "sorted"}, "busiest_expert_ratio: missing"),
         ({"power_cap_w": 5}, "power_cap_w: a cap of 5.0 W is outside the range for 750"),
         ({**MIXTRAL, "busiest_expert_ratio": 0.9}, "busiest_expert_ratio: 0.9 is outside 0.125 to 0.5"),
-        (
-            {"model": "deepseek-ai/DeepSeek-V3", "tp": 8, "prefix_tokens": 50, "shared_prefix_tokens": 50},
-            "shared_prefix_tokens: .* grouped-query attention alone",
-        ),
     ],
 )
 def test_what_cannot_act_is_refused_by_name(change: dict[str, object], reason: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from fleetplan.fleet.demand_cases import Slice
 from fleetplan.fleet.inventory import (
     Budget,
     Fleet,
@@ -161,7 +162,6 @@ def service(
         "runtimes": ("disaggregated", "aggregated"),
         "framework": "vllm",
         "allowed_hardware": None,
-        "network_latency_ms": 0.0,
     }
     return Service(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -202,6 +202,7 @@ def fleet(
     periods: Sequence[str] = ONE_PERIOD,
     policy: Mapping[str, object] | None = None,
     budget: Mapping[str, object] | None = None,
+    slices: Sequence[Slice] = (),
 ) -> Fleet:
     rules: dict[str, object] = {
         "reserve_hosts_per_pool": 0,
@@ -230,4 +231,5 @@ def fleet(
         objective="tco",
         warnings=(),
         input_hashes={},
+        slices=tuple(slices),
     )

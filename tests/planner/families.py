@@ -21,7 +21,10 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
 
-from fleetplan.fleet.inventory import Fleet, Owned
+from fleetplan.fleet.demand_cases import Offline, Slice
+from fleetplan.fleet.inventory import Fleet, KvLink, MustUse, Owned, Tidal
+from fleetplan.fleet.techniques import ModelVariant
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.variables import create_variables
@@ -29,6 +32,9 @@ from fleetplan.planner.verify import verify
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 """Rows of every family; `python -m tests.planner.families` writes them anew after a wanted change."""
+
+
+HALVES = (Slice("day", 12.0), Slice("night", 12.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,11 @@ def coverage() -> Example:
 
 
 def replica_load() -> Example:
-    """Two classes share one replica: half of it each."""
+    """Two classes share one replica, half of it each; another service's pool loses part of it to waiting."""
     question = fleet(
-        services=[service("chat", 3.0, classes={"short": 2 / 3, "long": 1 / 3})],
+        services=[service("chat", 3.0, classes={"short": 2 / 3, "long": 1 / 3}), service("voice", 2.0)],
         hardware=[hardware("A", 1)],
-        offers=[rent_offer("rent", 1.0, hardware="A", maximum=1)],
+        offers=[rent_offer("rent", 1.0, hardware="A", maximum=4)],
     )
     too_much = replace(
         question.services[0],
@@ -83,11 +89,15 @@ def replica_load() -> Example:
             ("here", "now", "long"): 1.1,
         },
     )
+    # Two replicas carry 1.2 by the second line, three 2.1.
+    lines = (CapacityLine(0.5, 0.0), CapacityLine(0.9, 0.6, least=2))
+    voice = replace(candidate("voice", "A", 1.0), pooling=lines)
     return Example(
         question,
-        (candidate("chat", "A", (4.0, 2.0)),),
-        2190.0,
-        replace(question, services=(too_much,)),
+        (candidate("chat", "A", (4.0, 2.0)), voice),
+        4 * 2190.0,
+        replace(question, services=(too_much, question.services[1])),
+        replace(question, services=(question.services[1],)),
     )
 
 
@@ -277,6 +287,112 @@ def placement() -> Example:
     return Example(question, runs, (3 * 1.0 + 2 * 3.0) * 2190.0, one_pool)
 
 
+def must_use() -> Example:
+    """Four aggregated A would do at 1 USD each; a request in ten must be decoded by B at 3 USD."""
+    forced = MustUse("B", hardware="B", share=0.1)
+    question = fleet(
+        services=[service("chat", 4.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 3.0)],
+        policy={"must_use": (forced,)},
+    )
+    runs = (
+        candidate("chat", "A", 1.0),
+        candidate("chat", "A", 2.0, phase="prefill"),
+        candidate("chat", "B", 2.0, phase="decode"),
+    )
+    # Up to 2 requests/s in two phases leave two aggregated replicas: 1 + 3 + 2 USD.
+    nowhere = replace(question, offers=question.offers[:1])
+    return Example(question, runs, 6.0 * 2190.0, nowhere)
+
+
+def offline() -> Example:
+    """Work of the day waits for the night, when the other service leaves room."""
+    demand = {("here", "now", "all"): 4.0}
+    chat = service("chat", demand, demand_ratios={("night", None): {("here", "now", "all"): 0.25}})
+    question = fleet(
+        services=[chat, service("batch", 2.0, offline=Offline(13.0))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0, maximum=5)],
+        slices=HALVES,
+    )
+    runs = (candidate("chat", "A", 1.0), candidate("batch", "A", 1.0))
+    # 48 and 12 replica-hours a day of chat, 48 of batch: 108 of the 120 that five have.
+    hasty = replace(question, services=(chat, service("batch", 2.0, offline=Offline(11.0))))
+    return Example(question, runs, 5 * 2190.0, hasty)
+
+
+def tidal() -> Example:
+    """One service by day and one by night; half of the accelerators may change hands, at a cost."""
+    day = service("day", 2.0, demand_ratios={("night", None): {("here", "now", "all"): 0.0}})
+    night = service("night", 2.0, demand_ratios={("day", None): {("here", "now", "all"): 0.0}})
+    question = fleet(
+        services=[day, night],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        slices=HALVES,
+        policy={"tidal": Tidal(10.0, 0.5)},
+    )
+    # One of three is shared: it starts twice on each of 91.25 days. A fourth would cost 2190.
+    two = replace(question, offers=(rent_offer("A", 1.0, maximum=2),))
+    runs = (candidate("day", "A", 1.0), candidate("night", "A", 1.0))
+    return Example(question, runs, 3 * 2190.0 + 2 * 91.25 * 10.0, two)
+
+
+def kv_transfer() -> Example:
+    """Prefill is cheap in one region and decode in the other; the link takes two of three requests/s."""
+    places = ("east", "west")
+    question = fleet(
+        services=[
+            service(
+                "chat",
+                {("east", "now", "all"): 3.0},
+                regions=places,
+                runtimes=("disaggregated",),
+                ttft_ms=300.0,
+            )
+        ],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[
+            rent_offer("A", 1.0, regions=("east",)),
+            rent_offer("near", 5.0, hardware="B", regions=("east",)),
+            rent_offer("far", 1.0, hardware="B", regions=("west",)),
+        ],
+        regions=[region(place) for place in places],
+        policy={"kv_transfer": "cross-region"},
+    )
+    question = replace(question, kv_links=(KvLink("east", "west", 5.0, 40.0),))
+    prefill = candidate("chat", "A", 1.0, phase="prefill")
+    runs = (
+        replace(prefill, ttft_ms=(250.0,), kv_gb=(2.5,)),
+        candidate("chat", "B", 1.0, phase="decode"),
+    )
+    # Three prefill, one decodes near and two far.
+    usd = (3 * 1.0 + 5.0 + 2 * 1.0) * 2190.0
+    narrow = replace(question, kv_links=(KvLink("east", "west", 5.0, 40.0),), offers=question.offers[::2])
+    return Example(question, runs, usd, narrow)
+
+
+def quality() -> Example:
+    """The cheap variant scores 0.6, the good one 0.9; 0.7 on average needs a third of the good one."""
+    variants = (
+        ModelVariant("cheap", "m", "bf16", "bf16", 0.6, 1.0),
+        ModelVariant("good", "m", "bf16", "bf16", 0.9, 1.0),
+    )
+    question = fleet(
+        services=[service("chat", 6.0, variants=variants, average_quality_floor=0.7)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+    )
+    runs = (
+        replace(candidate("chat", "A", 2.0, config="cheap/x1"), variant="cheap"),
+        replace(candidate("chat", "A", 1.0, config="good/x1"), variant="good"),
+    )
+    # Four requests/s on two replicas of the cheap one, two on two of the good one; three cheap ones would do.
+    too_good = replace(question, budget=replace(question.budget, tco_usd=4 * 2190.0 - 1))
+    return Example(question, runs, 4 * 2190.0, too_good)
+
+
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "coverage": coverage,
     "replica_load": replica_load,
@@ -289,6 +405,11 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "configurations": configurations,
     "region_loss": region_loss,
     "placement": placement,
+    "offline": offline,
+    "tidal": tidal,
+    "must_use": must_use,
+    "kv_transfer": kv_transfer,
+    "quality": quality,
 }
 """By the module name of the family."""
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.calibration import holds_for
+from fleetplan.perfmodel.calibration_files import read_calibration
 from fleetplan.perfmodel.optables import own_tables
 from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.phases import build_evaluator
 from fleetplan.perfmodel.predict import predict
 from fleetplan.planner.cli import main
 
@@ -107,6 +113,35 @@ def test_a_calibration_slows_the_plan_and_stands_in_its_provenance(
     assert planned()["calibrations"] == [used | {"path": "calibration.yaml"}]
 
 
+@pytest.mark.parametrize(("out", "other"), [("c.yaml", "c.json"), ("c.json", "c.yaml")])
+def test_a_calibration_is_there_as_yaml_and_as_json(
+    out: str, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measurements(1.3).to_csv("bench.csv", index=False)
+    assert run("calibrate", "--measurements", "bench.csv", "--out", f"made/{out}") == 0
+    assert f"written to made/{out} and made/{other}" in capsys.readouterr().err
+    found = [read_calibration(Path("made") / name) for name in (out, other)]
+    assert found[0].scopes == found[1].scopes
+    assert len(found[0].scopes) == 1
+    document = json.loads(Path("made/c.json").read_text(encoding="utf-8"))
+    assert document["scopes"][0]["framework_version"] == "0.9"
+    assert sorted(path.name for path in Path("made").iterdir()) == ["c.json", "c.yaml"]
+
+
+def test_a_version_of_the_framework_takes_its_own_calibration_alone() -> None:
+    measurements(1.3).to_csv("bench.csv", index=False)
+    assert run("calibrate", "--measurements", "bench.csv", "--out", "calibration.yaml") == 0
+    calibration = read_calibration(Path("calibration.yaml"))
+    # The calibration is one of a part without tables; it is read here for one with tables.
+    scope = replace(calibration.scopes[0].scope, hardware="H100-SXM")
+    moved = replace(calibration, scopes=(replace(calibration.scopes[0], scope=scope),))
+    part = accelerators()["H100-SXM"]
+    for version, holds in (("", True), ("0.9", True), ("0.24.0", False)):
+        source = operator_source(part, "vllm", version)
+        own = build_evaluator("llama3.1-8b", part, "vllm", Precision("bf16", "bf16"), Path())
+        assert (holds_for(replace(own, source=source), "vllm", moved) is not None) is holds
+
+
 def test_a_calibration_that_holds_for_nothing_is_warned_of() -> None:
     measurements(1.3).to_csv("bench.csv", index=False)
     assert run("calibrate", "--measurements", "bench.csv", "--out", "calibration.yaml") == 0
@@ -129,4 +164,4 @@ def test_predict_takes_a_calibration() -> None:
 
 
 def test_a_maturity_factor_is_named() -> None:
-    assert any("maturity factor of 1.17" in str(warning) for warning in planned()["warnings"])  # type: ignore[attr-defined]
+    assert any("maturity factor of 1.3" in str(warning) for warning in planned()["warnings"])  # type: ignore[attr-defined]

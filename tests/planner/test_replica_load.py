@@ -28,10 +28,10 @@ def test_the_rows_are_the_golden_ones() -> None:
 
 
 def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Replicas cost nothing by themselves: one of each is kept, or the plan would have none to overload.
+    # Replicas cost nothing by themselves: two of each are kept, or the plan would have none to overload.
     def add(model: cp_model.CpModel, _: Problem, variables: Variables) -> None:
         for replicas in variables.replicas.values():
-            model.add(replicas == 1)
+            model.add(replicas == 2)
 
     overloaded = replace(EXAMPLES["replica_load"](), unlimited=EXAMPLES["replica_load"]().infeasible)
     monkeypatch.setitem(EXAMPLES, "replica_load", lambda: overloaded)

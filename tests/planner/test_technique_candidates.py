@@ -50,6 +50,7 @@ def best(found: CandidateSet, phase: Phase, prefix: str = "") -> float:
         ("offload: {kv_ratio: 0.9, gb_per_s: 450}", Phase.DECODE, -1),
         ("offload: {weights_ratio: 0.9, gb_per_s: 10}", Phase.PREFILL, -1),
         ("chunk_tokens: 256", Phase.PREFILL, -1),
+        ("sampling: top-p", Phase.DECODE, -1),
     ],
 )
 def test_a_switch_changes_the_candidates(tmp_path: Path, switch: str, phase: Phase, sign: int) -> None:

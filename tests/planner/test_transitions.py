@@ -13,7 +13,7 @@ from tests.planner.families import check_deletion, check_golden, check_infeasibl
 from tests.planner.random_fleets import several_periods_case
 from tests.planner.solving import Solved, solve
 
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.planner.baseline import configurations_in_force, period_in_force, with_baseline
 from fleetplan.planner.dominance import prune_dominated
 from fleetplan.planner.plan import Plan
@@ -192,3 +192,11 @@ def test_purchases_wait_for_no_one() -> None:
         offers=(buy_offer("buy", 16_000, hardware="A", per_unit=1, periods=QUARTERS),),
     )
     assert solve(question, [candidate("chat", "A", 1.0)]).usd == pytest.approx(6 * 1000.0)
+
+
+def test_a_start_is_paid_at_the_start_of_its_period() -> None:
+    question = replace(one_service((1.0, 1.0, 2.0), 100.0), finance=Finance(discount_rate_per_year=0.08))
+    plan = plan_of(solve(question, (candidate("chat", "A", 1.0),)))
+    # Half a year from the start of the horizon.
+    assert plan.cost_breakdown["transition"] == pytest.approx(100.0 / 1.08**0.5)
+    assert [row.usd for row in plan.transitions] == pytest.approx([100.0 / 1.08**0.5])

@@ -144,7 +144,8 @@ def test_the_document_itself_stays_as_it_is(document: Document) -> None:
             [],
             ["services.chat.slo.tfft_ms=1"],
             "--set services.chat.slo.tfft_ms=1: services.chat.slo.tfft_ms: unknown key; "
-            "allowed: ttft_ms, tpot_ms; did you mean 'ttft_ms'?",
+            "allowed: ttft_ms, tpot_ms, ttft_p50_ms, ttft_p90_ms, ttft_p95_ms, ttft_p99_ms, tpot_p50_ms, "
+            "tpot_p90_ms, tpot_p95_ms, tpot_p99_ms, goodput_ratio; did you mean 'ttft_ms'?",
         ),
         (
             [],

@@ -52,6 +52,36 @@ def test_a_newer_version_wins_and_an_older_one_fills_missing_sites(
     assert gemm_ms(measured_toy, library, "vllm", m=1, n=128) == 5.0
 
 
+def test_a_chosen_version_comes_before_newer_ones_and_borrows_what_it_lacks(
+    measured_toy: Accelerator, write_table: TableWriter, gemm_frame: GemmFrame, tmp_path: Path
+) -> None:
+    write_table("gemm", "vllm", "0.9", "gemm", gemm_frame({(1, 64, 32): 1.0}))
+    write_table("gemm", "vllm", "0.10", "gemm", gemm_frame({(1, 64, 32): 2.0, (1, 128, 32): 5.0}))
+    write_table("gemm", "sglang", "0.9", "gemm", gemm_frame({(1, 64, 32): 3.0}))
+    chosen = TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache", version="0.9")
+    assert chosen.versions("vllm") == ("0.10", "0.9")
+    source = OperatorSource(measured_toy, "vllm", chosen)
+    old, borrowed = (source.times(OperatorKind.GEMM, "bf16", gemm(1, n)) for n in (64, 128))
+    assert (old.latency_ms[0], old.provenance[0]) == (1.0, Provenance.MEASURED)
+    assert (borrowed.latency_ms[0], borrowed.provenance[0]) == (5.0, Provenance.INTERPOLATED)
+    assert [each.framework_version for each in source.table_sources()][:2] == ["0.9", "0.10"]
+    newest = OperatorSource(measured_toy, "vllm", TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache"))
+    assert newest.times(OperatorKind.GEMM, "bf16", gemm(1)).latency_ms[0] == 2.0
+    assert source.fingerprint() != newest.fingerprint()
+
+
+def test_libraries_of_collectives_have_versions_of_their_own(
+    measured_toy: Accelerator, write_table: TableWriter, tmp_path: Path
+) -> None:
+    frame = all_reduce_frame((2, 4)).assign(nccl_dtype="half", op_name="all_reduce")
+    write_table("comm", "nccl", "2.27", "nccl", frame)
+    chosen = TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache", version="0.9")
+    assert chosen.versions("vllm") == ()
+    dims = {"message_bytes": np.array([2048]), "ranks": np.array([4]), "stride": np.array([1])}
+    found = OperatorSource(measured_toy, "vllm", chosen).times(OperatorKind.ALL_REDUCE, "bf16", dims)
+    assert found.provenance[0] == Provenance.MEASURED
+
+
 def test_a_framework_without_tables_borrows_and_says_so(
     measured_toy: Accelerator, library: TableLibrary, write_table: TableWriter, gemm_frame: GemmFrame
 ) -> None:

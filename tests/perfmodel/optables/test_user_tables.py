@@ -81,7 +81,7 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path, write: Callable[[str], Path])
     ("row", "column", "words"),
     [
         ("gem,bf16,1,64,64,10,vllm,toy", "operator", "did you mean 'gemm'"),
-        ("send_recv,bf16,1,64,64,10,vllm,toy", "operator", "is not known"),
+        ("scan_prefill,bf16,1,64,64,10,vllm,toy", "operator", "is not known"),
         ("gemm,fp9,1,64,64,10,vllm,toy", "dtype", "allowed: bf16"),
         ("gemm,bf16,,64,64,10,vllm,toy", "m", "is missing"),
         ("gemm,bf16,1.5,64,64,10,vllm,toy", "m", "whole number"),
@@ -258,19 +258,3 @@ def test_vidurs_collectives_within_a_host_alone(write: Callable[[str], Path]) ->
 def test_another_file_of_vidur_says_what_it_lacks(write: Callable[[str], Path]) -> None:
     with pytest.raises(InputError, match="none of its mlp, attention and all_reduce files"):
         read_own_table(write("time_stats.send_recv.median,size\n1,2\n"), "toy")
-
-
-def test_a_maturity_factor_multiplies_roofline_times_alone(
-    toy: Accelerator, write: Callable[[str], Path]
-) -> None:
-    mature = replace(
-        toy, efficiency=replace(toy.efficiency, maturity_factor=1.25, maturity_source="toy rows")
-    )
-    sizes = gemm(9)
-    plain, slower = (
-        operator_source(part, "vllm").times(OperatorKind.GEMM, "bf16", sizes) for part in (toy, mature)
-    )
-    assert slower.latency_ms == pytest.approx(1.25 * plain.latency_ms)
-    assert slower.provenance.tolist() == [Provenance.ROOFLINE]
-    measured = operator_source(replace(mature, operator_tables=(str(write(GEMMS)),)), "vllm")
-    assert measured.times(OperatorKind.GEMM, "bf16", sizes).latency_ms == pytest.approx([0.019])

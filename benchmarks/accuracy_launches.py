@@ -1,0 +1,56 @@
+"""How the servers of published rows were launched, where the rows do not say so themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+FP8_CACHE: Final = (
+    ("trtllm", "", ""),
+    ("vllm", "B200-SXM", ""),
+    ("sglang", "B200-SXM", "deepseek-ai/"),
+    ("sglang", "B300-SXM", "deepseek-ai/"),
+)
+"""Framework, hardware and model (how it begins; empty is any) of InferenceX rows with an FP8 cache.
+
+Source: the launch scripts in its repository (benchmarks/70b_fp8_b200_docker.sh, gptoss_fp4_b200.sh,
+dsr1_fp8_b200.sh and their like). Those of vLLM on H100 and H200 ask for an FP8 cache as well; but before pull
+request 96 to vLLM's flash-attention (September 2025, head size 128) decoding over it took as long as over a
+BF16 one, so these rows are priced as BF16."""
+
+DRAWN_MODELS: Final = ("Qwen/Qwen3", "meta-llama/Llama-3.1-8B-Instruct", "nvidia/Llama-3.1-8B-Instruct")
+"""How the names of models begin whose published generation_config.json names a top-p. Source: those files.
+
+A client that asks for no temperature gets it (documentation of vLLM, `--generation-config`; of SGLang,
+`--sampling-defaults`), as NVIDIA's comparisons seem to have: nothing says so, but their TPOT grows by a
+constant for each sequence, whatever the tensor parallelism. InferenceX asks for temperature 0, as vLLM's
+benchmark did until January 2026 (vLLM pull request 32723)."""
+
+
+def cache_dtypes(rows: pd.DataFrame) -> pd.Series[str]:
+    """Data type of the cache; '' where the framework's default holds."""
+    found = pd.Series("", index=rows.index)
+    published = rows["source"] == "inferencex"
+    for framework, hardware, model in FP8_CACHE:
+        same = (rows["framework"] == framework) & rows["hardware"].str.startswith(hardware)
+        found[published & same & rows["model"].str.startswith(model)] = "fp8"
+    return found
+
+
+def cache_dtype(framework: str, weights: str, kv: str) -> str:
+    """Data type of the cache of a row, the framework's default where `kv` is empty.
+
+    The default is that of `fleetplan.perfmodel.cases.parse_cases`.
+    """
+    narrow = framework == "trtllm" and weights in ("fp8", "fp4")
+    return kv or ("fp8" if narrow else "bf16")
+
+
+def samplings(rows: pd.DataFrame) -> pd.Series[str]:
+    """How tokens were chosen: greedy, or top-p."""
+    drawn = (rows["source"] == "gap_analysis") & rows["model"].str.startswith(DRAWN_MODELS)
+    # What TensorRT-LLM does by default is the likeliest token.
+    taken = np.where(drawn & (rows["framework"] != "trtllm"), "top-p", "greedy")
+    return pd.Series(taken, index=rows.index)

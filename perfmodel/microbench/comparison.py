@@ -1,0 +1,92 @@
+"""Where two operator tables differ: the second at the points of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
+from fleetplan.perfmodel.optables.curves import curve_of
+from fleetplan.perfmodel.optables.lookup import lookup_table
+from fleetplan.perfmodel.optables.rows import CURVES, MeasuredRows
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two tables of one operator and data type.
+
+    Attributes
+    ----------
+    kind : OperatorKind
+        The operator.
+    dtype : str
+        The data type.
+    n_points : int
+        Measurements of the first table.
+    n_compared : int
+        Those that the second one measured too, or has others around.
+    quantiles : tuple[float, float, float]
+        Second over first: 10th percentile, median, 90th percentile; NaN where nothing could be compared.
+    worst : tuple[tuple[str, float], ...]
+        The points that differ most, with their ratio.
+    """
+
+    kind: OperatorKind
+    dtype: str
+    n_points: int
+    n_compared: int
+    quantiles: tuple[float, float, float]
+    worst: tuple[tuple[str, float], ...]
+
+
+def differences(
+    first: list[MeasuredRows], second: list[MeasuredRows], accelerator: Accelerator, n_worst: int = 3
+) -> Iterator[Difference]:
+    """Compare tables by operator and data type.
+
+    Parameters
+    ----------
+    first, second : list[MeasuredRows]
+        One an operator and data type each.
+    accelerator : Accelerator
+        Whose speed of light interpolates the second.
+    n_worst : int
+        Points to name.
+    """
+    others = {(rows.kind, rows.dtype): rows for rows in second}
+    for rows in first:
+        other = others.get((rows.kind, rows.dtype))
+        nothing = (float("nan"),) * 3
+        if other is None:
+            yield Difference(rows.kind, rows.dtype, rows.n_rows, 0, nothing, ())
+            continue
+        latency_ms, provenance = _at(rows, other, accelerator)
+        near = provenance <= Provenance.INTERPOLATED
+        ratios = latency_ms[near] / rows.latency_ms[near]
+        if not ratios.size:
+            yield Difference(rows.kind, rows.dtype, rows.n_rows, 0, nothing, ())
+            continue
+        low, middle, high = (float(each) for each in np.quantile(ratios, (0.1, 0.5, 0.9)))
+        order = np.argsort(-np.abs(np.log(ratios)))[:n_worst]
+        places = np.flatnonzero(near)[order]
+        worst = tuple(
+            (_label(rows, int(place)), float(ratio))
+            for place, ratio in zip(places, ratios[order], strict=True)
+        )
+        yield Difference(rows.kind, rows.dtype, rows.n_rows, int(near.sum()), (low, middle, high), worst)
+
+
+def _at(rows: MeasuredRows, other: MeasuredRows, accelerator: Accelerator) -> tuple[FloatArray, np.ndarray]:
+    """Times of `other` at the points of `rows`, and how they are known."""
+    if rows.kind in CURVES:
+        found = curve_of(other).times(rows.dims[CURVES[rows.kind]])
+    else:
+        found = lookup_table(accelerator, other).times(rows.dims)
+    return found.latency_ms, found.provenance
+
+
+def _label(rows: MeasuredRows, place: int) -> str:
+    return " ".join(f"{name}={int(values[place])}" for name, values in rows.dims.items())

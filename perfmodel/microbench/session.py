@@ -1,0 +1,207 @@
+"""One run of measurements: what is left of the plan, point by point, until the errors are small."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.microbench.adaptive import NodeError, next_points, node_errors, rows_of
+from fleetplan.perfmodel.microbench.journal import Journal
+from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable
+from fleetplan.perfmodel.microbench.sites import Extent, Site, first_points
+from fleetplan.perfmodel.operators import OperatorKind
+
+MeasurePoint = Callable[[Point], Measurement]
+"""Measures one point; raises `Unmeasurable` where it cannot."""
+
+_GROWING: Final = frozenset(
+    {"m", "tokens", "batch", "new_tokens", "context_tokens", "traffic_bytes", "message_bytes"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """When a run is at its end.
+
+    Attributes
+    ----------
+    target_ratio : float
+        Largest error of a measurement that its neighbours predict.
+    budget_s : float or None
+        Time after which no further point is begun; None without a limit. [s]
+    extent : Extent
+        How large the measured steps are.
+    """
+
+    target_ratio: float
+    budget_s: float | None = None
+    extent: Extent = Extent()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes
+    ----------
+    new_points : int
+        Points that this run measured.
+    errors : tuple[NodeError, ...]
+        Of all measurements that have others around them, the worst first.
+    over_budget : bool
+        Whether the time was up before the target was reached.
+    """
+
+    new_points: int
+    errors: tuple[NodeError, ...]
+    over_budget: bool
+
+
+class Progress:
+    """Told what a run does; this one says nothing."""
+
+    def planned(self, points: int) -> None:
+        """So many points are known to be left."""
+
+    def begins(self, next_point: Point) -> None:
+        """A point is begun."""
+
+    def ends(self, measurement: Measurement | None, reason: str) -> None:
+        """It was measured, or left out for a reason."""
+
+
+def run_session(
+    sites: Sequence[Site],
+    measure: MeasurePoint,
+    journal: Journal,
+    accelerator: Accelerator,
+    goal: Goal,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Measure the first points of all sites, then those beside the worst errors.
+
+    Parameters
+    ----------
+    sites : Sequence[Site]
+        What to sweep.
+    measure : MeasurePoint
+        Measures one point.
+    journal : Journal
+        Holds what is known, and receives what is measured.
+    accelerator : Accelerator
+        Whose speed of light the errors use.
+    goal : Goal
+        When to stop.
+    progress : Progress, optional
+        Told what happens.
+    """
+    started = time.monotonic()
+    told = Progress() if progress is None else progress
+
+    def time_is_up() -> bool:
+        return goal.budget_s is not None and time.monotonic() - started > goal.budget_s
+
+    def points_in_turn(left: list[Point]) -> bool:
+        for each in left:
+            if time_is_up():
+                return False
+            _attempt(each, measure, journal, told)
+        return True
+
+    return _until_reached(sites, points_in_turn, journal, accelerator, goal, told)
+
+
+def run_group_session(
+    sites: Sequence[Site],
+    measure_all: Callable[[list[Point]], None],
+    journal: Journal,
+    accelerator: Accelerator,
+    goal: Goal,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Do the same for points that several processes run together, and that are measured in one go.
+
+    Parameters
+    ----------
+    measure_all : Callable
+        Measures all of some points and keeps them in the journal.
+    sites, journal, accelerator, goal, progress
+        As in `run_session`. The time is looked at between two goes.
+    """
+    started = time.monotonic()
+
+    def all_at_once(left: list[Point]) -> bool:
+        if goal.budget_s is not None and time.monotonic() - started > goal.budget_s:
+            return False
+        measure_all(left)
+        return True
+
+    told = Progress() if progress is None else progress
+    return _until_reached(sites, all_at_once, journal, accelerator, goal, told)
+
+
+def _until_reached(
+    sites: Sequence[Site],
+    attempt_all: Callable[[list[Point]], bool],
+    journal: Journal,
+    accelerator: Accelerator,
+    goal: Goal,
+    told: Progress,
+) -> Outcome:
+    """Attempt the first points, then those beside the worst errors, until there are none or time is up."""
+    before = len(journal.measured)
+    asked = set(sites)
+    wanted = _one_site_after_another([first_points(site, goal.extent) for site in sites])
+    while True:
+        left = [each for each in wanted if not journal.knows(each)]
+        told.planned(len(left))
+        reached = attempt_all(left) if left else True
+        errors = _errors(journal, accelerator, asked)
+        wanted = next_points(errors, journal.measured, goal.target_ratio, goal.extent)
+        if not reached or all(journal.knows(each) for each in wanted):
+            return Outcome(len(journal.measured) - before, errors, not reached)
+
+
+def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: Progress) -> None:
+    told.begins(each)
+    reason = _larger_than_failed(each, journal.skipped)
+    if not reason:
+        try:
+            measurement = measure(each)
+        except Unmeasurable as error:
+            reason = str(error)
+        else:
+            journal.add(measurement)
+            told.ends(measurement, "")
+            return
+    journal.skip(each, reason)
+    told.ends(None, reason)
+
+
+def _larger_than_failed(each: Point, skipped: dict[Point, str]) -> str:
+    """Why a point need not be tried: one that is no larger in any dimension could not be measured."""
+    for failed, reason in skipped.items():
+        if failed.table == each.table and all(
+            value >= failed[name] if name in _GROWING else value == failed[name] for name, value in each.dims
+        ):
+            return reason
+    return ""
+
+
+def _one_site_after_another(sweeps: Iterable[list[Point]]) -> list[Point]:
+    """Points of all sweeps, small kinds first, so that an early end leaves whole sweeps."""
+    order = list(OperatorKind)
+    return sorted((each for sweep in sweeps for each in sweep), key=lambda each: order.index(each.kind))
+
+
+def _errors(journal: Journal, accelerator: Accelerator, sites: set[Site]) -> tuple[NodeError, ...]:
+    found = [
+        error
+        for rows in rows_of(journal.measured.values())
+        for error in node_errors(accelerator, rows)
+        if error.site in sites
+    ]
+    return tuple(sorted(found, key=lambda each: -each.ratio))

@@ -1,0 +1,44 @@
+"""Columns of the packaged tables in our names and data types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import IntArray, OperatorKind
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DTYPES: Final = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "int8_wo": "int8",
+    "int4_wo": "int4",
+    "nvfp4": "fp4",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4",
+}
+"""Our data type of each of theirs. Other formats of theirs (SmoothQuant, INT4 with FP8 activations) have no
+counterpart here and are left out."""
+
+
+def split_by_dtype(
+    frame: pd.DataFrame, kind: OperatorKind, dtype_column: str, columns: dict[str, str]
+) -> list[MeasuredRows]:
+    """Return one table a data type of ours, with our column names."""
+    ours = frame[dtype_column].map(_DTYPES)
+    tables = []
+    for dtype in sorted(ours.dropna().unique()):
+        part = frame[ours == dtype]
+        dims = {name: whole_numbers(part, columns[name]) for name in (*site_dimensions(kind), *AXES[kind])}
+        tables.append(measured_rows(kind, dtype, dims, part["latency"].to_numpy(dtype=np.float64)))
+    return tables
+
+
+def whole_numbers(frame: pd.DataFrame, column: str) -> IntArray:
+    """Return a column of whole numbers."""
+    return frame[column].to_numpy(dtype=np.int64)

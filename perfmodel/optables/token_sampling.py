@@ -1,0 +1,36 @@
+"""What it costs to draw tokens from the most likely ones (top-k, top-p) instead of taking the likeliest.
+
+No table holds it. It is done for every sequence of a step, over the whole vocabulary, on every accelerator
+alike: more tensor parallelism does not shorten it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+
+SAMPLING_NS_PER_LOGIT: Final = {"sglang": 0.136, "vllm": 0.2146}
+"""Time to draw a token, for every logit of the vocabulary. [ns] vLLM sorts all logits: 57.59 ms for 2,048
+sequences of 131,072 logits with top-k and top-p (vLLM pull request 32234, January 2026); newer versions have
+faster kernels (pull requests 32558, 40376). SGLang draws by FlashInfer: slope, with the batch, of what TPOT
+of Qwen3-32B on H100 (SGLang 0.5.1, tensor parallelism 2 to 8, aiconfigurator-core 0.12.0 silicon_sample.csv)
+exceeds its prediction by; that of Llama-3.1-8B on H200 (SGLang 0.5.6), which was left out, is 0.11 to 0.14.
+It holds what the host does for a sequence as well."""
+
+_NS_PER_MS: Final = 1e6
+
+
+def sampling_ms(framework: str, dims: dict[str, IntArray]) -> FloatArray:
+    """Time of drawing a token for each of `rows` sequences, shape (n_configs,), in ms.
+
+    Raises
+    ------
+    KeyError
+        Nothing is known of the framework; see `SAMPLING_NS_PER_LOGIT`.
+    """
+    logits = dims["rows"].astype(np.float64) * dims["vocab"]
+    time: FloatArray = logits * SAMPLING_NS_PER_LOGIT[framework] / _NS_PER_MS
+    return time

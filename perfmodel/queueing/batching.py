@@ -1,0 +1,139 @@
+"""Latency of one engine of continuous batching under open load, without running a simulation.
+
+With x arrivals an iteration, I prompt tokens and O generated tokens a request and a budget of b tokens an
+iteration, B = x (O - 1) sequences run. A share phi of the iterations carries prompts, p = x I / phi tokens
+each::
+
+    phi = min(1, max(1 - exp(-x), x I / (b - B)))
+    TPOT = phi t_mixed(p, B) + (1 - phi) t_decode(B)
+
+which is solved with x = rate * TPOT. A request that arrives waits for the rest of the iteration that it falls
+into, of length L, and its prompt then runs together with those that arrived within the same iteration::
+
+    E[TTFT] = ca2^0.11 (E[L / 2 + t_prompt(I (1 + K))] + rp W)
+    K(L) = 2 m(L / 2),   m(s) = sum over j of gammainc(j / ca2, rate s / ca2)
+    rp = rate I t_mixed(e) / e,   W = ca2 rp / (2 (1 - rp)) (I / e) t_mixed(e),   e = b - B
+
+m counts the renewals of gamma-distributed times between arrivals with the squared coefficient of variation
+ca2 (Poisson: 1, and m(s) = rate s). Percentiles are that mean times a factor. The exponents and the factors
+were fitted to `fleetplan.perfmodel.replay`; `benchmarks/queueing.py` prints what they are off by. They hold
+up to rp = 0.6, and above `LARGEST_PROMPT_SHARE` a simulation has to answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import gammainc
+
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.queueing.iteration_times import IterationTimes
+
+LARGEST_PROMPT_SHARE: Final = 0.8
+"""Share of the time for prompts up to which the formulas mean anything."""
+
+BURST_EXPONENTS: Final = {None: 0.11, 0.95: 0.28, 0.99: 0.33}
+"""By how much ca2 lengthens the mean, and percentiles, of TTFT."""
+
+PERCENTILE_FACTORS: Final = {0.95: (1.35, 1.4), 0.99: (1.6, 2.4)}
+"""Percentile over mean of TTFT at rp = 0, and its growth with rp."""
+
+_ROUNDS: Final = 60
+"""Steps of the fixed point, each halfway: it has settled to 1e-6 after 30 of them."""
+
+_MOST_RENEWALS: Final = 64
+"""Terms of m(s): the arrivals within half an iteration are fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """An engine under a rate of arrivals, each array of shape (n,).
+
+    Attributes
+    ----------
+    sequences : FloatArray
+        That run in the mean.
+    tpot_ms, ttft_ms : FloatArray
+        Means. [ms]
+    prompt_share : FloatArray
+        rp: time for prompts over all time, if iterations were full of them.
+    burstiness : float
+        ca2: squared coefficient of variation of the times between arrivals.
+    """
+
+    sequences: FloatArray
+    tpot_ms: FloatArray
+    ttft_ms: FloatArray
+    prompt_share: FloatArray
+    burstiness: float
+
+    def ttft_percentile_ms(self, share: float) -> FloatArray:
+        """TTFT that `share` of the requests, 0.95 or 0.99, do not exceed. [ms]."""
+        start, growth = PERCENTILE_FACTORS[share]
+        bursts = self.burstiness ** (BURST_EXPONENTS[share] - BURST_EXPONENTS[None])
+        found: FloatArray = self.ttft_ms * (start + growth * self.prompt_share) * bursts
+        return found
+
+
+def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: float = 1.0) -> OpenLoop:
+    """Latency of one engine.
+
+    Parameters
+    ----------
+    times : IterationTimes
+        Of the engine and its requests.
+    requests_per_ms : FloatArray
+        Arrivals at the engine, shape (n,). [1/ms]
+    burstiness : float
+        Squared coefficient of variation of the times between them.
+    """
+    prompt, output = times.lengths.input_tokens, times.lengths.output_tokens
+    tpot = times.decode_ms(np.ones_like(requests_per_ms))
+    for _ in range(_ROUNDS):
+        arrivals = requests_per_ms * tpot
+        sequences = np.minimum(arrivals * (output - 1), times.costs.most_sequences)
+        carrying, taken = _prompts(times, arrivals, sequences)
+        mixed, plain = times.mixed_ms(taken, sequences), times.decode_ms(sequences)
+        tpot = (tpot + carrying * mixed + (1 - carrying) * plain) / 2
+    in_mixed = carrying * mixed / (carrying * mixed + (1 - carrying) * plain)
+    first = in_mixed * _after_ms(times, mixed, requests_per_ms, burstiness, sequences)
+    first += (1 - in_mixed) * _after_ms(times, plain, requests_per_ms, burstiness, sequences)
+    room = times.prompt_room(sequences)
+    full_ms = times.mixed_ms(room, sequences)
+    share = requests_per_ms * prompt * full_ms / room
+    bounded = np.minimum(share, 0.999)
+    wait = burstiness * bounded / (2 * (1 - bounded)) * prompt / room * full_ms
+    ttft = burstiness ** BURST_EXPONENTS[None] * (first + bounded * wait)
+    return OpenLoop(sequences, tpot, ttft, share, burstiness)
+
+
+def _prompts(
+    times: IterationTimes, arrivals: FloatArray, sequences: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Share of iterations that carry prompts, and tokens of prompts in each of them."""
+    tokens = arrivals * times.lengths.input_tokens
+    carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals), tokens / times.prompt_room(sequences)))
+    return carrying, tokens / np.maximum(carrying, 1e-12)
+
+
+def _after_ms(
+    times: IterationTimes,
+    iteration_ms: FloatArray,
+    requests_per_ms: FloatArray,
+    burstiness: float,
+    sequences: FloatArray,
+) -> FloatArray:
+    """Mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
+    together = 1 + 2 * renewals(requests_per_ms * iteration_ms / 2, burstiness)
+    return iteration_ms / 2 + times.mixed_ms(times.lengths.input_tokens * together, sequences)
+
+
+def renewals(expected: FloatArray, burstiness: float) -> FloatArray:
+    """Mean number of arrivals that follow one within a time in which `expected` arrive on average."""
+    if burstiness == 1.0:
+        return expected
+    terms = np.arange(1, _MOST_RENEWALS + 1)[:, None] / burstiness
+    found: FloatArray = gammainc(terms, expected / burstiness).sum(axis=0)
+    return found

@@ -1,0 +1,135 @@
+"""The rate that engines of continuous batching sustain within limits, found by simulating them.
+
+No formula holds where prompts fill much of the time and lengths spread widely; a simulation of some thousand
+requests does, and takes hundredths of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.replay.arrivals import RequestKind, renewal_times_ms, requests_of
+from fleetplan.perfmodel.replay.engine import EngineLimits, Log
+from fleetplan.perfmodel.replay.pools import Router, run_engines
+from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.perfmodel.replay.step_costs import StepCosts
+
+REQUESTS: Final = 6_000
+"""Requests of a simulation: 60 of them lie above the 99th percentile."""
+
+REQUESTS_PER_PLACE: Final = 6
+"""Requests for each sequence that runs at once: a batch must fill and turn over several times."""
+
+WARM_UP_SHARE: Final = 0.25
+"""Share of the requests that finds a pool which is still filling, and does not count."""
+
+RATE_MARGIN: Final = 0.03
+"""Taken off the rate that is found. Source: twice the spread of that rate between seeds."""
+
+_HALVINGS: Final = 7
+"""Halvings of the interval of rates: to under one per cent of its upper end."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePool:
+    """Equal engines behind a router.
+
+    Attributes
+    ----------
+    costs, limits
+        Of each engine.
+    engines : int
+        Their number.
+    router : Router
+        How requests are dealt out.
+    """
+
+    costs: StepCosts
+    limits: EngineLimits
+    engines: int
+    router: Router = "least-loaded"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTarget:
+    """What requests look like, and the latencies that they must keep.
+
+    Attributes
+    ----------
+    kind : RequestKind
+        Lengths.
+    burstiness : float
+        Squared coefficient of variation of the times between arrivals.
+    ttft, tpot : tuple[LatencyLimit, ...]
+        Limits; times outside inference already taken off. [ms]
+    """
+
+    kind: RequestKind
+    burstiness: float
+    ttft: tuple[LatencyLimit, ...]
+    tpot: tuple[LatencyLimit, ...]
+
+
+def sustained_rate_per_s(pool: EnginePool, target: LoadTarget, most_per_s: float, seed: int = 1) -> float:
+    """Rate of arrivals at which a pool keeps its limits, less a margin; 0 where none does. [1/s].
+
+    Parameters
+    ----------
+    pool : EnginePool
+        The engines.
+    target : LoadTarget
+        Requests and limits.
+    most_per_s : float
+        Rate at which the search starts, above what is expected. [1/s]
+    seed : int
+        Of the traffic, which is the same at all rates but for its scale in time.
+    """
+    random = np.random.default_rng(seed)
+    # Bursts bring their requests together, so it takes more of them to see as many bursts.
+    count = round(REQUESTS * max(1.0, target.burstiness))
+    count = max(count, REQUESTS_PER_PLACE * pool.engines * _running(pool, target))
+    arrivals = renewal_times_ms(1.0, target.burstiness, count, random)
+    drawn = requests_of(arrivals, [target.kind], np.zeros(count, dtype=np.int64), random)
+
+    def keeps(rate: float) -> bool:
+        requests = Requests(arrivals / rate, drawn.input_tokens, drawn.prefix_tokens, drawn.output_tokens)
+        log = run_engines(pool.costs, pool.limits, requests, pool.engines, pool.router, seed)
+        return within(requests, log, target)
+
+    low, high = 0.0, most_per_s
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low * (1 - RATE_MARGIN)
+
+
+def _running(pool: EnginePool, target: LoadTarget) -> int:
+    """Sequences of an engine that run at once, at most: as many as there is cache for."""
+    kind = target.kind
+    each = kind.prefix_tokens + kind.input_tokens + kind.output_tokens // 2
+    return max(1, min(pool.limits.sequences, pool.limits.kv_tokens // each))
+
+
+def within(requests: Requests, log: Log, target: LoadTarget) -> bool:
+    """Whether what a simulation logged keeps the limits, its warm-up left out."""
+    counted = slice(int(len(requests) * WARM_UP_SHARE), None)
+    first = np.array(log.first_ms)
+    ttft = (first - requests.arrival_ms)[counted]
+    tokens = requests.output_tokens[counted] - 1
+    later = tokens > 0
+    tpot = (np.array(log.finish_ms) - first)[counted][later] / tokens[later]
+    return all(_kept(ttft, limit) for limit in target.ttft) and all(
+        _kept(tpot, limit) for limit in target.tpot
+    )
+
+
+def _kept(times_ms: FloatArray, limit: LatencyLimit) -> bool:
+    if not times_ms.size:
+        return True
+    reached = times_ms.mean() if limit.share is None else np.quantile(times_ms, limit.share)
+    return bool(reached <= limit.limit_ms)

@@ -1,0 +1,116 @@
+"""From a configuration of a service to what a simulation of it needs: its iterations, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.replay.step_costs import Range, StepCosts, step_costs
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT
+from fleetplan.perfmodel.session_cache import held_sessions
+from fleetplan.perfmodel.shapes import StepShape
+from fleetplan.perfmodel.speculative import tokens_per_step
+from fleetplan.perfmodel.technique_memory import session_gib
+
+_PROBED_TOKENS = 16_384
+"""Cached tokens at which the cache of a token is measured: beyond the windows that some models have."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedEngine:
+    """One engine: an attention-DP rank and pipeline micro-batch of a replica.
+
+    Attributes
+    ----------
+    costs : StepCosts
+        Its iterations.
+    limits : EngineLimits
+        Its batch and its cache.
+    tokens_per_step : float
+        Tokens that a sequence gains an iteration; more than one where it speculates.
+    """
+
+    costs: StepCosts
+    limits: EngineLimits
+    tokens_per_step: float
+
+
+def deployed_engine(
+    evaluator: Evaluator,
+    parallelism: Parallelism,
+    sequences: int,
+    longest_tokens: int,
+    framework: str,
+    session_tokens: int = 0,
+) -> DeployedEngine:
+    """Return what simulates one engine of a configuration.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        The model on its accelerator, with its techniques.
+    parallelism : Parallelism
+        Of a replica.
+    sequences : int
+        Batch of a rank and micro-batch.
+    longest_tokens : int
+        Of the longest request, prefix and output included. [tokens]
+    framework : str
+        trtllm, sglang or vllm: whether prompts share iterations with decode.
+    session_tokens : int
+        Tokens that a session keeps between its requests in the mean; 0 where none are kept. [tokens]
+    """
+    techniques = evaluator.techniques
+    chunk = techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
+    costs = step_costs(evaluator, parallelism, Range(sequences, max(chunk, 1), longest_tokens))
+    return DeployedEngine(
+        costs,
+        EngineLimits(
+            sequences,
+            max(chunk, sequences + 1),
+            kv_token_capacity(evaluator, parallelism, sequences, chunk),
+            prompts_apart=framework == "sglang",
+            session_tokens=_kept_tokens(evaluator, parallelism, session_tokens),
+        ),
+        tokens_per_step(techniques.speculative),
+    )
+
+
+def kv_token_capacity(
+    evaluator: Evaluator, parallelism: Parallelism, sequences: int, prompt_tokens: int
+) -> int:
+    """Tokens that the cache of one engine holds beside weights, activations and kept sessions. [tokens].
+
+    Parameters
+    ----------
+    evaluator, parallelism
+        The configuration.
+    sequences, prompt_tokens : int
+        Sequences and prompt tokens of the largest iteration, for its activations.
+    """
+    layouts = Layouts.of([parallelism])
+
+    def one(value: int) -> np.ndarray:
+        return np.array([value], dtype=np.int64)
+
+    shape = StepShape(layouts, one(1), one(prompt_tokens), one(0), one(sequences), one(_PROBED_TOKENS))
+    use = evaluator.memory(shape, one(1), one(_PROBED_TOKENS), one(0))
+    room_gib = use.capacity_gib - float(use.without_kv_gib[0])
+    # The cache of all micro-batches in flight is counted, so this is the room of one of them.
+    return max(0, int(room_gib / float(use.kv_gib[0]) * _PROBED_TOKENS))
+
+
+def _kept_tokens(evaluator: Evaluator, parallelism: Parallelism, session_tokens: int) -> int:
+    """Tokens of ended sessions that the tiers of one engine keep. [tokens]."""
+    persistent = evaluator.techniques.persistent_kv
+    if persistent is None or session_tokens < 1:
+        return 0
+    tokens = np.array([session_tokens], dtype=np.int64)
+    each_gib = session_gib(evaluator.architecture, evaluator.dtypes, tokens, evaluator.techniques)
+    held = sum(float(sessions[0]) for sessions in held_sessions(persistent, each_gib))
+    accelerators = parallelism.accelerators / parallelism.dp / parallelism.pp
+    return int(held * accelerators * session_tokens)

@@ -1,0 +1,205 @@
+"""Pools of equal replicas: continuous batching behind a router, and prompts alone behind one queue."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from heapq import heapreplace
+from math import inf
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.perfmodel.replay.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
+
+Router: TypeAlias = Literal["random", "round-robin", "least-loaded"]
+"""How requests are dealt to engines: by chance, in turn, or to the engine with the fewest unfinished ones."""
+
+
+def run_engines(
+    costs: StepCosts,
+    limits: EngineLimits,
+    requests: Requests,
+    engines: int,
+    router: Router,
+    seed: int,
+    prefilled: bool = False,
+) -> Log:
+    """Serve requests by `engines` equal engines of continuous batching.
+
+    Parameters
+    ----------
+    costs, limits
+        Of each engine.
+    requests : Requests
+        What arrives.
+    engines : int
+        Their number: replicas times attention-DP ranks times pipeline stages.
+    router : Router
+        How requests are dealt out. Requests of a session follow its first one, whatever the router.
+    seed : int
+        Of the random router.
+    prefilled : bool
+        Whether prompts were computed elsewhere.
+    """
+    log, work = Log.of(requests), Work.of(requests, prefilled)
+    if router == "least-loaded" and engines > 1:
+        _run_least_loaded(costs, limits, requests, engines, work, log)
+        return log
+    target = _dealt(requests, engines, router, seed)
+    for number in range(engines):
+        own = np.flatnonzero(target == number).tolist()
+        running = engine(costs, limits, work, log, EngineState(number, deque(own), len(own)))
+        next(running)
+        running.send(inf)
+    return log
+
+
+def _dealt(requests: Requests, engines: int, router: Router, seed: int) -> np.ndarray:
+    """Engine of each request, shape (n_requests,)."""
+    count = len(requests)
+    if router == "random":
+        target = np.random.default_rng(seed).integers(0, engines, count)
+    else:
+        target = np.arange(count) % engines
+    if requests.session.size:
+        with_session = np.flatnonzero(requests.session >= 0)
+        _, first, of_session = np.unique(
+            requests.session[with_session], return_index=True, return_inverse=True
+        )
+        target[with_session] = target[with_session][first][of_session]
+    return target
+
+
+def _run_least_loaded(
+    costs: StepCosts, limits: EngineLimits, requests: Requests, engines: int, work: Work, log: Log
+) -> None:
+    states = [EngineState(number) for number in range(engines)]
+    running = [engine(costs, limits, work, log, state) for state in states]
+    next_end = [next(each) for each in running]
+    home: dict[int, int] = {}
+    for i, (arrival, session) in enumerate(zip(log.arrival_ms, work.session, strict=True)):
+        # Engines that end nothing before this arrival need no look: their counts stand.
+        for number, end in enumerate(next_end):
+            if end < arrival:
+                next_end[number] = running[number].send(arrival)
+        chosen = home.get(session, -1) if session >= 0 else -1
+        if chosen < 0:
+            chosen = min(range(engines), key=lambda number: states[number].unfinished)
+            if session >= 0:
+                home[session] = chosen
+        # What it did before the arrival must not see the request.
+        running[chosen].send(arrival)
+        states[chosen].unfinished += 1
+        states[chosen].pending.append(i)
+        next_end[chosen] = arrival
+    for each in running:
+        each.send(inf)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillPool:
+    """Equal replicas that compute prompts alone, behind one queue.
+
+    Attributes
+    ----------
+    costs : StepCosts
+        Of one attention-DP rank.
+    replicas : int
+        Their number.
+    batch : int
+        Most prompts of a rank that are computed together.
+    ranks : int
+        Attention-DP ranks of a replica.
+    stages : int
+        Pipeline stages: a replica takes the next batch when the first stage is free.
+    chunk_tokens : int
+        Most prompt tokens of an iteration of a rank. [tokens]
+    transfer_ms_per_token : float
+        Time that the links of a rank need for the cache of one prompt token. [ms]
+    """
+
+    costs: StepCosts
+    replicas: int
+    batch: int
+    ranks: int
+    stages: int
+    chunk_tokens: int
+    transfer_ms_per_token: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """When prompts are computed and handed over, each array of shape (n_requests,). [ms].
+
+    Attributes
+    ----------
+    start_ms, computed_ms, arrived_ms : FloatArray
+        Start and end of the computation, and when the cache has arrived at decode. [ms]
+    busy_ms : float
+        Time that first stages were taken, all replicas together. [ms]
+    """
+
+    start_ms: FloatArray
+    computed_ms: FloatArray
+    arrived_ms: FloatArray
+    busy_ms: float
+
+
+def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
+    """Compute prompts in the order of their arrival, each batch by the replica that is free first."""
+    count = len(requests)
+    arrival = requests.arrival_ms.tolist()
+    tokens = requests.input_tokens.tolist()
+    attention = attention_ms(pool.costs, requests).tolist()
+    sending = ((requests.input_tokens + requests.prefix_tokens) * pool.transfer_ms_per_token).tolist()
+    start, computed, arrived = [0.0] * count, [0.0] * count, [0.0] * count
+    free = [(0.0, number) for number in range(pool.replicas)]
+    link_free = [0.0] * pool.replicas
+    most, busy_ms, i = pool.batch * pool.ranks, 0.0, 0
+    while i < count:
+        ready, number = free[0]
+        begin = arrival[i] if arrival[i] > ready else ready
+        end = i + 1
+        while end < count and end - i < most and arrival[end] <= begin:
+            end += 1
+        took = _batch_ms(pool, tokens[i:end], attention[i:end])
+        taken = took / pool.stages
+        busy_ms += taken
+        heapreplace(free, (begin + taken, number))
+        link = max(begin + took, link_free[number])
+        for each in range(i, end):
+            start[each], computed[each] = begin, begin + took
+            link += sending[each] / pool.ranks
+            arrived[each] = link
+        link_free[number] = link
+        i = end
+    return Prefilled(np.array(start), np.array(computed), np.array(arrived), busy_ms)
+
+
+def attention_ms(costs: StepCosts, requests: Requests) -> FloatArray:
+    """Time of attention over each prompt, its cached prefix looked back upon, shape (n_requests,). [ms]."""
+    table = np.array(costs.prompt_ms)
+    before = requests.prefix_tokens // PROMPT_GRAIN_TOKENS
+    after = (requests.prefix_tokens + requests.input_tokens) // PROMPT_GRAIN_TOKENS
+    found: FloatArray = table[after] - table[before]
+    return found
+
+
+def _batch_ms(pool: PrefillPool, tokens: list[int], attention: list[float]) -> float:
+    """Time of a batch: that of the rank with the most tokens; prompts are dealt to ranks in turn."""
+    if pool.ranks == 1:
+        return _rank_ms(pool, sum(tokens), sum(attention))
+    return max(
+        _rank_ms(pool, sum(tokens[rank :: pool.ranks]), sum(attention[rank :: pool.ranks]))
+        for rank in range(min(pool.ranks, len(tokens)))
+    )
+
+
+def _rank_ms(pool: PrefillPool, tokens: int, attention: float) -> float:
+    whole, rest = divmod(tokens, pool.chunk_tokens)
+    token_ms = pool.costs.token_ms
+    return whole * token_ms[pool.chunk_tokens] + (token_ms[rest] if rest else 0.0) + attention

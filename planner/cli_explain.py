@@ -1,0 +1,133 @@
+"""The command that explains a plan, or why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetplan.planner.cli_shared import ExitCode, console, ratio
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fleetplan.planner.questions.asked_plan import AskedPlan
+    from fleetplan.planner.questions.resolving import Resolver
+
+PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
+FleetOfPlan = Annotated[
+    Path | None,
+    typer.Option("--fleet", help="where the plan's fleet file is now", metavar="FLEET.yaml"),
+]
+SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
+SolveGap = Annotated[
+    str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
+]
+Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
+
+CONFLICT_SOLVES = 10
+"""Time for a conflict, in time limits of one solve."""
+
+
+def explain(
+    plan_file: PlanFile,
+    fleet_file: FleetOfPlan = None,
+    why_not: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="hardware, an offer, a runtime, a region or a configuration (SERVICE/HARDWARE/LABEL); "
+            "may be repeated",
+            metavar="WHAT",
+        ),
+    ] = None,
+    service: Annotated[
+        list[str] | None, typer.Option(help="from its landscape to its placements; may be repeated")
+    ] = None,
+    marginal: Annotated[
+        bool, typer.Option("--marginal", help="what one more host, kilowatt, dollar or millisecond is worth")
+    ] = False,
+    share: Annotated[
+        str, typer.Option(help="least part of a class that --why-not forces onto it", metavar="RATIO")
+    ] = "0.1%",
+    plot: Annotated[Path | None, typer.Option(help="draw --marginal into this SVG", metavar="FILE")] = None,
+    csv: Annotated[Path | None, typer.Option(help="write --marginal as a table", metavar="FILE")] = None,
+    time_limit: SolveTimeLimit = 30.0,
+    gap: SolveGap = "0.5%",
+    seed: Seed = 1,
+) -> None:
+    """Why something is not in a plan, what a service runs, what more is worth; or why there is no plan.
+
+    Examples: plan explain out/plan.json --why-not MI300X; plan explain out/plan.json --marginal
+    """
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.questions.asked_plan import read_asked_plan
+    from fleetplan.planner.questions.resolving import Resolver
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    if not marginal and (plot is not None or csv is not None):
+        raise typer.BadParameter("--plot and --csv are those of --marginal")
+    errors = console(stderr=True)
+    limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
+    asked = read_asked_plan(plan_file, fleet_file)
+
+    def resolver() -> Resolver:
+        return Resolver(
+            limits, lambda text: errors.print(text, style="dim", markup=False), None, asked.baseline
+        )
+
+    if isinstance(asked.outcome, Infeasible) or not (why_not or service or marginal):
+        _explain_conflict(asked, resolver(), console())
+        return
+    if marginal:
+        from fleetplan.planner.questions.marginal_command import run_marginal
+
+        run_marginal(asked, resolver(), plot, csv, console())
+    for name in service or ():
+        _explain_service(asked, name, resolver(), console())
+    for text in why_not or ():
+        _explain_absence(asked, text, ratio(share), resolver(), console())
+
+
+def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:
+    """What is in conflict: of an infeasible fleet, or of serving what a plan leaves unserved."""
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.questions.conflict.explain import explain_conflict
+    from fleetplan.planner.report.explain_console import print_conflict
+
+    outcome = asked.outcome
+    if not isinstance(outcome, Infeasible) and not outcome.unmet:
+        raise typer.BadParameter(
+            "the plan serves everything; ask --why-not WHAT, --service NAME or --marginal"
+        )
+    short = outcome.shortages if isinstance(outcome, Infeasible) else ()
+    found = explain_conflict(asked.fleet, short, resolver, CONFLICT_SOLVES * resolver.limits.time_limit_s)
+    if found is None:
+        out.print("no conflict was found in the time; a longer --time-limit may find it")
+        raise typer.Exit(ExitCode.LIMIT)
+    print_conflict(found.record(), out)
+
+
+def _explain_service(asked: AskedPlan, name: str, resolver: Resolver, out: Console) -> None:
+    from fleetplan.fleet.errors import InputError, Issue, names_hint
+    from fleetplan.planner.questions.story import story
+    from fleetplan.planner.report.explain_console import print_story
+
+    services = {service.name: service for service in asked.fleet.services}
+    if name not in services:
+        hint = names_hint(name, tuple(services))
+        raise InputError([Issue(f"--service {name}", 0, 0, "", "is no service of the fleet", hint)])
+    print_story(story(asked.plan, asked.fleet, services[name], resolver), out)
+
+
+def _explain_absence(asked: AskedPlan, text: str, share: float, resolver: Resolver, out: Console) -> None:
+    from fleetplan.planner.questions.asked_plan import require_current
+    from fleetplan.planner.questions.why_not.answer import why_not
+    from fleetplan.planner.questions.why_not.subject import read_subject
+    from fleetplan.planner.report.explain_console import print_why_not
+
+    subject = read_subject(text, asked.fleet, share)
+    resolver.keep = subject.configurations
+    require_current(asked, resolver)
+    box_s = CONFLICT_SOLVES * resolver.limits.time_limit_s
+    print_why_not(why_not(asked.plan, asked.fleet, subject, resolver, box_s), out)

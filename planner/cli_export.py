@@ -1,0 +1,93 @@
+"""`plan report`, `plan export` and `plan dump`: what other people and other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.cli_shared import Assignments, FleetFile, Scenarios, console, load
+
+FORMAT_NAMES = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
+"""Formats of `plan export`; a test holds them to those that there are."""
+
+
+def _formats(incomplete: str) -> list[str]:
+    return [name for name in FORMAT_NAMES if name.startswith(incomplete)]
+
+
+PlanFile = Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json", show_default=False)]
+
+
+def report(
+    plan_file: PlanFile,
+    out: Annotated[
+        Path | None, typer.Option(help="the page; left out: report.html beside the plan", metavar="FILE.html")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="the plan in force, to compare with", metavar="PLAN.json")
+    ] = None,
+) -> None:
+    """Write the report of a plan as one HTML page that needs nothing else.
+
+    Frontiers are drawn from frontiers.csv beside the plan, which `plan solve --out` writes.
+
+    Example: plan report out/plan.json --baseline last-quarter/plan.json
+    """
+    from fleetplan.planner.export.new_file import write_new
+    from fleetplan.planner.frontier_points import FRONTIER_FILE, read_frontier
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.report.html.page import REPORT_FILE, report_page
+
+    plan = read_plan(plan_file)
+    in_force = None if baseline is None else read_plan(baseline)
+    page = report_page(plan, read_frontier(plan_file.with_name(FRONTIER_FILE)), in_force)
+    target = plan_file.with_name(REPORT_FILE) if out is None else out
+    write_new(target, page, over=True)
+    console(stderr=True).print(f"written to {target}", style="dim", markup=False)
+
+
+def export(
+    plan_file: PlanFile,
+    form: Annotated[
+        str,
+        typer.Option("--as", help="what to write", metavar="|".join(FORMAT_NAMES), autocompletion=_formats),
+    ],
+    out: Annotated[Path, typer.Option(help="folder for the files", metavar="DIR")],
+    period: Annotated[
+        str | None, typer.Option(help="a period of the plan; left out: its first, node pools of all")
+    ] = None,
+    framework: Annotated[
+        str | None, typer.Option(help="launch: vllm, sglang or trtllm instead of each service's own")
+    ] = None,
+) -> None:
+    """Write launch commands, Kubernetes manifests, node pools, purchases or the workbook of a plan.
+
+    Placements that a format cannot hold are listed with the reason.
+
+    Examples: plan export out/plan.json --as launch --out launch;
+    plan export out/plan.json --as dynamo --period 2027Q1 --out manifests
+    """
+    from fleetplan.planner.export.launch.command import run_export
+    from fleetplan.planner.loading import read_plan
+
+    run_export(read_plan(plan_file), form, out, period, framework, console(stderr=True))
+
+
+def dump(
+    fleet_file: FleetFile,
+    out: Annotated[Path, typer.Option(help="folder for the tables", metavar="DIR")],
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+) -> None:
+    """Write every table between the fleet file and the solver as CSV, and the model that it would solve.
+
+    Example: plan dump fleet.yaml --out tables
+    """
+    from fleetplan.planner.export.dump import write_dump
+
+    errors = console(stderr=True)
+    fleet = load(fleet_file, scenario, assignment, errors)
+    for path in write_dump(fleet, out, lambda text: errors.print(text, style="dim", markup=False)):
+        errors.print(f"written to {path}", style="dim", markup=False)

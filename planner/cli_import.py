@@ -1,0 +1,104 @@
+"""`plan import`: benchmark results, inventories, price lists and models of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.cli_shared import console
+
+import_app = typer.Typer(
+    name="import",
+    help="Read files of other tools: benchmark results, inventories, price lists, models. Every row is "
+    "taken, or not taken with a reason; units are converted here and nowhere else.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FORMATS = ("vllm", "aiperf", "guidellm", "inferencex")
+"""Formats of benchmark results; a test holds them to those that there are."""
+
+
+def _formats(incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+@import_app.command("benchmark")
+def benchmark(
+    form: Annotated[
+        str, typer.Argument(help="who wrote the files", metavar="|".join(FORMATS), autocompletion=_formats)
+    ],
+    files: Annotated[list[Path], typer.Argument(help="result files", metavar="FILE.json...")],
+    out: Annotated[Path, typer.Option(help="CSV to write", metavar="BENCH.csv")],
+    model: Annotated[str | None, typer.Option(help="HF id or path, where the files do not say")] = None,
+    hardware: Annotated[str | None, typer.Option(help="a name of the catalogue")] = None,
+    framework: Annotated[str | None, typer.Option(help="vllm, sglang or trtllm")] = None,
+    framework_version: Annotated[str | None, typer.Option(help="of the framework")] = None,
+    weights: Annotated[str | None, typer.Option(help="data type, e.g. fp8")] = None,
+    kv: Annotated[str | None, typer.Option(help="data type of the KV cache")] = None,
+    tp: Annotated[int | None, typer.Option(help="tensor parallelism", min=1)] = None,
+    pp: Annotated[int | None, typer.Option(help="pipeline parallelism", min=1)] = None,
+    dp: Annotated[int | None, typer.Option(help="attention data parallelism", min=1)] = None,
+    ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
+) -> None:
+    """Benchmark results as a table for `plan calibrate`.
+
+    Example: plan import benchmark vllm result.json --hardware H200-SXM --tp 2 --weights fp8
+    --framework-version 0.24.0 --out bench.csv
+    """
+    from fleetplan.planner.importing.benchmarks import Deployment
+    from fleetplan.planner.importing.command import run_benchmarks
+
+    given = Deployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
+    run_benchmarks(form, files, given, out, console(stderr=True))
+
+
+@import_app.command("inventory")
+def inventory(
+    file: Annotated[Path, typer.Argument(help="CSV of what stands there", metavar="INVENTORY.csv")],
+    out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="POOLS.yaml")],
+) -> None:
+    """An inventory as pools of a fleet file: name, region, hardware, hosts, and what they cost.
+
+    Costs are capex_usd_per_host, or a rent in one of rent_usd_per_accelerator_hour, rent_usd_per_host_hour,
+    rent_usd_per_accelerator_month, rent_usd_per_host_month.
+    Example: plan import inventory inventory.csv --out pools.yaml
+    """
+    from fleetplan.planner.importing.command import read_text_table, run_supply
+    from fleetplan.planner.importing.supply_tables import import_inventory
+
+    run_supply(import_inventory(read_text_table(file), str(file)), file, out, console(stderr=True))
+
+
+@import_app.command("prices")
+def prices(
+    file: Annotated[Path, typer.Argument(help="CSV of what can be had", metavar="PRICES.csv")],
+    out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="OFFERS.yaml")],
+) -> None:
+    """A price list as offers of a fleet file: name, hardware, regions (with semicolons), and a price.
+
+    Prices are columns as in `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
+    price_as_of are taken where they are given.
+    Example: plan import prices prices.csv --out offers.yaml
+    """
+    from fleetplan.planner.importing.command import read_text_table, run_supply
+    from fleetplan.planner.importing.supply_tables import import_prices
+
+    run_supply(import_prices(read_text_table(file), str(file)), file, out, console(stderr=True))
+
+
+@import_app.command("model")
+def model(
+    reference: Annotated[
+        str, typer.Argument(help="config.json, its folder, or a name of the catalogue", metavar="MODEL")
+    ],
+) -> None:
+    """Whether a model is understood, and what of it: exit code 2 with the reason if it is not.
+
+    Example: plan import model ./my-model/config.json
+    """
+    from fleetplan.planner.importing.command import describe_model
+
+    describe_model(reference, console())

@@ -1,0 +1,106 @@
+"""`plan replay`: a plan under simulated requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetplan.planner.cli_shared import Assignments, FleetFile, Scenarios, console, load
+
+if TYPE_CHECKING:
+    from fleetplan.planner.replay.traffic import TrafficChoice
+
+ROUTERS = ("least-loaded", "round-robin", "random")
+"""How engines of continuous batching share requests; a test holds them to those that there are."""
+
+
+def replay(
+    plan_file: Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json")],
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="requests of a trace, stretched to the planned rates", metavar="FILE")
+    ] = None,
+    poisson: Annotated[
+        bool, typer.Option("--poisson", help="arrivals that do not depend on each other")
+    ] = False,
+    mmpp: Annotated[
+        bool, typer.Option("--mmpp", help="Poisson arrivals whose rate switches between calm and busy")
+    ] = False,
+    busy_ratio: Annotated[
+        float, typer.Option(help="with --mmpp: busy rate over mean rate", metavar="RATIO", min=1.01)
+    ] = 3.0,
+    busy_share: Annotated[
+        float,
+        typer.Option(help="with --mmpp: share of the time that is busy", metavar="RATIO", min=0.01, max=0.99),
+    ] = 0.2,
+    busy_seconds: Annotated[
+        float, typer.Option(help="with --mmpp: mean length of a busy spell", metavar="S", min=0.01)
+    ] = 10.0,
+    duration: Annotated[float, typer.Option(help="simulated seconds", metavar="S", min=1.0)] = 300.0,
+    load_ratio: Annotated[
+        float, typer.Option("--load", help="traffic over what the plan serves", metavar="RATIO", min=0.01)
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(help="of everything that is drawn", min=0)] = 1,
+    period: Annotated[str | None, typer.Option(help="period of the plan; the first if left out")] = None,
+    service: Annotated[
+        list[str] | None, typer.Option("--service", help="only this service; may be repeated", metavar="NAME")
+    ] = None,
+    router: Annotated[
+        str, typer.Option(help="how engines of a configuration share requests", metavar="|".join(ROUTERS))
+    ] = "least-loaded",
+    out: Annotated[
+        Path | None, typer.Option(help="folder for replay.json, tables and plots", metavar="DIR")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
+) -> None:
+    """Simulate the requests of a plan: latencies against limits, queues and use over time.
+
+    Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
+    Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay
+    """
+    from fleetplan.planner.replay.command import ReplayRequest, run_replay
+
+    errors = console(stderr=True)
+    choice = _traffic(
+        trace, poisson, mmpp, (busy_ratio, busy_share, busy_seconds), duration, load_ratio, seed
+    )
+    fleet = load(fleet_file, scenario, assignment, errors)
+    asked = ReplayRequest(plan_file, choice, period, tuple(service or ()), router, ROUTERS)
+    run_replay(fleet, asked, out, as_json, console(), errors)
+
+
+def _traffic(
+    trace: Path | None,
+    poisson: bool,
+    mmpp: bool,
+    busy: tuple[float, float, float],
+    duration_s: float,
+    load_ratio: float,
+    seed: int,
+) -> TrafficChoice:
+    """What the options ask for."""
+    from fleetplan.fleet.errors import InputError, Issue
+    from fleetplan.perfmodel.replay.arrivals import Regimes
+    from fleetplan.perfmodel.replay.traces import read_trace
+    from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice
+
+    if sum((trace is not None, poisson, mmpp)) > 1:
+        raise typer.BadParameter("choose one of --trace, --poisson, --mmpp")
+    ratio, share, seconds = busy
+    if mmpp and ratio * share > 1:
+        message = f"{ratio:g} times the mean rate in {share:g} of the time are more than all requests"
+        raise InputError([Issue("command line", 0, 0, "--busy-ratio", message, "lower one of the two")])
+    regimes = Regimes(ratio, share, seconds) if mmpp else Regimes()
+    arrivals = Arrivals.AS_PLANNED
+    if poisson:
+        arrivals = Arrivals.POISSON
+    elif mmpp:
+        arrivals = Arrivals.REGIMES
+    elif trace is not None:
+        arrivals = Arrivals.TRACE
+    recorded = None if trace is None else read_trace(trace).requests
+    return TrafficChoice(arrivals, duration_s, load_ratio, seed, regimes, recorded)

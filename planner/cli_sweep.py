@@ -1,0 +1,64 @@
+"""The command that plans a fleet over a grid of values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.cli_shared import Assignments, ExitCode, FleetFile, Scenarios, console, load, ratio
+
+
+def sweep(
+    fleet_file: FleetFile,
+    grid: Annotated[
+        list[str],
+        typer.Option(
+            help="a key and its values: a path of the fleet file, scenario, or a ratio to what the file "
+            "says: demand, demand.SERVICE, price, price.HARDWARE, price.OFFER, slo.SERVICE; may be repeated",
+            metavar="KEY=VALUE,...",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="folder of the table, the plots and every point", metavar="DIR")],
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    jobs: Annotated[int, typer.Option(help="points solved at a time", min=1)] = 1,
+    backend: Annotated[
+        str, typer.Option(help="local, dask:// or dask://HOST:PORT of a scheduler", metavar="BACKEND")
+    ] = "local",
+    time_limit: Annotated[float, typer.Option(help="seconds for each point", metavar="S", min=0.1)] = 120.0,
+    gap: Annotated[
+        str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
+    ] = "1%",
+    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+) -> None:
+    """Plan a fleet at every point of a grid; the same command goes on after an interrupt.
+
+    Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
+    """
+    from fleetplan.planner.questions.sweep.command import Ground, print_sweep, solved_within
+    from fleetplan.planner.questions.sweep.command import sweep as sweep_fleet
+    from fleetplan.planner.search import SearchLimits
+
+    errors = console(stderr=True)
+    load(fleet_file, scenario, assignment, errors)
+    limits = SearchLimits(time_limit, ratio(gap), seed, workers=1, reproducible=True)
+    ground = Ground(fleet_file, tuple(scenario or ()), tuple(assignment or ()))
+    try:
+        swept = sweep_fleet(
+            ground,
+            grid,
+            limits,
+            out,
+            (jobs, backend),
+            lambda text: errors.print(text, style="dim", markup=False),
+        )
+    except KeyboardInterrupt as interrupt:
+        errors.print("stopped; the same command goes on from here", style="red")
+        raise typer.Exit(ExitCode.LIMIT) from interrupt
+    print_sweep(swept, console())
+    for path in swept.written:
+        errors.print(f"written to {path}", style="dim", markup=False)
+    if not solved_within(swept.results, limits.gap_ratio):
+        raise typer.Exit(ExitCode.LIMIT)

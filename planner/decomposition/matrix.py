@@ -1,0 +1,108 @@
+"""A CP-SAT model as a sparse integer matrix: the one view of it that the decomposition works on.
+
+Rows and columns carry no meaning here, so every constraint family, present or future, is covered as long as
+it is linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from ortools.sat.python import cp_model
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+UNBOUNDED: Final = 2**62
+"""Limits of rows from here on stand for none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Minimise cost within rows and bounds, all variables whole.
+
+    Attributes
+    ----------
+    rows : csr_array
+        Integer coefficients, shape (n_rows, n_variables).
+    row_lower, row_upper : IntArray
+        Limits of the rows, shape (n_rows,); at least `UNBOUNDED` in size where there is none.
+    lower, upper : IntArray
+        Bounds of the variables, shape (n_variables,).
+    cost : IntArray
+        Objective, shape (n_variables,). [objective units]
+    """
+
+    rows: sp.csr_array
+    row_lower: IntArray
+    row_upper: IntArray
+    lower: IntArray
+    upper: IntArray
+    cost: IntArray
+
+    def holds(self, values: IntArray) -> bool:
+        """Whether values keep all rows and bounds, in exact integers."""
+        within = bool(np.all(values >= self.lower) and np.all(values <= self.upper))
+        sums = self.rows @ values
+        return within and bool(np.all(sums >= self.row_lower) and np.all(sums <= self.row_upper))
+
+    def value(self, values: IntArray) -> int:
+        """The objective, in exact integers. [objective units]"""
+        used = np.flatnonzero(values * (self.cost != 0))
+        return sum(int(self.cost[j]) * int(values[j]) for j in used)
+
+    def with_cost(self, cost: IntArray) -> Program:
+        """The same rows with another objective."""
+        return replace(self, cost=cost)
+
+
+def read_program(model: cp_model.CpModel) -> Program:
+    """The matrix of a linear model.
+
+    Raises
+    ------
+    ValueError
+        If a row is not linear, is conditional, or its limits are no interval.
+    """
+    proto = model.proto
+    columns: list[int] = []
+    coefficients: list[int] = []
+    starts, lower, upper = [0], [], []
+    for constraint in proto.constraints:
+        linear = constraint.linear
+        domain = linear.domain
+        if len(domain) != 2 or len(constraint.enforcement_literal):
+            raise ValueError(f"row {constraint.name!r} is no plain linear row")
+        columns.extend(linear.vars)
+        coefficients.extend(linear.coeffs)
+        starts.append(len(columns))
+        # By position: an index of -1 into an OR-Tools field gives 0.
+        lower.append(domain[0])
+        upper.append(domain[1])
+    # A negative index stands for the complement of a literal, which no row of ours uses.
+    if columns and min(columns) < 0:
+        raise ValueError("a row uses the complement of a literal")
+    bounds = [variable.domain for variable in proto.variables]
+    if any(len(domain) != 2 for domain in bounds):
+        raise ValueError("the values of a variable are no interval")
+    shape = (len(lower), len(bounds))
+    rows = sp.csr_array(
+        (np.array(coefficients, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(starts)),
+        shape=shape,
+    )
+    rows.sum_duplicates()
+    cost = np.zeros(len(bounds), dtype=np.int64)
+    np.add.at(cost, list(proto.objective.vars), list(proto.objective.coeffs))
+    return Program(
+        rows=rows,
+        row_lower=np.array(lower, dtype=np.int64),
+        row_upper=np.array(upper, dtype=np.int64),
+        lower=np.array([domain[0] for domain in bounds], dtype=np.int64),
+        upper=np.array([domain[1] for domain in bounds], dtype=np.int64),
+        cost=cost,
+    )

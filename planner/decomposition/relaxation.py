@@ -1,0 +1,89 @@
+"""A program in floating point for HiGHS: scaled, with loads and rates continuous."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from fleetplan.planner.decomposition.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
+
+BOUND_SAFETY: Final = 1e-6
+"""Share that a bound of HiGHS is lowered by: it computes with tolerances of that size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxation:
+    """A relaxation of an integer program: some variables need not be whole.
+
+    A continuous column runs from 0 to about 1, a row is divided by its largest coefficient.
+
+    Attributes
+    ----------
+    rows : csr_array
+        Scaled coefficients, shape (n_rows, n_variables).
+    row_lower, row_upper : FloatArray
+        Scaled limits of the rows; infinite where there is none.
+    lower, upper : FloatArray
+        Scaled bounds of the variables.
+    whole : array of bool
+        Which variables are whole.
+    column_scale, row_scale : FloatArray
+        What columns were multiplied and rows divided by.
+    """
+
+    rows: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    whole: BoolArray
+    column_scale: FloatArray
+    row_scale: FloatArray
+
+    def part(self, rows: IntArray, columns: IntArray) -> Relaxation:
+        """Some rows and columns; the rows have no entries in other columns."""
+        return Relaxation(
+            rows=self.rows[rows][:, columns].tocsr(),
+            row_lower=self.row_lower[rows],
+            row_upper=self.row_upper[rows],
+            lower=self.lower[columns],
+            upper=self.upper[columns],
+            whole=self.whole[columns],
+            column_scale=self.column_scale[columns],
+            row_scale=self.row_scale[rows],
+        )
+
+
+def relax(program: Program, continuous: Collection[int]) -> Relaxation:
+    """The relaxation of a program.
+
+    Parameters
+    ----------
+    program : Program
+        In whole numbers.
+    continuous : Collection[int]
+        Variables that need not be whole.
+    """
+    whole = np.ones(len(program.cost), dtype=bool)
+    whole[list(continuous)] = False
+    column_scale = np.where(whole, 1.0, np.maximum(program.upper, 1))
+    scaled = (program.rows.astype(float) @ sp.diags_array(column_scale)).tocsr()
+    row_scale = np.ones(scaled.shape[0])
+    filled = np.diff(scaled.indptr) > 0
+    if filled.any():
+        row_scale[filled] = np.maximum.reduceat(np.abs(scaled.data), scaled.indptr[:-1][filled])
+    row_scale[row_scale == 0] = 1.0
+    return Relaxation(
+        rows=(sp.diags_array(1 / row_scale) @ scaled).tocsr(),
+        row_lower=np.where(program.row_lower <= -UNBOUNDED, -np.inf, program.row_lower / row_scale),
+        row_upper=np.where(program.row_upper >= UNBOUNDED, np.inf, program.row_upper / row_scale),
+        lower=program.lower / column_scale,
+        upper=program.upper / column_scale,
+        whole=whole,
+        column_scale=column_scale,
+        row_scale=row_scale,
+    )

@@ -1,0 +1,121 @@
+"""Child processes that solve programs, one a core, for as long as a search lasts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
+
+
+class WorkersStoppedError(Exception):
+    """The search was stopped while a job was running."""
+
+
+class Workers:
+    """HiGHS in child processes.
+
+    Parameters
+    ----------
+    count : int
+        Processes.
+    known : Sequence[Rows]
+        Programs that jobs name by number, sent once.
+    """
+
+    def __init__(self, count: int, known: Sequence[Rows]) -> None:
+        self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
+        self._children = [
+            # A session of its own: Ctrl-C is for the parent, which decides what to keep.
+            subprocess.Popen(
+                [sys.executable, "-m", "fleetplan.planner.decomposition.highs_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+            for _ in range(count)
+        ]
+        self._greeted = [False] * count
+        self._stopped = False
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_search()
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+        return len(self._children)
+
+    def stop_search(self) -> None:
+        """End the children; a running `solve` raises."""
+        self._stopped = True
+        for child in self._children:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def solve(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Solve jobs, each by the next child that is free.
+
+        Returns
+        -------
+        list[Answer]
+            In the order of the jobs.
+
+        Raises
+        ------
+        WorkersStoppedError
+            If `stop_search` was called meanwhile.
+        """
+        answers: list[Answer | None] = [None] * len(jobs)
+        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(len(jobs)):
+            waiting.put(number)
+        failures: list[BaseException] = []
+
+        def serve(index: int) -> None:
+            try:
+                while not failures:
+                    number = waiting.get_nowait()
+                    answers[number] = self._ask(index, jobs[number])
+            except queue.Empty:
+                return
+            except (OSError, EOFError, ValueError) as error:
+                failures.append(error)
+
+        threads = [
+            threading.Thread(target=serve, args=(index,), daemon=True)
+            for index in range(min(self.count, len(jobs)))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._stopped:
+            raise WorkersStoppedError
+        if failures:
+            raise RuntimeError("a solver process ended unexpectedly") from failures[0]
+        return [answer for answer in answers if answer is not None]
+
+    def _ask(self, index: int, job: Job) -> Answer:
+        child = self._children[index]
+        if child.stdin is None or child.stdout is None:
+            raise RuntimeError("the solver process has no pipes")
+        if not self._greeted[index]:
+            child.stdin.write(self._known)
+            self._greeted[index] = True
+        pickle.dump(job, child.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+        child.stdin.flush()
+        answer: Answer = pickle.load(child.stdout)
+        return answer

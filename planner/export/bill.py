@@ -1,0 +1,121 @@
+"""The bill in the order in which a workbook needs it: what is added up stands in rows next to each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from fleetplan.planner.export.sheets import Formula
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.plan_inputs import CostLine, PlanInputs, PriceInput
+
+_Key = TypeVar("_Key")
+
+FIRST_ROW: Final = 2
+"""Row below the header, as spreadsheets count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum of cells with its value. [USD]"""
+
+    formula: str
+    usd: float
+
+    @property
+    def as_formula(self) -> Formula:
+        """The sum as a cell."""
+        return Formula(self.formula, self.usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Lines and placements, each in the order of its sheet, with where the sums stand.
+
+    Attributes
+    ----------
+    lines : tuple[CostLine, ...]
+        By period, capacity by pool before what services pay alone.
+    placements : tuple[Placement, ...]
+        By period, then by service.
+    prices : Mapping[str, PriceInput]
+        By name, in the order of their sheet.
+    price_cells : Mapping[str, str]
+        Cell of each price.
+    capacity : Mapping[tuple[str, str], Sum]
+        By pool and period: what stands there, without what services pay alone.
+    by_service : Mapping[tuple[str, str], Sum]
+        By service and period: what its placements pay.
+    by_period : Mapping[str, Sum]
+        All lines of a period; of none under the empty name.
+    idle : Mapping[str, Sum]
+        By period: what nobody uses.
+    tariffs : Mapping[tuple[str, str, str], str]
+        Price of the energy by period, pool and service.
+    """
+
+    lines: tuple[CostLine, ...]
+    placements: tuple[Placement, ...]
+    prices: Mapping[str, PriceInput]
+    price_cells: Mapping[str, str]
+    capacity: Mapping[tuple[str, str], Sum]
+    by_service: Mapping[tuple[str, str], Sum]
+    by_period: Mapping[str, Sum]
+    idle: Mapping[str, Sum]
+    tariffs: Mapping[tuple[str, str, str], str]
+
+
+NOTHING: Final = Sum("0", 0.0)
+"""The sum of no cells."""
+
+
+def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
+    """Return the bill of a plan in the order of a workbook."""
+    periods = {period: position for position, period in enumerate((*plan.periods, ""))}
+    lines = tuple(
+        sorted(
+            inputs.cost_lines,
+            key=lambda line: (periods[line.period], bool(line.service), line.pool, line.service),
+        )
+    )
+    placements = tuple(sorted(plan.placements, key=lambda row: (periods[row.period], row.service)))
+    shared = [((line.pool, line.period), line.usd) if not line.service else None for line in lines]
+    return Bill(
+        lines=lines,
+        placements=placements,
+        prices={price.name: price for price in inputs.prices},
+        price_cells={
+            price.name: f"Prices!$C${position + FIRST_ROW}" for position, price in enumerate(inputs.prices)
+        },
+        capacity=_sums("Bill!H", shared),
+        by_service=_sums("Placements!R", [((row.service, row.period), row.usd) for row in placements]),
+        by_period=_sums("Bill!H", [(line.period, line.usd) for line in lines]),
+        idle=_sums("Pools!J", [(use.period, use.idle_usd) for use in plan.pools]),
+        tariffs={
+            (line.period, line.pool, line.service): line.price for line in lines if line.kind == "energy"
+        },
+    )
+
+
+def _sums(column: str, rows: Sequence[tuple[_Key, float] | None]) -> dict[_Key, Sum]:
+    """Sums of a column by what its rows belong to; rows that belong to nothing are None.
+
+    Raises
+    ------
+    ValueError
+        The rows of a sum do not stand next to each other.
+    """
+    positions: dict[_Key, list[int]] = defaultdict(list)
+    usd: dict[_Key, float] = defaultdict(float)
+    for position, row in enumerate(rows):
+        if row is not None:
+            positions[row[0]].append(position + FIRST_ROW)
+            usd[row[0]] += row[1]
+    for key, own in positions.items():
+        if own[-1] - own[0] + 1 != len(own):
+            raise ValueError(f"rows {own} of {column} for {key} are not next to each other")
+    return {
+        key: Sum(f"SUM({column}{own[0]}:{column[-1]}{own[-1]})", usd[key]) for key, own in positions.items()
+    }

@@ -1,0 +1,1 @@
+"""What a plan's placements are launched with: flags of the frameworks and manifests of Kubernetes tools."""

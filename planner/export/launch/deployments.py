@@ -1,0 +1,148 @@
+"""Placements as deployments: a model, a layout and a batch, read from the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.plan_inputs import HardwareInput, PlanInputs, ServiceInput, VariantInput
+
+LONGEST_NAME: Final = 40
+"""Letters of a Kubernetes name, with room for what tools append to it within 63."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Replicas of one configuration.
+
+    Attributes
+    ----------
+    placement : Placement
+        The row of the plan, of the moment of the period in which it has most replicas.
+    service : ServiceInput
+        With its targets and techniques.
+    variant : VariantInput
+        Model and data types.
+    hardware : HardwareInput
+        What it runs on.
+    layout : Parallelism
+        How a replica is split.
+    batch : int or None
+        Sequences of a micro-batch and attention-DP rank; None where each class has its own.
+    """
+
+    placement: Placement
+    service: ServiceInput
+    variant: VariantInput
+    hardware: HardwareInput
+    layout: Parallelism
+    batch: int | None
+
+    @property
+    def name(self) -> str:
+        """A name that Kubernetes takes, the same for the same row."""
+        row = self.placement
+        return dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}")
+
+    @property
+    def running_sequences(self) -> int | None:
+        """Sequences that one attention-DP rank has at once: a micro-batch in each pipeline stage."""
+        return None if self.batch is None else self.batch * self.layout.pp
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        row = self.placement
+        return f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotLaunched:
+    """A placement that no flags can be given for, with the reason."""
+
+    placement: Placement
+    reason: str
+
+
+def deployments(plan: Plan, period: str | None) -> tuple[tuple[Deployment, ...], tuple[NotLaunched, ...]]:
+    """Return the placements of a period that can be launched, and those that cannot.
+
+    Parameters
+    ----------
+    plan : Plan
+        With its inputs.
+    period : str or None
+        A period of the plan; None is its first.
+
+    Raises
+    ------
+    InputError
+        The plan has no such period, or states no models.
+    """
+    if plan.inputs is None:
+        raise InputError([Issue("plan", 0, 0, "format_version", "states no models; solve it again")])
+    if period is not None and period not in plan.periods:
+        raise InputError(
+            [Issue("plan", 0, 0, "--period", f"there is no {period!r}", names_hint(period, plan.periods))]
+        )
+    found, refused = [], []
+    for row in _largest(plan, period or plan.periods[0]):
+        read = _read(row, plan.inputs)
+        if isinstance(read, str):
+            refused.append(NotLaunched(row, read))
+        else:
+            found.append(read)
+    return tuple(found), tuple(refused)
+
+
+def _largest(plan: Plan, period: str) -> list[Placement]:
+    """Rows of a period; of several moments the one in which a configuration has most replicas."""
+    kept: dict[tuple[str, str, str, str], Placement] = {}
+    for row in plan.placements:
+        key = (row.service, row.pool, row.phase, row.config)
+        if row.period == period and (key not in kept or kept[key].replicas < row.replicas):
+            kept[key] = row
+    return list(kept.values())
+
+
+def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
+    """The deployment of a row, or why there is none."""
+    service = next(each for each in inputs.services if each.name == row.service)
+    if not service.variants:
+        return "the service brings its own rates: its configuration is a name, not a layout"
+    variant_name, slash, rest = row.config.rpartition("/")
+    variant = next((each for each in service.variants if each.name == variant_name), None)
+    if variant is None:
+        return (
+            f"the service has no variant {variant_name!r}" if slash else "the service's variant is not named"
+        )
+    label, _, batch = rest.partition(" b")
+    return Deployment(
+        placement=row,
+        service=service,
+        variant=variant,
+        hardware=next(each for each in inputs.hardware if each.name == row.hardware),
+        layout=parse_parallelism(label),
+        batch=int(batch) if batch else None,
+    )
+
+
+def dns_name(text: str) -> str:
+    """A name of lower-case letters, digits and dashes; one that had to be changed ends in a digest.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if plain == text and len(plain) <= LONGEST_NAME:
+        return plain
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    start = plain[: LONGEST_NAME - 7].strip("-") or "name"
+    return f"{start}-{digest}"

@@ -1,0 +1,302 @@
+"""The plan as a workbook for finance: prices in cells, and every cost a formula of them.
+
+A price times a quantity is a line of the bill; pools, placements and services add lines up. Changing a price
+changes the TCO as the planner's own arithmetic does, for the same decisions: what would be decided at the
+other price is for `plan solve` to say.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
+from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan_inputs import PlanInputs
+
+WORKBOOK_FILE: Final = "plan.xlsx"
+
+
+def workbook(plan: Plan) -> bytes:
+    """Return the workbook of a plan.
+
+    Raises
+    ------
+    InputError
+        A plan of format 1.0 states no prices.
+    """
+    if plan.inputs is None:
+        message = f"states no prices: its format is {plan.format_version}, they came with 1.1"
+        raise InputError([Issue("plan", 0, 0, "format_version", message, "solve it again")])
+    bill = bill_of(plan, plan.inputs)
+    sheets = (
+        _summary(plan, bill),
+        _prices(plan.inputs),
+        _bill(bill),
+        _pools(plan, bill),
+        _placements(plan, bill),
+        _services(plan, bill),
+        _purchases(plan),
+        _inputs(plan.inputs),
+        _demand(plan.inputs),
+        _sources(plan),
+    )
+    stream = io.BytesIO()
+    write_sheets(stream, sheets)
+    return stream.getvalue()
+
+
+def _head(names: str) -> tuple[str, ...]:
+    """Names of columns, written with commas."""
+    return tuple(name.strip() for name in names.split(","))
+
+
+def _summary(plan: Plan, bill: Bill) -> Sheet:
+    total = f"SUM(Bill!H{FIRST_ROW}:H{FIRST_ROW + max(len(bill.lines), 1) - 1})"
+    rows: list[Sequence[Cell]] = [
+        ("fleet", plan.fleet),
+        ("periods", ", ".join(plan.periods)),
+        ("status", plan.status),
+        ("TCO [USD], of the prices on the sheet Prices", Formula(total, plan.objective_usd)),
+        ("TCO as planned [USD]", plan.objective_usd),
+        ("change by the prices [USD]", Formula("B5-B6", 0.0)),
+        ("no plan costs less than, at the planned prices [USD]", plan.bound_usd),
+        ("gap", plan.gap),
+        ("made", plan.provenance.created),
+        ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),
+    ]
+    return Sheet("Summary", ("", ""), rows, widths=(52, 60))
+
+
+def _prices(inputs: PlanInputs) -> Sheet:
+    rows = [
+        (each.name, each.subject, each.value, each.unit, each.as_of, each.source) for each in inputs.prices
+    ]
+    head = _head("price, of, value, unit, as of, source")
+    return Sheet("Prices", head, rows, widths=(34, 24, 14, 26, 12, 70), marked=2)
+
+
+def _bill(bill: Bill) -> Sheet:
+    rows: list[Sequence[Cell]] = []
+    for position, line in enumerate(bill.lines):
+        row = position + FIRST_ROW
+        price = _price(line.price, bill)
+        usd = Formula(f"F{row}*G{row}", line.usd)
+        what = line.service or line.item
+        rows.append(
+            (line.period, line.pool, what, line.kind, line.price, price, line.quantity, usd, line.unit)
+        )
+    head = _head("period, pool, what, kind, price, value, quantity, USD, unit of the quantity")
+    return Sheet("Bill", head, rows, widths=(10, 24, 30, 14, 34, 14, 16, 16, 40))
+
+
+def _pools(plan: Plan, bill: Bill) -> Sheet:
+    rows: list[Sequence[Cell]] = []
+    for position, use in enumerate(plan.pools):
+        row = position + FIRST_ROW
+        capacity = bill.capacity.get((use.pool, use.period), NOTHING)
+        share = use.usd / capacity.usd if capacity.usd else 0.0
+        used = use.used_accelerators / use.accelerators if use.accelerators else 0.0
+        rows.append(
+            (
+                " ".join(part for part in use.moment_key if part),
+                use.pool,
+                use.region,
+                use.hardware,
+                use.accelerators,
+                use.used_accelerators,
+                use.reserve_accelerators,
+                share,
+                Formula(f"H{row}*{capacity.formula}", use.usd),
+                Formula(f"I{row}*(1-IF(E{row}=0,0,F{row}/E{row}))", use.usd * (1 - used)),
+            )
+        )
+    head = _head(
+        "period, pool, region, hardware, accelerators, used, reserve, share of the period, USD, idle USD"
+    )
+    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16))
+
+
+def _placements(plan: Plan, bill: Bill) -> Sheet:
+    rows: list[Sequence[Cell]] = []
+    for position, placed in enumerate(bill.placements):
+        row = position + FIRST_ROW
+        capacity = bill.capacity.get((placed.pool, placed.period), NOTHING)
+        other_usd = placed.tidal_usd + placed.data_usd
+        shared_usd = placed.usd - placed.energy_usd - placed.transition_usd - other_usd
+        share = shared_usd / capacity.usd if capacity.usd else 0.0
+        tariff, kwh = _priced(
+            bill.tariffs.get((placed.period, placed.pool, placed.service), ""), placed.energy_usd, bill
+        )
+        change, started = _priced("transition", placed.transition_usd, bill)
+        rows.append(
+            (
+                " ".join(part for part in placed.moment_key if part),
+                placed.service,
+                placed.region,
+                placed.pool,
+                placed.phase,
+                placed.config,
+                placed.hardware,
+                placed.replicas,
+                placed.accelerators,
+                placed.requests_per_s,
+                share,
+                Formula(f"K{row}*{capacity.formula}", shared_usd),
+                kwh,
+                Formula(f"M{row}*{tariff}", placed.energy_usd),
+                started,
+                Formula(f"O{row}*{change}", placed.transition_usd),
+                other_usd,
+                Formula(f"L{row}+N{row}+P{row}+Q{row}", placed.usd),
+            )
+        )
+    head = _head(
+        "period, service, region, pool, phase, configuration, hardware, replicas, accelerators, "
+        "requests/s, share of the pool, capacity USD, energy kWh, energy USD, "
+        "accelerators that start, USD for that, day and data USD, USD"
+    )
+    widths = (18, 24, 14, 24, 12, 20, 18, 10, 13, 12, 17, 16, 14, 14, 22, 14, 16, 16)
+    return Sheet("Placements", head, rows, widths=widths)
+
+
+def _price(name: str, bill: Bill) -> Cell:
+    """The cell of a price; 1 where a line has none."""
+    return Formula(bill.price_cells[name], bill.prices[name].value) if name else 1.0
+
+
+def _priced(name: str, usd: float, bill: Bill) -> tuple[str, float]:
+    """The cell of a price and the quantity that costs so much; 1 and the cost where there is no price."""
+    if name not in bill.prices:
+        return "1", usd
+    return bill.price_cells[name], usd / bill.prices[name].value
+
+
+def _services(plan: Plan, bill: Bill) -> Sheet:
+    """Cost by service and period, idle capacity, and what neither explains."""
+    width = len(plan.periods)
+    names = list(dict.fromkeys(placed.service for placed in bill.placements))
+    parts = [
+        (name, [bill.by_service.get((name, period), NOTHING) for period in plan.periods]) for name in names
+    ]
+    parts.append(("idle capacity", [bill.idle.get(period, NOTHING) for period in plan.periods]))
+    rows: list[Sequence[Cell]] = [_with_total(position, *part) for position, part in enumerate(parts)]
+    end, total = len(rows) + FIRST_ROW - 1, len(rows) + FIRST_ROW + 1
+    spent = [bill.by_period.get(period, NOTHING) for period in plan.periods]
+    rest = [
+        Sum(
+            f"{_column(q)}{total}-SUM({_column(q)}{FIRST_ROW}:{_column(q)}{end})",
+            spent[q].usd - sum(cells[q].usd for _, cells in parts),
+        )
+        for q in range(width)
+    ]
+    rows.append(_with_total(len(rows), "paid by no service alone", rest))
+    rows.append(_with_total(len(rows), "TCO", spent))
+    left = bill.by_period.get("")
+    if left is not None:
+        rows.append(("of no period alone", *([None] * width), left.as_formula))
+    return Sheet("Services", ("USD", *plan.periods, "horizon"), rows, widths=(34, *([16] * (width + 1))))
+
+
+def _with_total(position: int, name: str, cells: Sequence[Sum]) -> Sequence[Cell]:
+    row = position + FIRST_ROW
+    total = Formula(f"SUM({_column(0)}{row}:{_column(len(cells) - 1)}{row})", sum(cell.usd for cell in cells))
+    return (name, *(cell.as_formula for cell in cells), total)
+
+
+def _column(period: int) -> str:
+    """Letters of the column of a period; the first column holds names."""
+    from xlsxwriter.utility import xl_col_to_name  # noqa: PLC0415  (as in write_sheets)
+
+    return str(xl_col_to_name(period + 1))
+
+
+def _purchases(plan: Plan) -> Sheet:
+    rows: list[Sequence[Cell]] = [
+        (
+            row.period, row.kind, row.offer, row.region, row.pool, row.hardware, row.units, row.unit,
+            row.accelerators, row.capex_usd, row.usd, row.price_source, row.price_as_of,
+        )
+        for row in plan.purchases
+    ]  # fmt: skip
+    rows += [
+        (
+            row.period,
+            "retire",
+            "",
+            row.region,
+            row.pool,
+            row.hardware,
+            row.hosts,
+            "host",
+            None,
+            None,
+            row.usd,
+            "",
+            None,
+        )
+        for row in plan.retirements
+    ]
+    head = _head(
+        "period, kind, offer, region, pool, hardware, units, unit, accelerators, capex USD, "
+        "planned USD over the horizon, source, as of"
+    )
+    return Sheet("Purchases", head, rows, widths=(10, 10, 22, 14, 24, 18, 8, 12, 13, 14, 30, 60, 12))
+
+
+def _inputs(inputs: PlanInputs) -> Sheet:
+    rows: list[Sequence[Cell]] = [
+        (
+            each.name,
+            "; ".join(f"{variant.model} ({variant.weights}, KV {variant.kv})" for variant in each.variants),
+            each.framework,
+            "; ".join(
+                f"{kind.name}: {kind.input_tokens} in, {kind.output_tokens} out" for kind in each.classes
+            ),
+            each.ttft_ms,
+            each.tpot_ms,
+            each.outside_ms,
+            each.headroom,
+            each.priority,
+        )
+        for each in inputs.services
+    ]
+    head = _head(
+        "service, model, framework, requests [tokens], TTFT ms, TPOT ms, outside inference ms, "
+        "headroom, priority"
+    )
+    return Sheet("Inputs", head, rows, widths=(24, 50, 12, 50, 10, 10, 20, 10, 10))
+
+
+def _demand(inputs: PlanInputs) -> Sheet:
+    rows = [
+        (
+            each.service,
+            each.region,
+            each.period,
+            each.slice,
+            each.scenario,
+            each.request_class,
+            each.requests_per_s,
+        )
+        for each in inputs.demand
+    ]
+    head = _head("service, region, period, slice, scenario, class, peak requests/s")
+    return Sheet("Demand", head, rows, widths=(24, 14, 12, 12, 12, 16, 16))
+
+
+def _sources(plan: Plan) -> Sheet:
+    provenance = plan.provenance
+    rows: list[Sequence[Cell]] = [("price", source, "") for source in provenance.price_sources]
+    rows += [
+        ("operator table", f"{each.package} {each.package_version}: {each.path}", each.sha256)
+        for each in provenance.table_sources
+    ]
+    rows += [("calibration", each.path, each.sha256) for each in provenance.calibrations]
+    rows += [("input", name, digest) for name, digest in provenance.inputs_sha256.items()]
+    rows += [("version", name, number) for name, number in provenance.versions.items()]
+    rows += [("warning", text, "") for text in provenance.warnings]
+    return Sheet("Sources", ("kind", "what", "SHA-256 or version"), rows, widths=(16, 90, 68))

@@ -1,0 +1,1 @@
+"""Files that other tools write, read into tables of ours: the only place where units are converted."""

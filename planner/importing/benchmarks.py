@@ -1,0 +1,270 @@
+"""Results of load generators as measurements that `plan calibrate` and `plan predict` read.
+
+What is read of each format, with its units as documented (November 2026):
+
+* vllm: `vllm bench serve --save-result`, latencies in ms; `max_concurrency` or `request_rate`.
+* aiperf: `profile_export_aiperf.json` (NVIDIA AIPerf 0.13), every metric with its unit.
+* guidellm: `benchmarks.json`, a list of benchmarks with `*_ms` metrics of successful requests.
+* inferencex: rows of InferenceX (formerly InferenceMAX), latencies in seconds, throughput by GPU; nominal
+  lengths, of which requests take 0.8 to 1, so that the mean is nine tenths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import names_hint
+from fleetplan.perfmodel.cases import DEFAULT_FRAMEWORK, FRAMEWORKS
+from fleetplan.planner.importing.records import (
+    MS_PER_S,
+    Record,
+    Rejected,
+    RejectedRowError,
+    at,
+    count,
+    mapping,
+    milliseconds,
+    number,
+    optional_number,
+    rows_of,
+)
+
+INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
+"""Mean over nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
+`--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What was measured, as far as it is said; None where it is not.
+
+    Attributes
+    ----------
+    model, hardware, framework, framework_version, weights, kv : str or None
+        Names.
+    tp, pp, dp, ep : int or None
+        Degrees.
+    """
+
+    model: str | None = None
+    hardware: str | None = None
+    framework: str | None = None
+    framework_version: str | None = None
+    weights: str | None = None
+    kv: str | None = None
+    tp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run, with lengths that are means. [tokens, ms, 1/s]"""
+
+    deployment: Deployment
+    input_tokens: float
+    output_tokens: float
+    concurrency: float | None
+    requests_per_s: float | None
+    ttft_ms: float | None
+    tpot_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedBenchmarks:
+    """What was taken, as rows of `plan calibrate`, and what was not."""
+
+    rows: tuple[Mapping[str, object], ...]
+    rejected: tuple[Rejected, ...]
+
+
+def import_benchmarks(form: str, document: object, given: Deployment) -> ImportedBenchmarks:
+    """Return the measurements of a document.
+
+    Parameters
+    ----------
+    form : str
+        A name of `READERS`.
+    document : object
+        What the file holds.
+    given : Deployment
+        What the file does not say. A row that says otherwise is not taken.
+    """
+    rows, rejected = [], []
+    lists, read = READERS[form]
+    for position, row in enumerate(rows_of(document, lists)):
+        place = f"row {position + 1}"
+        try:
+            found = read(mapping(row, "an object"))
+            rows.append(_case(replace(found, deployment=_joined(found.deployment, given)), place))
+        except RejectedRowError as reason:
+            rejected.append(Rejected(place, str(reason)))
+    return ImportedBenchmarks(tuple(rows), tuple(rejected))
+
+
+def _joined(stated: Deployment, given: Deployment) -> Deployment:
+    """What the row states, and what is given where it states nothing."""
+    both: dict[str, object] = {}
+    for each in fields(Deployment):
+        own, other = getattr(stated, each.name), getattr(given, each.name)
+        if own is not None and other is not None and str(own).lower() != str(other).lower():
+            raise RejectedRowError(f"{each.name} is {own!r}, not the {other!r} of the command line")
+        both[each.name] = other if own is None else own
+    return Deployment(**both)  # type: ignore[arg-type]
+
+
+def _case(found: Measurement, place: str) -> dict[str, object]:
+    """The row of a table, after checks that need the catalogue."""
+    deployment = found.deployment
+    for name in ("model", "hardware", "weights", "tp", "framework_version"):
+        if getattr(deployment, name) is None:
+            raise RejectedRowError(f"{name} is not said: give it on the command line")
+    framework = deployment.framework or DEFAULT_FRAMEWORK
+    if framework not in FRAMEWORKS:
+        raise RejectedRowError(f"framework {framework!r}: {names_hint(framework, FRAMEWORKS)}")
+    if found.concurrency is None and found.requests_per_s is None:
+        raise RejectedRowError("neither concurrency nor a request rate is said: the load is not known")
+    if found.ttft_ms is None and found.tpot_ms is None:
+        raise RejectedRowError("neither TTFT nor TPOT is said")
+    closed = found.concurrency is not None
+    return {
+        "case_id": place,
+        **asdict(replace(deployment, framework=framework, hardware=_hardware(str(deployment.hardware)))),
+        "mode": "closed_loop" if closed else "open_loop",
+        "input_tokens": _tokens(found.input_tokens, "input tokens"),
+        "output_tokens": _tokens(found.output_tokens, "output tokens"),
+        "concurrency": found.concurrency if closed else None,
+        "requests_per_s": None if closed else found.requests_per_s,
+        "ttft_ms": found.ttft_ms,
+        "tpot_ms": found.tpot_ms,
+    }
+
+
+def _tokens(mean: float, what: str) -> int:
+    if round(mean) < 1:
+        raise RejectedRowError(f"{what} are {mean:g} in the mean")
+    return round(mean)
+
+
+def _hardware(name: str) -> str:
+    """The catalogue's name of a part that tools write shorter: h200 is the SXM part."""
+    known = {part.lower(): part for part in accelerators()}
+    for spelling in (name.lower(), f"{name.lower()}-sxm", f"{name.lower()}-sxm-80gb"):
+        if spelling in known:
+            return known[spelling]
+    raise RejectedRowError(f"hardware {name!r}: {names_hint(name, tuple(accelerators()))}")
+
+
+def _vllm(row: Record) -> Measurement:
+    completed = count(row.get("completed"), "completed")
+    rate = row.get("request_rate")
+    endless = str(rate) == "inf"
+    concurrency = optional_number(row.get("max_concurrency"), "max_concurrency")
+    if concurrency is None and endless:
+        raise RejectedRowError("all requests at once (request_rate inf, no max_concurrency): no steady load")
+    return Measurement(
+        Deployment(model=_text(row.get("model_id"))),
+        number(row.get("total_input_tokens"), "total_input_tokens") / completed,
+        number(row.get("total_output_tokens"), "total_output_tokens") / completed,
+        concurrency,
+        None if endless else optional_number(rate, "request_rate"),
+        optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms"),
+        optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms"),
+    )
+
+
+def _aiperf(row: Record) -> Measurement:
+    def metric(name: str) -> Record:
+        return mapping(row.get(name), name)
+
+    def time_ms(name: str) -> float:
+        return milliseconds(metric(name).get("avg"), metric(name).get("unit"), name)
+
+    models = at(row, "input_config", "endpoint", "model_names")
+    concurrency = optional_number(at(row, "input_config", "loadgen", "concurrency"), "concurrency")
+    return Measurement(
+        Deployment(model=_text(models[0]) if isinstance(models, list) and models else None),
+        number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
+        number(metric("output_sequence_length").get("avg"), "output_sequence_length"),
+        concurrency,
+        optional_number(at(row, "input_config", "loadgen", "request_rate"), "request_rate"),
+        time_ms("time_to_first_token"),
+        time_ms("inter_token_latency"),
+    )
+
+
+def _guidellm(row: Record) -> Measurement:
+    strategy = mapping(at(row, "config", "strategy") or at(row, "args", "strategy"), "strategy")
+    kind = str(strategy.get("type_"))
+    if kind == "throughput":
+        raise RejectedRowError("strategy throughput: all requests at once, no steady load")
+
+    def mean(name: str) -> float:
+        return number(at(row, "metrics", name, "successful", "mean"), name)
+
+    streams = 1.0 if kind == "synchronous" else optional_number(strategy.get("streams"), "streams")
+    return Measurement(
+        Deployment(),
+        mean("prompt_token_count"),
+        mean("output_token_count"),
+        streams,
+        optional_number(strategy.get("rate"), "rate"),
+        mean("time_to_first_token_ms"),
+        mean("inter_token_latency_ms"),
+    )
+
+
+_INFERENCEX_FRAMEWORKS: Final = {"trt": "trtllm"}
+"""Frameworks that InferenceX names otherwise."""
+
+
+def _inferencex(row: Record) -> Measurement:
+    if row.get("disagg") or row.get("is_multinode"):
+        raise RejectedRowError("disaggregated or multi-node: its two phases are no one layout")
+    if str(row.get("spec_method") or row.get("spec_decoding") or "none") not in {"none", "False"}:
+        raise RejectedRowError("speculative decoding: the acceptance is not said")
+    figures = mapping(row.get("metrics", row), "metrics")
+    tp = count(row.get("tp", row.get("decode_tp")), "tp")
+    ep = count(row.get("ep", row.get("decode_ep", 1)) or 1, "ep")
+    attention = str(row.get("dp_attention", row.get("decode_dp_attention", False))).lower() == "true"
+    deployment = Deployment(
+        model=_text(row.get("model")),
+        hardware=_text(row.get("hw", row.get("hardware"))),
+        framework=_INFERENCEX_FRAMEWORKS.get(str(row.get("framework")), _text(row.get("framework"))),
+        weights=_text(row.get("precision")),
+        tp=1 if attention else tp,
+        dp=tp if attention else 1,
+        ep=ep,
+        pp=1,
+    )
+
+    def seconds_as_ms(name: str) -> float | None:
+        value = optional_number(figures.get(name), name)
+        return None if value is None else value * MS_PER_S
+
+    return Measurement(
+        deployment,
+        INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("isl"), "isl"),
+        INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("osl"), "osl"),
+        number(row.get("conc"), "conc"),
+        None,
+        seconds_as_ms("mean_ttft"),
+        seconds_as_ms("mean_tpot"),
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], Measurement]]]] = {
+    "vllm": ((), _vllm),
+    "aiperf": ((), _aiperf),
+    "guidellm": (("benchmarks",), _guidellm),
+    "inferencex": (("rows", "results"), _inferencex),
+}
+"""Formats of `plan import benchmark`: where their rows stand, and what reads one."""

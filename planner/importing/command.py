@@ -1,0 +1,97 @@
+"""`plan import`: reads a file of another tool, writes what is taken, says why the rest is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
+from fleetplan.perfmodel.case_files import read_cases
+from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
+from fleetplan.planner.importing.records import Rejected, read_json
+from fleetplan.planner.importing.supply_tables import ImportedSupply
+
+
+def run_benchmarks(form: str, files: Sequence[Path], given: Deployment, out: Path, errors: Console) -> None:
+    """Write the measurements of result files as one table for `plan calibrate`.
+
+    Raises
+    ------
+    InputError
+        No such format, an unreadable file, or no row at all.
+    """
+    if form not in READERS:
+        raise InputError(
+            [Issue("command line", 0, 0, "FORMAT", f"there is no {form!r}", names_hint(form, tuple(READERS)))]
+        )
+    rows: list[dict[str, object]] = []
+    for path in files:
+        found = import_benchmarks(form, read_json(path), given)
+        _say(path, len(found.rows), found.rejected, errors)
+        rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
+    if not rows:
+        raise InputError([Issue(str(files[0]), 1, 1, "", "no row can be taken; the reasons stand above")])
+    _write(out, pd.DataFrame(rows).to_csv(index=False), errors)
+
+
+def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) -> None:
+    """Write pools or offers as a fragment of a fleet file.
+
+    Raises
+    ------
+    InputError
+        No row can be taken.
+    """
+    _say(path, found.taken, found.rejected, errors)
+    if not found.taken:
+        raise InputError([Issue(str(path), 1, 1, "", "no row can be taken; the reasons stand above")])
+    _write(out, found.text, errors)
+
+
+def read_text_table(path: Path) -> pd.DataFrame:
+    """Return a CSV table of text cells; empty ones are empty text.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    return read_cases(path).fillna("").astype(str)
+
+
+def describe_model(reference: str, console: Console) -> None:
+    """Print what a model's config says, as the performance model understands it.
+
+    Raises
+    ------
+    InputError
+        There is no such model, or it is not understood.
+    """
+    try:
+        architecture = load_architecture(reference, Path())
+    except UnsupportedArchitecture as error:
+        raise InputError([Issue(reference, 0, 0, "", str(error))]) from error
+    experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
+    layers = sum(group.count for group in architecture.groups)
+    console.print(
+        f"{architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
+        f"in a fleet file: model: {reference}",
+        markup=False,
+        highlight=False,
+    )
+
+
+def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
+    for each in rejected:
+        errors.print(f"{path}: {each.place}: not taken: {each.reason}", style="yellow", markup=False)
+    errors.print(f"{path}: {taken} rows taken, {len(rejected)} not", markup=False, highlight=False)
+
+
+def _write(out: Path, text: str, errors: Console) -> None:
+    write_new(out, text, over=True)
+    errors.print(f"written to {out}", style="dim", markup=False)

@@ -1,0 +1,125 @@
+"""Reading what others wrote: a value with its unit, and a reason for every row that is not taken."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, Issue
+
+MS_PER_S: Final = 1e3
+MS_PER_US: Final = 1e-3
+MS_PER_NS: Final = 1e-6
+
+MS_PER_UNIT: Final[Mapping[str, float]] = {
+    "ms": 1.0,
+    "s": MS_PER_S,
+    "sec": MS_PER_S,
+    "us": MS_PER_US,
+    "ns": MS_PER_NS,
+}
+"""Milliseconds of a unit of time, as the tools name it."""
+
+
+class RejectedRowError(Exception):
+    """Why a row is not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that is not taken, by its place in the file."""
+
+    place: str
+    reason: str
+
+
+Record = Mapping[str, object]
+
+
+def read_json(path: Path) -> object:
+    """Return what a JSON file holds; a file of several documents, one a line, as a list.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or is no JSON.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            if len(lines) > 1:
+                return [json.loads(line) for line in lines]
+        except json.JSONDecodeError:
+            pass
+        raise InputError(
+            [Issue(str(path), error.lineno, error.colno, "", f"is no JSON: {error.msg}")]
+        ) from error
+
+
+def mapping(value: object, what: str) -> Record:
+    """Return a value that must be a JSON object."""
+    if not isinstance(value, Mapping):
+        raise RejectedRowError(f"{what} is missing")
+    return value
+
+
+def at(record: Record, *keys: str) -> object:
+    """Return a value some levels down; None where any level is missing."""
+    found: object = record
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def number(value: object, what: str) -> float:
+    """Return a finite number that is not negative; numbers written as text count."""
+    try:
+        found = float(str(value)) if not isinstance(value, bool) else math.nan
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found) or found < 0:
+        raise RejectedRowError(
+            f"{what} is missing" if value is None else f"{what} is {value!r}, no number from 0"
+        )
+    return found
+
+
+def optional_number(value: object, what: str) -> float | None:
+    """The same, None where there is none."""
+    return None if value is None else number(value, what)
+
+
+def count(value: object, what: str) -> int:
+    """Return a whole number of at least 1."""
+    found = number(value, what)
+    if found < 1 or found != round(found):
+        raise RejectedRowError(f"{what} is {value!r}, no whole number from 1")
+    return int(found)
+
+
+def milliseconds(value: object, unit: object, what: str) -> float:
+    """Return a time in milliseconds, from its unit as the tool names it."""
+    if str(unit) not in MS_PER_UNIT:
+        raise RejectedRowError(f"{what} is in {unit!r}, not in one of {', '.join(MS_PER_UNIT)}")
+    return number(value, what) * MS_PER_UNIT[str(unit)]
+
+
+def rows_of(document: object, keys: Sequence[str] = ()) -> list[object]:
+    """Return the rows of a document: a list, the list under one of the keys, or the document alone."""
+    if isinstance(document, list):
+        return document
+    for key in keys:
+        inner = document.get(key) if isinstance(document, Mapping) else None
+        if isinstance(inner, list):
+            return inner
+    return [document]

@@ -1,0 +1,197 @@
+"""Inventory and price lists as blocks of a fleet file: pools and offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+import yaml
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, number
+
+HOURS_PER_MONTH: Final = 730.0
+"""A twelfth of 8,760 hours."""
+
+RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
+    "rent_usd_per_accelerator_hour": lambda usd, _: usd,
+    "rent_usd_per_host_hour": lambda usd, accelerators_per_host: usd / accelerators_per_host,
+    "rent_usd_per_accelerator_month": lambda usd, _: usd / HOURS_PER_MONTH,
+    "rent_usd_per_host_month": lambda usd, accelerators_per_host: (
+        usd / accelerators_per_host / HOURS_PER_MONTH
+    ),
+}
+"""Columns of rents, and what they are by accelerator and hour."""
+
+INVENTORY_COLUMNS: Final = (
+    "name", "region", "hardware", "hosts", "capex_usd_per_host", "in_service", "life_quarters", "price_as_of",
+    "energy_included", *RENTS,
+)  # fmt: skip
+
+PRICE_COLUMNS: Final = (
+    "name", "hardware", "regions", "per", "capex_usd_per_host", "lead_time_quarters", "max_hosts",
+    "max_accelerators", "term_quarters", "price_as_of", "energy_included", *RENTS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSupply:
+    """A fragment of a fleet file, and the rows that it does not hold."""
+
+    text: str
+    taken: int
+    rejected: tuple[Rejected, ...]
+
+
+def import_inventory(table: pd.DataFrame, path: str) -> ImportedSupply:
+    """Return the pools of an inventory.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Text cells, columns of `INVENTORY_COLUMNS`; empty cells say nothing.
+    path : str
+        What to call it in errors.
+
+    Raises
+    ------
+    InputError
+        A column is misspelt, or `name`, `hardware` or `hosts` is missing.
+    """
+    return _imported(table, path, "pools", INVENTORY_COLUMNS, ("name", "hardware", "hosts"), _pool)
+
+
+def import_prices(table: pd.DataFrame, path: str) -> ImportedSupply:
+    """Return the offers of a price list; as `import_inventory`, with `name` and `hardware` needed."""
+    return _imported(table, path, "offers", PRICE_COLUMNS, ("name", "hardware"), _offer)
+
+
+_Row = Mapping[str, str]
+
+
+def _imported(
+    table: pd.DataFrame,
+    path: str,
+    block: str,
+    columns: tuple[str, ...],
+    needed: tuple[str, ...],
+    read: Callable[[_Row], dict[str, object]],
+) -> ImportedSupply:
+    unknown = [name for name in table.columns if name not in columns]
+    missing = [name for name in needed if name not in table.columns]
+    issues = [
+        Issue(path, 1, 1, name, "is no column of this table", f"did you mean {nearest(name, columns)!r}?")
+        if nearest(name, columns)
+        else Issue(path, 1, 1, name, "is no column of this table", f"allowed: {', '.join(columns)}")
+        for name in unknown
+    ]
+    issues += [Issue(path, 1, 1, name, "is a column that is needed") for name in missing]
+    if issues:
+        raise InputError(issues)
+    taken: list[dict[str, object]] = []
+    rejected = []
+    for position, (_, cells) in enumerate(table.iterrows()):
+        row = {str(name): str(value).strip() for name, value in cells.items() if str(value).strip()}
+        # The header is line 1.
+        place = f"line {position + 2}"
+        try:
+            found = read(row)
+            if any(each["name"] == found["name"] for each in taken):
+                raise RejectedRowError(f"there is a {found['name']!r} already")
+            taken.append(found)
+        except RejectedRowError as reason:
+            rejected.append(Rejected(place, str(reason)))
+    head = f"# From {path}: import it in a fleet file with `imports: [FILE]`.\n"
+    text = head + yaml.safe_dump({block: taken}, sort_keys=False, allow_unicode=True)
+    return ImportedSupply(text, len(taken), tuple(rejected))
+
+
+def _pool(row: _Row) -> dict[str, object]:
+    pool: dict[str, object] = {"name": _needed(row, "name")}
+    if "region" in row:
+        pool["region"] = row["region"]
+    hardware = _hardware(row)
+    pool |= {"hardware": hardware, "hosts": count(row.get("hosts"), "hosts")}
+    if "capex_usd_per_host" in row:
+        _refuse_both(row)
+        owned: dict[str, object] = {
+            "capex_usd_per_host": number(row["capex_usd_per_host"], "capex_usd_per_host")
+        }
+        if "in_service" in row:
+            owned["in_service"] = row["in_service"]
+        if "life_quarters" in row:
+            owned["life_quarters"] = count(row["life_quarters"], "life_quarters")
+        pool["owned"] = _dated(owned, row)
+    else:
+        rented: dict[str, object] = {"usd_per_accelerator_hour": _rent(row, hardware)}
+        pool["rented"] = _dated(_with_energy(rented, row), row)
+    return pool
+
+
+def _offer(row: _Row) -> dict[str, object]:
+    hardware = _hardware(row)
+    offer: dict[str, object] = {"name": _needed(row, "name"), "hardware": hardware}
+    if "regions" in row:
+        offer["regions"] = [part.strip() for part in row["regions"].split(";") if part.strip()]
+    if "per" in row:
+        if row["per"] not in {"host", "accelerator"}:
+            raise RejectedRowError(f"per is {row['per']!r}, not host or accelerator")
+        offer["per"] = row["per"]
+    if "capex_usd_per_host" in row:
+        _refuse_both(row)
+        offer["capex_usd_per_host"] = number(row["capex_usd_per_host"], "capex_usd_per_host")
+    else:
+        offer["rent_usd_per_accelerator_hour"] = _rent(row, hardware)
+        offer = _with_energy(offer, row)
+    for name in ("lead_time_quarters", "max_hosts", "max_accelerators"):
+        if name in row:
+            value = number(row[name], name)
+            if value != round(value):
+                raise RejectedRowError(f"{name} is {row[name]!r}, no whole number")
+            offer[name] = int(value)
+    if "term_quarters" in row:
+        offer["term_quarters"] = count(row["term_quarters"], "term_quarters")
+    return _dated(offer, row)
+
+
+def _needed(row: _Row, name: str) -> str:
+    if name not in row:
+        raise RejectedRowError(f"{name} is empty")
+    return row[name]
+
+
+def _hardware(row: _Row) -> str:
+    name = _needed(row, "hardware")
+    if name not in accelerators():
+        raise RejectedRowError(f"hardware {name!r}: {names_hint(name, tuple(accelerators()))}")
+    return name
+
+
+def _refuse_both(row: _Row) -> None:
+    rents = [name for name in RENTS if name in row]
+    if rents:
+        raise RejectedRowError(f"capex_usd_per_host and {rents[0]}: it is bought or rented, not both")
+
+
+def _rent(row: _Row, hardware: str) -> float:
+    given = [name for name in RENTS if name in row]
+    if len(given) != 1:
+        said = ", ".join(given) or "no price"
+        raise RejectedRowError(f"{said}: one of capex_usd_per_host, {', '.join(RENTS)} is needed")
+    usd = number(row[given[0]], given[0])
+    return round(RENTS[given[0]](usd, accelerators()[hardware].accelerators_per_host), 6)
+
+
+def _with_energy(block: dict[str, object], row: _Row) -> dict[str, object]:
+    if "energy_included" in row:
+        if row["energy_included"] not in {"true", "false"}:
+            raise RejectedRowError(f"energy_included is {row['energy_included']!r}, not true or false")
+        block["energy_included"] = row["energy_included"] == "true"
+    return block
+
+
+def _dated(block: dict[str, object], row: _Row) -> dict[str, object]:
+    return block | ({"price_as_of": row["price_as_of"]} if "price_as_of" in row else {})

@@ -1,0 +1,30 @@
+"""Figures that follow from one thing alone, computed once for as long as that thing lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+Source = TypeVar("Source")
+Figure = TypeVar("Figure")
+
+
+def once(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
+    """Let a function of one argument that never changes answer from memory.
+
+    Parameters
+    ----------
+    compute : callable
+        Its argument is told apart by identity, and can be referred to weakly. Nobody may change its answer.
+    """
+    known: WeakKeyDictionary[Source, Figure] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def remembered(source: Source) -> Figure:
+        if source not in known:
+            known[source] = compute(source)
+        return known[source]
+
+    return remembered

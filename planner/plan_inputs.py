@@ -1,0 +1,134 @@
+"""What a plan was made from, as plan.json states it: services, demand, prices, and its bill.
+
+Reports, spreadsheets and launch flags are made from the plan alone, so that they show what was planned and
+not what the fleet file says today.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class InputRecord(BaseModel):
+    """One stated input; a reader ignores what it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+
+
+class ClassInput(InputRecord):
+    """A kind of request."""
+
+    name: str
+    input_tokens: int | None
+    """New prompt tokens; None without lengths."""
+    output_tokens: int | None
+    context_tokens: int | None
+    """Prompt tokens with those that are cached; None where nothing is."""
+
+
+class VariantInput(InputRecord):
+    """One of the models that may serve a service."""
+
+    name: str
+    """What its configurations start with; empty for the service's own model."""
+    model: str
+    weights: str
+    kv: str
+
+
+class ServiceInput(InputRecord):
+    """A service with its targets."""
+
+    name: str
+    framework: str
+    variants: tuple[VariantInput, ...]
+    """Empty for a service that brings its own rates."""
+    classes: tuple[ClassInput, ...]
+    ttft_ms: float | None
+    tpot_ms: float | None
+    outside_ms: float
+    """Time outside inference that counts against TTFT. [ms]"""
+    headroom: float
+    priority: int
+    chunk_tokens: int | None
+    """Prompt tokens of an iteration; None computes prompts whole."""
+    draft_tokens: int | None
+    """Tokens that a draft proposes a step; None without speculative decoding."""
+    prefix_caching: bool
+    """Whether prompts share cached tokens."""
+
+
+class DemandInput(InputRecord):
+    """Peak demand, headroom not included."""
+
+    service: str
+    region: str
+    period: str
+    request_class: str
+    requests_per_s: float
+    slice: str | None = None
+    """Part of the day; None where it is the whole day."""
+    scenario: str | None = None
+    """Demand scenario; None where demand is certain."""
+
+
+class RegionInput(InputRecord):
+    """A place."""
+
+    name: str
+    pue: float
+    power_kw: dict[str, float]
+    """Facility power by period; empty where it is unlimited."""
+
+
+class HardwareInput(InputRecord):
+    """A kind of accelerator."""
+
+    name: str
+    accelerators_per_host: int
+    vendor: str | None
+    """None for a kind that engine tables alone know."""
+
+
+class PriceInput(InputRecord):
+    """A price that the plan pays."""
+
+    name: str
+    """Unique within the plan."""
+    subject: str
+    """Pool, offer or region, or what else has the price."""
+    value: float
+    unit: str
+    source: str
+    as_of: str | None
+    """Year, month or day; None where nothing says."""
+
+
+class CostLine(InputRecord):
+    """One line of the bill: price times quantity. The lines of a plan add up to its TCO."""
+
+    period: str
+    """Empty for what belongs to no period alone."""
+    pool: str
+    service: str
+    """Who pays alone; empty for capacity, which is shared by what runs on it."""
+    item: str
+    """What it is for: hosts that stand there, an offer with the period of its order, a retirement."""
+    kind: str
+    price: str
+    """Name of the price; empty for a line without one, whose quantity is its cost."""
+    quantity: float
+    """At its present value where cost is discounted."""
+    unit: str
+    usd: float
+
+
+class PlanInputs(InputRecord):
+    """All that a plan states about its inputs."""
+
+    services: tuple[ServiceInput, ...]
+    demand: tuple[DemandInput, ...]
+    regions: tuple[RegionInput, ...]
+    hardware: tuple[HardwareInput, ...]
+    prices: tuple[PriceInput, ...]
+    cost_lines: tuple[CostLine, ...]

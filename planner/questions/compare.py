@@ -1,0 +1,288 @@
+"""What a plan is worth: counterfactual fleets solved under the same demand and limits, beside the plan.
+
+Candidates are evaluated once; a counterfactual only leaves some out. A scenario has its own fleet and
+shares the candidates wherever its services and hardware are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import NoPlanFoundError, solve_problem
+from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.plan import Infeasible, Plan, Shortage
+from fleetplan.planner.problem import Candidate, build_problem
+from fleetplan.planner.questions.counterfactuals import Counterfactual, Option
+from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
+from fleetplan.planner.questions.resolving import runs_alike, same_hardware
+from fleetplan.planner.search import SearchLimits, Watcher
+from fleetplan.planner.servable import unservable
+
+UNMET_TOLERANCE_RATIO = 1e-6
+"""Relative difference of unmet demand that is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What the plan costs less than a counterfactual, with what both gaps leave open.
+
+    Attributes
+    ----------
+    usd : float
+        TCO of the counterfactual's plan less that of the plan. [USD]
+    least_usd, most_usd : float
+        The saving between the two optima lies between these: the counterfactual's bound less the plan, and
+        the counterfactual's plan less the plan's bound. [USD]
+    of_usd : float
+        TCO of the counterfactual's plan. [USD]
+    """
+
+    usd: float
+    least_usd: float
+    most_usd: float
+    of_usd: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether the gaps leave no doubt about its sign, or that there is none."""
+        nothing = max(abs(self.least_usd), abs(self.most_usd)) < COST_TOLERANCE_USD
+        return nothing or self.least_usd > 0 or self.most_usd < 0
+
+    def ratio(self, usd: float) -> float:
+        """An amount as a share of the counterfactual's TCO."""
+        return usd / self.of_usd if self.of_usd > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One option of a counterfactual after its solve.
+
+    Attributes
+    ----------
+    label : str
+        What sets the option apart.
+    plan : Plan or None
+        Its plan; None where there is none.
+    infeasible : bool
+        Whether it is proven that there is none.
+    reasons : tuple[str, ...]
+        What is short, or that the time was.
+    """
+
+    label: str
+    plan: Plan | None
+    infeasible: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A counterfactual beside the plan.
+
+    Attributes
+    ----------
+    name, definition : str
+        Of the counterfactual.
+    trials : tuple[Trial, ...]
+        Every option.
+    chosen : Trial or None
+        The cheapest option with a plan among those that leave the least unmet; None without one.
+    bound_usd : float or None
+        No plan of any option costs less; None where nothing is chosen. [USD]
+    saving : Saving or None
+        None where there is no plan, or the two leave different demand unmet.
+    difference : PlanDiff or None
+        From the counterfactual's plan to the plan.
+    stranded_usd : float
+        Fixed cost of hardware that stands in it and runs nothing. [USD]
+    notes : tuple[str, ...]
+        What keeps the two from being alike, such as another demand.
+    """
+
+    name: str
+    definition: str
+    trials: tuple[Trial, ...]
+    chosen: Trial | None
+    bound_usd: float | None
+    saving: Saving | None
+    difference: PlanDiff | None
+    stranded_usd: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The plan, or the proof that there is none, and its counterfactuals."""
+
+    outcome: Plan | Infeasible
+    warnings: tuple[str, ...]
+    rows: tuple[Compared, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Solver:
+    """How every fleet of a comparison is solved: the same limits for all, the same question once."""
+
+    limits: SearchLimits
+    watch: Watcher | None
+    say: Callable[[str], None]
+    solved: dict[tuple[int, tuple[Candidate, ...]], Plan | Infeasible] = field(default_factory=dict)
+
+    def solve(self, title: str, fleet: Fleet, candidates: CandidateSet) -> Plan | Infeasible:
+        key = id(fleet), candidates.candidates
+        if key not in self.solved:
+            self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
+            problem = build_problem(fleet, candidates.candidates)
+            self.solved[key] = solve_problem(candidates, problem, self.limits, self.watch, self.say).outcome
+        return self.solved[key]
+
+
+def compare(
+    fleet: Fleet,
+    counterfactuals: Sequence[Counterfactual],
+    limits: SearchLimits,
+    watch: Watcher | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Solve a fleet and its counterfactuals.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    counterfactuals : Sequence[Counterfactual]
+        What to hold its plan against.
+    limits : SearchLimits
+        Of each solve.
+    watch, announce : callable, optional
+        As `plan_fleet` has them.
+
+    Raises
+    ------
+    NoPlanFoundError
+        If the limit came before the first plan of the fleet itself.
+    """
+    solver = _Solver(limits, watch, announce or (lambda _: None))
+    keep = frozenset().union(*(each.configurations for each in counterfactuals))
+    candidates = build_candidates(fleet, solver.say, keep)
+    outcome = solver.solve("the plan", fleet, candidates)
+    if isinstance(outcome, Infeasible):
+        return Comparison(outcome, candidates.warnings, ())
+    rows = [_compared(fleet, candidates, outcome, each, solver) for each in counterfactuals]
+    return Comparison(outcome, candidates.warnings, tuple(rows))
+
+
+def _compared(
+    fleet: Fleet, candidates: CandidateSet, plan: Plan, against: Counterfactual, solver: _Solver
+) -> Compared:
+    """One counterfactual, solved option by option."""
+    other = against.fleet or fleet
+    if not _same_candidates(fleet, other):
+        candidates = build_candidates(other, solver.say)
+    trials = tuple(_trial(other, candidates, against, option, solver) for option in against.options)
+    planned = [(trial, trial.plan) for trial in trials if trial.plan is not None]
+    if not planned:
+        return Compared(against.name, against.definition, trials, None, None, None, None, 0.0, ())
+    chosen, cheapest = min(planned, key=lambda pair: (_unmet(other, pair[1]), pair[1].objective_usd))
+    bound = _bound_usd(trials, cheapest, plan if against.fleet is None else None)
+    notes = list(_demand_note(fleet, other))
+    saving: Saving | None = None
+    if _same_unmet(_unmet(fleet, plan), _unmet(other, cheapest)):
+        saving = Saving(
+            usd=cheapest.objective_usd - plan.objective_usd,
+            least_usd=bound - plan.objective_usd,
+            most_usd=cheapest.objective_usd - plan.bound_usd,
+            of_usd=cheapest.objective_usd,
+        )
+    else:
+        notes.append("the two leave different demand unmet, so their TCO says nothing about a saving")
+    return Compared(
+        name=against.name,
+        definition=against.definition,
+        trials=trials,
+        chosen=chosen,
+        bound_usd=bound,
+        saving=saving,
+        difference=diff(cheapest, plan),
+        stranded_usd=sum(use.usd for use in cheapest.pools if use.used_accelerators == 0),
+        notes=tuple(notes),
+    )
+
+
+def _trial(
+    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: Option, solver: _Solver
+) -> Trial:
+    """One option solved with the candidates that it keeps."""
+    kept = tuple(filter(option.keeps, candidates.candidates))
+    reasons = unservable(build_problem(fleet, kept))
+    if reasons and fleet.policy.unmet == "forbid":
+        return Trial(option.label, None, True, reasons)
+    title = f"{against.name} {option.label}".rstrip()
+    try:
+        outcome = solver.solve(title, fleet, replace(candidates, candidates=kept))
+    except NoPlanFoundError as error:
+        return Trial(option.label, None, False, (str(error),))
+    if isinstance(outcome, Infeasible):
+        short = tuple(_shortage_text(row) for row in outcome.shortages)
+        return Trial(option.label, None, True, short or ("the budgets do not pay for what stands already",))
+    return Trial(option.label, outcome, False, ())
+
+
+def _bound_usd(trials: Sequence[Trial], cheapest: Plan, unrestricted: Plan | None) -> float:
+    """What no option costs less than. [USD]
+
+    An option that the limit left without a plan has no bound of its own; a restriction costs at least what
+    the plan without it costs at least.
+    """
+    bounds = [trial.plan.bound_usd for trial in trials if trial.plan is not None]
+    if any(trial.plan is None and not trial.infeasible for trial in trials):
+        bounds.append(0.0 if unrestricted is None else unrestricted.bound_usd)
+    return min(*bounds, cheapest.objective_usd)
+
+
+def _shortage_text(row: Shortage) -> str:
+    text = (
+        f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
+        f"of {row.demand_requests_per_s:.4g} requests/s unserved for want of {row.reason}"
+    )
+    ways = [f"{count} {name}" for name, count in row.accelerators_short.items()]
+    return f"{text}; it would take {' or '.join(ways)} accelerators more" if ways else text
+
+
+def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:
+    """Unmet demand by priority, the first one first. [requests/s]"""
+    priority = {service.name: service.priority for service in fleet.services}
+    levels = sorted(set(priority.values()))
+    return tuple(
+        sum(row.requests_per_s for row in plan.unmet if priority[row.service] == level) for level in levels
+    )
+
+
+def _same_unmet(plan: Sequence[float], other: Sequence[float]) -> bool:
+    most = max((*plan, *other), default=0.0)
+    return len(plan) == len(other) and all(
+        abs(a - b) <= UNMET_TOLERANCE_RATIO * most for a, b in zip(plan, other, strict=True)
+    )
+
+
+def _demand_note(fleet: Fleet, other: Fleet) -> tuple[str, ...]:
+    """That a scenario serves another demand, or none where it is the same."""
+    if _demands(fleet) == _demands(other):
+        return ()
+    own, its = (sum(sum(rates.values()) for rates in _demands(each).values()) for each in (fleet, other))
+    return (f"it serves another demand: {its:.5g} for {own:.5g} requests/s over all services and periods",)
+
+
+def _demands(fleet: Fleet) -> dict[str, Mapping[tuple[str, str, str], float]]:
+    return {service.name: service.demand_requests_per_s for service in fleet.services}
+
+
+def _same_candidates(fleet: Fleet, other: Fleet) -> bool:
+    """Whether two fleets have the same candidates: only demand, prices and rules may differ."""
+    return (
+        same_hardware(fleet, other)
+        and len(fleet.services) == len(other.services)
+        and all(runs_alike(a, b) for a, b in zip(fleet.services, other.services, strict=True))
+    )

@@ -1,0 +1,223 @@
+"""What one more of something is worth: the fleet is solved again with one more, no dual is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pandas as pd
+
+from fleetplan.fleet.inventory import Budget, Fleet
+from fleetplan.planner.objective import fixed_usd
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.fleet_edits import Edit
+from fleetplan.planner.questions.resolving import Resolver
+
+KILOWATTS: Final = (1.0, 10.0)
+"""Amounts of power that are added, each by itself: a kilowatt is less than most replicas draw. [kW]"""
+
+MILLISECONDS: Final = (1.0, 10.0)
+"""Amounts that a latency limit is lifted by, each by itself. [ms]"""
+
+BUDGET_RATIOS: Final = (0.01,)
+"""Shares of a budget that are added, beside one dollar."""
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """One more of something.
+
+    Attributes
+    ----------
+    name : str
+        Of what.
+    amount : float
+        How much more.
+    unit : str
+        Of the amount.
+    edit : callable
+        The fleet with it.
+    """
+
+    name: str
+    amount: float
+    unit: str
+    edit: Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What it is worth.
+
+    Attributes
+    ----------
+    more : More
+        One more of what.
+    least_usd, most_usd : float
+        The TCO falls by an amount between these, the price of the thing itself left out. [USD]
+    price_usd : float
+        What the thing itself costs over the horizon, as far as it stands whether used or not; what an offer
+        brings is paid in the plan and is 0 here. [USD]
+    plan : Plan or None
+        With it; None where the time was too short for one, and the plan before still holds.
+    """
+
+    more: More
+    least_usd: float
+    most_usd: float
+    price_usd: float
+    plan: Plan | None
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is worth anything for certain."""
+        return self.least_usd > 0
+
+
+def one_more(fleet: Fleet) -> Iterator[More]:
+    """Everything of which a fleet could have one more."""
+    for pool in fleet.pools:
+        name = pool.name
+
+        def grown(base: Fleet, name: str = name) -> Fleet:
+            return fleet_edits.with_pool(base, name, lambda each: replace(each, hosts=each.hosts + 1))
+
+        yield More(f"pool {name}", 1, "host" if pool.accelerators_per_host > 1 else "accelerator", grown)
+    for offer in fleet.offers:
+        if any(limit is not None for limit in offer.max_units):
+
+            def raised(base: Fleet, name: str = offer.name) -> Fleet:
+                return fleet_edits.maximum_changed(base, name, lambda units: units + 1)
+
+            yield More(f"maximum of offer {offer.name}", 1, offer.unit, raised)
+    yield from _power(fleet)
+    yield from _budgets(fleet)
+    yield from _latency(fleet)
+
+
+def _power(fleet: Fleet) -> Iterator[More]:
+    for region in fleet.regions:
+        if region.power_kw is None:
+            continue
+        for amount in KILOWATTS:
+
+            def raised(base: Fleet, name: str = region.name, more_kw: float = amount) -> Fleet:
+                return fleet_edits.power_limited(base, name, lambda limit_kw: limit_kw + more_kw)
+
+            yield More(f"power of {region.name}", amount, "kW", raised)
+
+
+def _budgets(fleet: Fleet) -> Iterator[More]:
+    budget = fleet.budget
+    limits = {"capex_usd": budget.capex_usd, "opex_usd": budget.opex_usd, "tco_usd": budget.tco_usd}
+    for field, limit in limits.items():
+        for amount in () if limit is None else (1.0, *(ratio * limit for ratio in BUDGET_RATIOS)):
+
+            def raised(base: Fleet, field: str = field, more_usd: float = amount) -> Fleet:
+                return fleet_edits.with_budget(base, lambda each: _raised_budget(each, field, more_usd))
+
+            yield More(f"{field.removesuffix('_usd')} budget", amount, "USD", raised)
+    for q, (period, limit) in enumerate(zip(fleet.periods, budget.capex_usd_by_period, strict=True)):
+        for amount in () if limit is None else (1.0, *(ratio * limit for ratio in BUDGET_RATIOS)):
+
+            def raised_in(base: Fleet, q: int = q, more_usd: float = amount) -> Fleet:
+                return fleet_edits.with_budget(base, lambda each: _raised_period(each, q, more_usd))
+
+            yield More(f"capex budget of {period}", amount, "USD", raised_in)
+
+
+def _raised_budget(budget: Budget, field: str, more_usd: float) -> Budget:
+    limits = {"capex_usd": budget.capex_usd, "opex_usd": budget.opex_usd, "tco_usd": budget.tco_usd}
+    limits[field] = (limits[field] or 0.0) + more_usd
+    return Budget(budget.capex_usd_by_period, limits["capex_usd"], limits["opex_usd"], limits["tco_usd"])
+
+
+def _raised_period(budget: Budget, period: int, more_usd: float) -> Budget:
+    limits = tuple(
+        limit if q != period or limit is None else limit + more_usd
+        for q, limit in enumerate(budget.capex_usd_by_period)
+    )
+    return replace(budget, capex_usd_by_period=limits)
+
+
+def _latency(fleet: Fleet) -> Iterator[More]:
+    for service in fleet.services:
+        for label, limit in (("TTFT", service.ttft_ms), ("TPOT", service.tpot_ms)):
+            for amount in () if limit is None else MILLISECONDS:
+
+                def lifted(
+                    base: Fleet, name: str = service.name, label: str = label, more_ms: float = amount
+                ) -> Fleet:
+                    return fleet_edits.latency_limits_changed(
+                        base, name, lambda ms: ms + more_ms, ttft=label == "TTFT", tpot=label == "TPOT"
+                    )
+
+                yield More(f"{label} limit of {service.name}", amount, "ms", lifted)
+
+
+def worth_of(more: More, plan: Plan, fleet: Fleet, resolver: Resolver) -> Worth:
+    """Solve a fleet with one more of something.
+
+    Parameters
+    ----------
+    more : More
+        One more of what.
+    plan : Plan
+        Of the fleet as it is, which still holds with one more.
+    fleet : Fleet
+        As it is.
+    resolver : Resolver
+        Solves.
+    """
+    before = resolver.problem(fleet)[1]
+    answer = resolver.solve(more.edit(fleet))
+    price = fixed_usd(answer.problem) - fixed_usd(before)
+    most_after = min(answer.most_usd - price, plan.objective_usd)
+    least_after = min(answer.least_usd - price, most_after)
+    return Worth(
+        more,
+        max(0.0, plan.bound_usd - most_after),
+        plan.objective_usd - least_after,
+        price,
+        answer.plan,
+    )
+
+
+def marginal_values(plan: Plan, fleet: Fleet, resolver: Resolver) -> list[Worth]:
+    """What one more of everything is worth, what is worth most for certain first.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the fleet; serves everything at the least TCO.
+    fleet : Fleet
+        What it was made for.
+    resolver : Resolver
+        Solves, once for each.
+    """
+    rows = []
+    every = list(one_more(fleet))
+    for done, more in enumerate(every):
+        resolver.say(f"{more.amount:g} {more.unit} more of {more.name} ({done + 1} of {len(every)})")
+        rows.append(worth_of(more, plan, fleet, resolver))
+    return sorted(rows, key=lambda row: (-row.least_usd, -row.most_usd))
+
+
+def marginal_table(rows: list[Worth]) -> pd.DataFrame:
+    """One row for each thing: what, amount, unit, worth between two amounts, its own price. [USD]"""
+    return pd.DataFrame(
+        [
+            {
+                "more_of": row.more.name,
+                "amount": row.more.amount,
+                "unit": row.more.unit,
+                "worth_least_usd": row.least_usd,
+                "worth_most_usd": row.most_usd,
+                "price_usd": row.price_usd,
+            }
+            for row in rows
+        ],
+        columns=["more_of", "amount", "unit", "worth_least_usd", "worth_most_usd", "price_usd"],
+    )

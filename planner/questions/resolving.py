@@ -1,0 +1,179 @@
+"""Changed fleets solved again: each way to run a service is evaluated once, each plan is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.api import NoPlanFoundError, solve_problem
+from fleetplan.planner.baseline import configurations_in_force, with_baseline
+from fleetplan.planner.candidate_figures import supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, build_problem
+from fleetplan.planner.questions.feasibility import Verdict, feasibility
+from fleetplan.planner.search import SearchLimits, Watcher
+from fleetplan.planner.servable import unservable
+
+Change = Callable[[Candidate], Candidate | None]
+"""What becomes of a candidate in a question; None leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What solving a changed fleet gave.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was solved.
+    plan : Plan or None
+        The verified plan; None where there is none.
+    infeasible : bool
+        Whether it is proven that there is none.
+    reasons : tuple[str, ...]
+        Why there is none, as far as a glance shows it, or that the time was short.
+    """
+
+    problem: Problem
+    plan: Plan | None
+    infeasible: bool
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def most_usd(self) -> float:
+        """The optimum costs no more; infinite without a plan. [USD]"""
+        return float("inf") if self.plan is None else self.plan.objective_usd
+
+    @property
+    def least_usd(self) -> float:
+        """The optimum costs no less; infinite where infeasible, 0 where nothing is known. [USD]"""
+        if self.plan is not None:
+            return self.plan.bound_usd
+        return float("inf") if self.infeasible else 0.0
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Solves fleets under the same limits.
+
+    Attributes
+    ----------
+    limits : SearchLimits
+        Of each solve.
+    say : callable
+        Told what is being done.
+    watch : callable or None
+        Told of every better plan and bound.
+    baseline : Plan or None
+        The plan in force, against which changes count.
+    keep : frozenset[ConfigurationKey]
+        Configurations that stay candidates even where others dominate them.
+    """
+
+    limits: SearchLimits
+    say: Callable[[str], None] = field(default=lambda _: None)
+    watch: Watcher | None = None
+    baseline: Plan | None = None
+    keep: frozenset[ConfigurationKey] = frozenset()
+    _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
+
+    def candidates(self, fleet: Fleet) -> CandidateSet:
+        """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again."""
+        return _joined([self._of_service(fleet, service) for service in fleet.services])
+
+    def problem(self, fleet: Fleet, change: Change | None = None) -> tuple[CandidateSet, Problem]:
+        """Candidates and problem of a fleet, with what a question changes about them."""
+        candidates = self.candidates(fleet)
+        if change is not None:
+            changed = (change(candidate) for candidate in candidates.candidates)
+            candidates = replace(candidates, candidates=tuple(c for c in changed if c is not None))
+        problem = build_problem(fleet, candidates.candidates)
+        if self.baseline is not None:
+            problem, warnings = with_baseline(problem, self.baseline)
+            candidates = replace(candidates, warnings=(*candidates.warnings, *warnings))
+        return candidates, problem
+
+    def solve(self, fleet: Fleet, change: Change | None = None) -> Answer:
+        """The cheapest plan of a fleet, or that there is none."""
+        candidates, problem = self.problem(fleet, change)
+        if not problem.cells:
+            return Answer(problem, None, False, ("no service has any demand",))
+        reasons = unservable(problem)
+        if reasons and fleet.policy.unmet == "forbid":
+            return Answer(problem, None, True, reasons)
+        try:
+            outcome = solve_problem(
+                candidates, problem, self.limits, self.watch, self.say, shortages=False
+            ).outcome
+        except NoPlanFoundError as error:
+            return Answer(problem, None, False, (str(error),))
+        if isinstance(outcome, Infeasible):
+            return Answer(problem, None, True)
+        return Answer(problem, outcome, False)
+
+    def feasible(self, fleet: Fleet, change: Change | None = None) -> Verdict:
+        """Whether a fleet has any plan that serves everything."""
+        _, problem = self.problem(fleet, change)
+        if unservable(problem):
+            return Verdict.NO
+        return feasibility(problem, self.limits)
+
+    def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
+        for known_fleet, known, found in self._known:
+            if runs_alike(known, service) and same_hardware(known_fleet, fleet):
+                return found
+        found = build_candidates(
+            replace(fleet, services=(service,)), lambda _: self.say(f"evaluating {service.name}"), self._kept
+        )
+        self._known.append((fleet, service, found))
+        return found
+
+    @property
+    def _kept(self) -> Collection[ConfigurationKey]:
+        if self.baseline is None:
+            return self.keep
+        return self.keep | configurations_in_force(self.baseline)
+
+
+def _joined(parts: Sequence[CandidateSet]) -> CandidateSet:
+    """The candidates of all services as if they had been built together."""
+    return CandidateSet(
+        candidates=tuple(each for part in parts for each in part.candidates),
+        rejections=tuple(each for part in parts for each in part.rejections),
+        table_sources=tuple(dict.fromkeys(each for part in parts for each in part.table_sources)),
+        warnings=tuple(dict.fromkeys(each for part in parts for each in part.warnings)),
+        calibrations=tuple(dict.fromkeys(each for part in parts for each in part.calibrations)),
+    )
+
+
+def same_hardware(one: Fleet, other: Fleet) -> bool:
+    """Whether a service has the same choice of hardware in two fleets."""
+    return one is other or (
+        one.path == other.path
+        and one.hardware == other.hardware
+        and one.calibration == other.calibration
+        and set(supplied_hardware(one)) == set(supplied_hardware(other))
+    )
+
+
+def runs_alike(one: Service, other: Service) -> bool:
+    """Whether two services have the same candidates: only what is asked of them may differ.
+
+    Where latencies are limited under load, what a replica carries depends on the demand.
+    """
+    if one.traffic is not None and one.traffic.limits_load:
+        asked = (one.demand_requests_per_s, one.headroom)
+        if asked != (other.demand_requests_per_s, other.headroom):
+            return False
+    alike = replace(
+        other,
+        demand_requests_per_s=one.demand_requests_per_s,
+        headroom=one.headroom,
+        priority=one.priority,
+        allowed_regions=one.allowed_regions,
+    )
+    if one.engines is None or other.engines is None:
+        return one == alike and one.engines is other.engines
+    return one == alike and (one.engines is other.engines or one.engines.equals(other.engines))

@@ -1,0 +1,243 @@
+"""What breaks when the world is not as planned, and what keeping every promise would cost.
+
+Two questions to each case. *Held*: the plan's own hardware and no more, as purchases take a while and budgets
+are spent; what it can no longer serve are the promises that break. *Kept*: everything may be decided again,
+everything must be served; what the fleet then costs more than the plan is the price of keeping them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.objective import fixed_usd
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.resolving import Answer, Change, Resolver
+
+
+class Kind(StrEnum):
+    """What is not as planned."""
+
+    DEMAND = "demand"
+    PRICE = "price"
+    LATE = "late delivery"
+    REGION = "lost region"
+    SLOWER = "slower model"
+
+
+@dataclass(frozen=True, slots=True)
+class Stress:
+    """How much of what is not as planned.
+
+    Attributes
+    ----------
+    demand_ratios : tuple[float, ...]
+        Shares that demand is more (less where negative).
+    price_ratios : tuple[float, ...]
+        Shares that the prices of all offers are more.
+    late_quarters : int
+        Quarters that purchases arrive later; 0 leaves the case out.
+    regions : tuple[str, ...]
+        Regions that are lost, one at a time.
+    slower_ratios : tuple[float, ...]
+        Shares that every step takes longer.
+    """
+
+    demand_ratios: tuple[float, ...]
+    price_ratios: tuple[float, ...]
+    late_quarters: int
+    regions: tuple[str, ...]
+    slower_ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that is not as planned.
+
+    Attributes
+    ----------
+    kind : Kind
+        What.
+    name : str
+        With its amount.
+    fleet : Fleet
+        As it is then.
+    change : callable or None
+        What becomes of the candidates.
+    """
+
+    kind: Kind
+    name: str
+    fleet: Fleet
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A promise that the plan's hardware no longer keeps.
+
+    Attributes
+    ----------
+    service, region, period : str
+        Whose, where and when.
+    unserved, asked : float
+        What it cannot serve of what is asked, over all classes. [requests/s]
+    """
+
+    service: str
+    region: str
+    period: str
+    unserved: float
+    asked: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a case does to a plan.
+
+    Attributes
+    ----------
+    case : Case
+        What is not as planned.
+    broken : tuple[Broken, ...] or None
+        Promises that break on the plan's own hardware; None where that was not decided in the time.
+    least_usd, most_usd : float or None
+        What keeping every promise costs more than the plan, between two amounts that the gaps leave; None
+        where no plan keeps them, or none was found. [USD]
+    reasons : tuple[str, ...]
+        Why there is none.
+    """
+
+    case: Case
+    broken: tuple[Broken, ...] | None
+    least_usd: float | None
+    most_usd: float | None
+    reasons: tuple[str, ...]
+
+
+def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
+    """The cases of a stress, one thing at a time."""
+    for ratio in stress.demand_ratios:
+        yield Case(Kind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio))
+    for ratio in stress.price_ratios:
+        yield Case(Kind.PRICE, f"prices of offers {ratio:+.0%}", fleet_edits.price_scaled(fleet, 1 + ratio))
+    if stress.late_quarters:
+        quarters = "1 quarter" if stress.late_quarters == 1 else f"{stress.late_quarters} quarters"
+        name = f"purchases {quarters} late"
+        yield Case(Kind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
+    for region in stress.regions:
+        yield Case(Kind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
+    for ratio in stress.slower_ratios:
+        slower = fleet_edits.served_slower(fleet, ratio)
+        yield Case(Kind.SLOWER, f"model {ratio:.0%} slower", slower, _slower(ratio))
+
+
+def _slower(ratio: float) -> Change:
+    def change(candidate: Candidate) -> Candidate:
+        return replace(
+            candidate, requests_per_s=tuple(rate / (1 + ratio) for rate in candidate.requests_per_s)
+        )
+
+    return change
+
+
+def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> Outcome:
+    """Solve one case.
+
+    Parameters
+    ----------
+    case : Case
+        What is not as planned.
+    plan : Plan
+        Of the fleet; serves everything at the least TCO.
+    fleet : Fleet
+        As planned.
+    resolver : Resolver
+        Solves, twice.
+    """
+    before = resolver.problem(fleet)[1]
+    kept = resolver.solve(case.fleet, case.change)
+    # What stood in a lost region is paid for all the same.
+    lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is Kind.REGION else 0.0
+    least = most = None
+    if kept.plan is not None:
+        least = kept.least_usd + lost_usd - plan.objective_usd
+        most = kept.most_usd + lost_usd - plan.bound_usd
+    return Outcome(case, _broken(case, plan, fleet, resolver), least, most, kept.reasons)
+
+
+def _broken(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> tuple[Broken, ...] | None:
+    """What the plan's own hardware cannot serve, the first priority served first."""
+    problem = resolver.problem(fleet)[1]
+    held = fleet_edits.limited_to(fleet, plan, problem)
+    # Hardware that the plan rents or buys is taken as it stands: budgets do not forbid what is paid already.
+    held = fleet_edits.with_budget(
+        held,
+        lambda budget: replace(
+            budget,
+            capex_usd=None,
+            opex_usd=None,
+            tco_usd=None,
+            capex_usd_by_period=tuple(None for _ in fleet.periods),
+        ),
+    )
+    held = fleet_edits.with_policy(held, lambda policy: replace(policy, unmet="penalise"))
+    answer = replace(resolver, baseline=None).solve(_as_in(case, held), case.change)
+    if answer.plan is None:
+        return None
+    return tuple(_unserved(answer))
+
+
+def _as_in(case: Case, held: Fleet) -> Fleet:
+    """The held fleet under the case."""
+    if case.kind is Kind.LATE:
+        late = {offer.name: offer.lead_time_quarters for offer in case.fleet.offers}
+        offers = tuple(
+            replace(offer, lead_time_quarters=late[offer.name.removesuffix(f" in {offer.regions[0]}")])
+            for offer in held.offers
+        )
+        return replace(held, offers=offers)
+    if case.kind is Kind.REGION:
+        places = {pool.region for pool in case.fleet.pools} | {
+            region for offer in case.fleet.offers for region in offer.regions
+        }
+        return replace(
+            held,
+            services=case.fleet.services,
+            pools=case.fleet.pools,
+            offers=tuple(offer for offer in held.offers if offer.regions[0] in places),
+        )
+    return replace(held, services=case.fleet.services)
+
+
+def _unserved(answer: Answer) -> Iterator[Broken]:
+    """Unmet demand of a plan by service, region and period, in its worst moment, what is most first."""
+    if answer.plan is None:
+        return
+    worst: dict[tuple[str, str, str], dict[tuple[str, ...], float]] = {}
+    for row in answer.plan.unmet:
+        by_moment = worst.setdefault((row.service, row.region, row.period), {})
+        key = tuple(str(part) for part in row.moment_key)
+        by_moment[key] = by_moment.get(key, 0.0) + row.requests_per_s
+    rows = []
+    for (service, region, period), by_moment in worst.items():
+        asked = sum(
+            rate
+            for (where, when, _), rate in answer.problem.services[service].demand_requests_per_s.items()
+            if (where, when) == (region, period)
+        )
+        rows.append(Broken(service, region, period, max(by_moment.values()), asked))
+    yield from sorted(rows, key=lambda row: -row.unserved)
+
+
+def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resolver) -> list[Outcome]:
+    """Solve all cases in their order."""
+    found = []
+    for done, case in enumerate(cases):
+        resolver.say(f"{case.name} ({done + 1} of {len(cases)})")
+        found.append(outcome_of(case, plan, fleet, resolver))
+    return found

@@ -1,0 +1,182 @@
+"""Axes of a grid, as `--grid KEY=VALUE,VALUE` names them.
+
+services.chat.slo.ttft_ms=200,300,400      any key of the fleet file, list items by name; values are YAML
+scenario=base,growth                       scenarios of the file; `base` is the file as it is
+demand=0.8,1,1.25    demand.chat=1,1.5     times the demand, of all services or one
+price=0.9,1          price.H200-SXM=0.8,1  times the price of all offers, of one hardware or one offer
+slo.chat=0.8,1                             times the latency limits of a service
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.questions import fleet_edits
+
+SCENARIO: Final = "scenario"
+BASE: Final = "base"
+RATIO_AXES: Final = ("demand", "price", "slo")
+"""Axes whose values are ratios to what the file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One key of a grid and the values it takes.
+
+    Attributes
+    ----------
+    key : str
+        As it was given.
+    values : tuple[str, ...]
+        As they were given, each once.
+    """
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a grid.
+
+    Attributes
+    ----------
+    values : tuple[tuple[str, str], ...]
+        Key and value of every axis.
+    """
+
+    values: tuple[tuple[str, str], ...]
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Scenarios to lay on the file."""
+        return tuple(value for key, value in self.values if key == SCENARIO and value != BASE)
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """Assignments to lay on it after them."""
+        return tuple(
+            f"{key}={value}" for key, value in self.values if key != SCENARIO and not _ratio_axis(key)
+        )
+
+    @property
+    def text(self) -> str:
+        """The point in a line."""
+        return ", ".join(f"{key}={value}" for key, value in self.values)
+
+    def edit(self, fleet: Fleet) -> Fleet:
+        """The fleet with the ratios of the point applied.
+
+        Raises
+        ------
+        InputError
+            If an axis names something that the fleet does not have.
+        """
+        for key, value in self.values:
+            if _ratio_axis(key):
+                fleet = _ratio_edit(key, value)(fleet)
+        return fleet
+
+
+def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
+    """The axes of a grid.
+
+    Raises
+    ------
+    InputError
+        If one has no values, or a key is given twice.
+    """
+    axes: list[Axis] = []
+    issues = []
+    for text in texts:
+        key, equals, rest = text.partition("=")
+        values = tuple(dict.fromkeys(each.strip() for each in split_values(rest)))
+        if not equals or not key.strip() or not all(values):
+            hint = "such as services.chat.slo.ttft_ms=200,300 or demand.chat=0.8,1,1.25"
+            issues.append(Issue(f"--grid {text}", 0, 0, "", "must be key=value,value", hint))
+        elif key.strip() in {axis.key for axis in axes}:
+            issues.append(Issue(f"--grid {text}", 0, 0, "", f"the axis {key.strip()!r} is given twice"))
+        else:
+            axes.append(Axis(key.strip(), values))
+    if issues:
+        raise InputError(issues)
+    return tuple(axes)
+
+
+def split_values(text: str) -> list[str]:
+    """The values of an axis: commas within brackets and quotes belong to a value."""
+    found, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        if character == "," and not depth and not quote:
+            found.append("")
+        else:
+            found[-1] += character
+    return found
+
+
+def grid_points(axes: Sequence[Axis]) -> tuple[Point, ...]:
+    """Every combination of the values, the last axis running fastest."""
+    keys = [axis.key for axis in axes]
+    combinations = itertools.product(*(axis.values for axis in axes))
+    return tuple(Point(tuple(zip(keys, values, strict=True))) for values in combinations)
+
+
+def _ratio_axis(key: str) -> bool:
+    return key.partition(".")[0] in RATIO_AXES
+
+
+def _ratio_edit(key: str, value: str) -> Callable[[Fleet], Fleet]:
+    kind, _, name = key.partition(".")
+    label = f"--grid {key}={value}"
+    try:
+        ratio = float(value)
+    except ValueError:
+        ratio = -1.0
+    if not 0 < ratio < float("inf"):
+        raise InputError([Issue(label, 0, 0, "", f"{value!r} is no ratio above 0")])
+    readers = {"demand": _demand, "price": _price, "slo": _latency}
+    return lambda fleet: readers[kind](fleet, name, ratio, label)
+
+
+def _demand(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
+    services = [service.name for service in fleet.services]
+    if name and name not in services:
+        raise _unknown(label, f"there is no service {name!r}", name, services)
+    return fleet_edits.demand_scaled(fleet, ratio, name or None)
+
+
+def _price(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
+    offers = {offer.name for offer in fleet.offers if name in ("", offer.name, offer.hardware)}
+    if not offers:
+        names = [offer.hardware for offer in fleet.offers] + [offer.name for offer in fleet.offers]
+        raise _unknown(label, f"no offer is or brings {name!r}", name, list(dict.fromkeys(names)))
+    return fleet_edits.price_scaled(fleet, ratio, frozenset(offers))
+
+
+def _latency(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
+    services = [service.name for service in fleet.services]
+    if name and name not in services:
+        raise _unknown(label, f"there is no service {name!r}", name, services)
+    for service in services:
+        if name in ("", service):
+            fleet = fleet_edits.latency_limits_changed(
+                fleet, service, lambda limit_ms: limit_ms * ratio, ttft=True, tpot=True
+            )
+    return fleet
+
+
+def _unknown(label: str, message: str, name: str, known: Sequence[str]) -> InputError:
+    return InputError([Issue(label, 0, 0, "", message, names_hint(name, tuple(known)))])

@@ -1,0 +1,124 @@
+"""A sweep drawn: TCO over the grid, and the hardware behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from fleetplan.planner.landscape_report.plots import new_figure, save
+from fleetplan.planner.questions.sweep.axes import Axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TCO: Final = "tco"
+IN_USE: Final = "in use: "
+MOST_LINES: Final = 8
+"""Lines of a plot; a grid of more has its heat map."""
+
+
+def write_sweep_plots(axes: Sequence[Axis], table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Draw a table of a sweep.
+
+    Parameters
+    ----------
+    axes : Sequence[Axis]
+        Of the grid; the first two are drawn, at the first value of all others.
+    table : pandas.DataFrame
+        As `sweep_table` makes it.
+    folder : Path
+        Created if it does not exist.
+
+    Returns
+    -------
+    list[Path]
+        tco.svg with a line for each value of the second axis, hardware.svg over the first axis, and
+        heatmap.svg where there are two axes; nothing where no point has a plan.
+    """
+    solved = table[table["metric"] != ""]
+    for axis in axes[2:]:
+        solved = solved[solved[axis.key] == table[axis.key].iloc[0]]
+    if solved.empty:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {"tco": tco_figure(axes, solved), "hardware": hardware_figure(axes, solved)}
+    if len(axes) > 1:
+        figures["heatmap"] = heat_map_figure(axes, solved)
+    return [save(figure, folder / f"{name}.svg") for name, figure in figures.items()]
+
+
+def tco_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+    """TCO over the first axis, a line for each value of the second; shaded down to what is proven."""
+    figure, (plot,) = new_figure(1)
+    first = axes[0].key
+    groups = [("", table)]
+    if len(axes) > 1:
+        groups = [(str(value), rows) for value, rows in table.groupby(axes[1].key, sort=False)]
+    for label, group in groups[:MOST_LINES]:
+        rows = group[group["metric"] == TCO]
+        bounds = group[group["metric"] == "tco bound"]
+        places = _places(rows[first])
+        name = f"{axes[1].key}={label}" if label else None
+        (line,) = plot.plot(places, rows["value"] / 1e3, marker="o", label=name)
+        plot.fill_between(
+            places, bounds["value"] / 1e3, rows["value"] / 1e3, alpha=0.2, color=line.get_color()
+        )
+    _label_places(plot, table[first])
+    plot.set_xlabel(first)
+    plot.set_ylabel("TCO over the horizon [k USD], shaded down to the bound")
+    if len(axes) > 1:
+        plot.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def hardware_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+    """Accelerators in use by hardware over the first axis, at the first value of the second."""
+    first = axes[0].key
+    shown = table if len(axes) == 1 else table[table[axes[1].key] == table[axes[1].key].iloc[0]]
+    figure, (plot,) = new_figure(1)
+    values = list(dict.fromkeys(shown[first]))
+    base = [0.0] * len(values)
+    for metric in dict.fromkeys(shown.loc[shown["metric"].str.startswith(IN_USE), "metric"]):
+        rows = shown[shown["metric"] == metric].set_index(first)["value"]
+        heights = [float(rows.get(value, 0.0)) for value in values]
+        plot.bar(range(len(values)), heights, bottom=base, label=metric.removeprefix(IN_USE))
+        base = [low + height for low, height in zip(base, heights, strict=True)]
+    plot.set_xticks(range(len(values)), [str(value) for value in values])
+    plot.set_xlabel(first if len(axes) == 1 else f"{first}, at {axes[1].key}={shown[axes[1].key].iloc[0]}")
+    plot.set_ylabel("accelerators in use")
+    plot.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def heat_map_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+    """TCO by the first two axes; blank where there is no plan."""
+    first, second = axes[0].key, axes[1].key
+    rows = table[table["metric"] == TCO]
+    grid = rows.pivot_table(index=second, columns=first, values="value", sort=False) / 1e3
+    figure, (plot,) = new_figure(1)
+    picture = plot.imshow(grid.to_numpy(dtype=float), aspect="auto", origin="lower", cmap="viridis")
+    plot.set_xticks(range(len(grid.columns)), [str(value) for value in grid.columns])
+    plot.set_yticks(range(len(grid.index)), [str(value) for value in grid.index])
+    plot.set_xlabel(first)
+    plot.set_ylabel(second)
+    figure.colorbar(picture, label="TCO over the horizon [k USD]")
+    return figure
+
+
+def _places(values: pd.Series) -> list[float]:
+    """Where values stand on an axis: numbers where they are, anything else side by side."""
+    if pd.api.types.is_numeric_dtype(values):
+        return [float(value) for value in values]
+    order = list(dict.fromkeys(values))
+    return [float(order.index(value)) for value in values]
+
+
+def _label_places(plot: object, values: pd.Series) -> None:
+    from matplotlib.axes import Axes  # noqa: PLC0415  (loaded with the figure)
+
+    if isinstance(plot, Axes) and not pd.api.types.is_numeric_dtype(values):
+        order = list(dict.fromkeys(values))
+        plot.set_xticks(range(len(order)), [str(value) for value in order])

@@ -1,0 +1,142 @@
+"""Results of points: a file each, under a hash of all they depend on, and one long table of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.export.files import write_text
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.sweep.axes import Axis, Point
+from fleetplan.planner.search import SearchLimits
+
+_DEPENDENCIES: Final = ("fleetplan", "ortools", "numpy", "scipy", "pandas", "aiconfigurator-core")
+COLUMNS: Final = ("status", "metric", "unit", "value")
+"""Of the table, after one for each axis."""
+
+
+class Figure(BaseModel):
+    """One number of a point."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    metric: str
+    unit: str
+    value: float
+
+
+class PointResult(BaseModel):
+    """What solving a point gave; nothing in it depends on where or how fast it was solved."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    point: tuple[tuple[str, str], ...]
+    status: str
+    """optimal, within_gap, limit, infeasible, or no_plan within the time"""
+    figures: tuple[Figure, ...]
+
+
+def figures_of(plan: Plan) -> tuple[Figure, ...]:
+    """The numbers of a plan that a table of plans compares."""
+    used: Counter[str] = Counter()
+    bought: Counter[str] = Counter()
+    for row in plan.placements:
+        used[row.hardware] += row.accelerators
+    for purchase in plan.purchases:
+        bought[purchase.hardware] += purchase.accelerators
+    rows = [
+        ("tco", "USD", plan.objective_usd),
+        ("tco bound", "USD", plan.bound_usd),
+        ("gap", "ratio", plan.gap),
+        ("capex", "USD", sum(row.capex_usd for row in plan.purchases)),
+        ("unmet", "requests/s", sum(row.requests_per_s for row in plan.unmet)),
+    ]
+    if plan.usd_per_million_tokens is not None:
+        rows.append(("tco per million tokens", "USD", plan.usd_per_million_tokens))
+    if plan.carbon_kg is not None:
+        rows.append(("carbon", "kg CO2", plan.carbon_kg))
+    rows += [(f"cost: {kind}", "USD", usd) for kind, usd in sorted(plan.cost_breakdown.items())]
+    rows += [(f"in use: {name}", "accelerators", used[name]) for name in sorted(used)]
+    rows += [(f"bought and rented: {name}", "accelerators", bought[name]) for name in sorted(bought)]
+    return tuple(Figure(metric=metric, unit=unit, value=float(value)) for metric, unit, value in rows)
+
+
+def point_key(fleet: Fleet, point: Point, limits: SearchLimits) -> str:
+    """Hash of everything that the result of a point depends on."""
+    parts = [f"{name} {_version(name)}" for name in _DEPENDENCIES]
+    parts.append(program_sha256())
+    parts += [f"{name} {digest}" for name, digest in sorted(fleet.input_hashes.items())]
+    parts += [*fleet.scenarios, "", *fleet.assignments, "", repr(point.values), repr(limits)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def program_sha256() -> str:
+    """Hash of the source of everything that decides a plan."""
+    digest = hashlib.sha256()
+    package = Path(__file__).resolve().parents[3]
+    for room in ("fleet", "perfmodel", "planner", "scenarios"):
+        for path in sorted((package / room).rglob("*.py")):
+            digest.update(str(path.relative_to(package)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def result_file(folder: Path, key: str) -> Path:
+    """Where the result of a point stands."""
+    return folder / "points" / f"{key}.json"
+
+
+def read_result(path: Path) -> PointResult | None:
+    """A result that was written before; None where there is none, or none that can be read."""
+    try:
+        return PointResult.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return None
+
+
+def write_result(path: Path, result: PointResult) -> None:
+    """Write a result, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, result.model_dump_json(indent=1) + "\n")
+
+
+def sweep_table(axes: Sequence[Axis], results: Sequence[PointResult]) -> pd.DataFrame:
+    """One row a point and metric: a column for each axis, `status`, `metric`, `unit`, `value`.
+
+    A point without a plan has one row without a metric.
+    """
+    rows: list[list[object]] = []
+    for result in results:
+        place = [_number_or_text(value) for _, value in result.point]
+        if not result.figures:
+            rows.append([*place, result.status, "", "", None])
+        for figure in result.figures:
+            rows.append([*place, result.status, figure.metric, figure.unit, figure.value])
+    return pd.DataFrame(rows, columns=[*(axis.key for axis in axes), *COLUMNS])
+
+
+def _number_or_text(value: str) -> object:
+    """A value as it was given; numbers as numbers, so that a spreadsheet sorts them."""
+    try:
+        number = json.loads(value)
+    except ValueError:
+        return value
+    return number if isinstance(number, int | float) and not isinstance(number, bool) else value

@@ -1,0 +1,338 @@
+"""The whole answer to `--why-not`: reasons, the cost of forcing it in, and what would bring it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators, price_book
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer
+from fleetplan.fleet.power import all_in_power_w
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
+from fleetplan.planner.questions.conflict.requirements import latency_requirements
+from fleetplan.planner.questions.conflict.ways_out import least_steps
+from fleetplan.planner.questions.feasibility import Verdict
+from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.why_not.break_even import (
+    BreakEven,
+    Without,
+    price_break_even,
+    speed_break_even,
+)
+from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
+from fleetplan.planner.questions.why_not.subject import Kind, Subject
+
+MOST_ASSUMED_PRICE: Final = 16.0
+"""Up to so many times the assumed price the break-even is looked for."""
+
+ASSUMED_OFFER: Final = "assumed offer"
+"""Name of the offer of hardware that the fleet cannot get: rent by the host, in every region, without end."""
+
+UNKNOWN_PRICE_USD_PER_HOUR: Final = 1.0
+"""Rent of a card that no price book knows; only the break-even price that follows says anything. [USD/h]"""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyNeeded:
+    """What a service's latency limit would have to be for the first configuration of it.
+
+    Attributes
+    ----------
+    service : str
+        The service.
+    text : str
+        The limit now and then.
+    extra : Extra or None
+        What a plan with it under that limit costs more than the plan does today; None where there is none.
+    """
+
+    service: str
+    text: str
+    extra: Extra | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What a plan with it costs more than one without, between two amounts that the gaps leave. [USD]"""
+
+    least_usd: float
+    most_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The answer.
+
+    Attributes
+    ----------
+    subject : Subject
+        What was asked about.
+    used : tuple[Placement, ...]
+        Placements that are it: then it is in the plan, and `extra` is what doing without costs.
+    reasons : tuple[Reason, ...]
+        What stands against it.
+    extra : Extra or None
+        What forcing it in costs; None where that is impossible or undecided.
+    forced : Plan or None
+        The cheapest plan with it (without it where it is used).
+    conflict : Explained or None
+        What forbids it, where limits do.
+    price : BreakEven or None
+        Ratio of its price at which it belongs in.
+    priced : tuple[Offer, ...]
+        The offers whose prices that ratio scales.
+    speed : BreakEven or None
+        Ratio of its rates at which it belongs in.
+    latency : tuple[LatencyNeeded, ...]
+        Limits that it would need.
+    """
+
+    subject: Subject
+    used: tuple[Placement, ...]
+    reasons: tuple[Reason, ...]
+    extra: Extra | None = None
+    forced: Plan | None = None
+    conflict: Explained | None = None
+    price: BreakEven | None = None
+    priced: tuple[Offer, ...] = ()
+    speed: BreakEven | None = None
+    latency: tuple[LatencyNeeded, ...] = ()
+
+
+def why_not(plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, time_box_s: float) -> WhyNot:
+    """Answer why something is not in a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan, which serves everything at the least TCO.
+    fleet : Fleet
+        What it was made for.
+    subject : Subject
+        What is asked about.
+    resolver : Resolver
+        Solves; keeps the configurations of the subject.
+    time_box_s : float
+        For a conflict with the limits, if there is one. [s]
+    """
+    used = subject.used_in(plan)
+    if used or _bought(subject, plan):
+        return _worth(plan, fleet, subject, resolver, used)
+    stage = _Stage(plan, _supplied(fleet, subject), subject, resolver, time_box_s)
+    return stage.answer()
+
+
+def _bought(subject: Subject, plan: Plan) -> bool:
+    return subject.kind is Kind.OFFER and any(row.offer == subject.name for row in plan.purchases)
+
+
+def _worth(
+    plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, used: tuple[Placement, ...]
+) -> WhyNot:
+    """It is in the plan: what the fleet would cost without it."""
+    if subject.kind is Kind.REGION:
+        return WhyNot(subject, used, ())
+    if subject.kind is Kind.OFFER:
+        answer = resolver.solve(fleet_edits.maximum_set(fleet, subject.name, 0))
+    else:
+        answer = resolver.solve(fleet, lambda candidate: None if subject.matches(candidate) else candidate)
+    extra = None
+    if answer.plan is not None:
+        extra = Extra(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
+    return WhyNot(subject, used, (), extra, answer.plan)
+
+
+def _supplied(fleet: Fleet, subject: Subject) -> Fleet:
+    """The fleet, with an offer of hardware that it cannot get."""
+    if subject.kind is not Kind.HARDWARE or subject.supplied:
+        return fleet
+    part = accelerators()[subject.name]
+    hardware = Hardware(subject.name, part.accelerators_per_host, part, all_in_power_w(part))
+    offer = Offer(
+        name=ASSUMED_OFFER,
+        hardware=subject.name,
+        regions=tuple(region.name for region in fleet.regions),
+        unit="host",
+        accelerators_per_unit=part.accelerators_per_host,
+        capex_usd_per_host=None,
+        rent_usd_per_accelerator_hour=tuple(reference_price(subject.name)[0] for _ in fleet.periods),
+        energy_included=False,
+        lead_time_quarters=0,
+        max_units=tuple(None for _ in fleet.periods),
+        life_quarters=1,
+        maintenance_ratio_per_year=0.0,
+        price_source=reference_price(subject.name)[1],
+    )
+    return replace(fleet, hardware={**fleet.hardware, subject.name: hardware}, offers=(*fleet.offers, offer))
+
+
+def reference_price(hardware: str) -> tuple[float, str]:
+    """The lowest price of a part in the price book, and what it is. [USD/h]"""
+    found = [
+        (price.usd_per_accelerator_hour, f"price book, {column}, {price.as_of}")
+        for column, price in price_book().get(hardware, {}).items()
+    ]
+    return min(found) if found else (UNKNOWN_PRICE_USD_PER_HOUR, "no price is known")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Everything that the steps of an answer share."""
+
+    plan: Plan
+    fleet: Fleet
+    subject: Subject
+    resolver: Resolver
+    time_box_s: float
+
+    @property
+    def without(self) -> Without:
+        """The plan does without it, so no fleet without it needs to cost more; none at all costs less."""
+        return Without(self.plan.bound_usd, self.plan.objective_usd)
+
+    @property
+    def priced_offers(self) -> frozenset[str]:
+        return self.subject.offers if self.subject.supplied else frozenset([ASSUMED_OFFER])
+
+    def answer(self) -> WhyNot:
+        candidates = self.resolver.candidates(self.fleet)
+        reasons = tuple(standing_reasons(self.subject, self.fleet, candidates))
+        found = WhyNot(self.subject, (), reasons)
+        if not any(map(self.subject.matches, candidates.candidates)):
+            return replace(found, latency=tuple(self.latency_needed(reasons)))
+        self.resolver.say(f"solving with {self.subject.name}")
+        forced = self.force(self.fleet)
+        if forced.plan is None:
+            return self.forbidden(found, forced)
+        extra = self.extra(forced)
+        found = replace(
+            found,
+            reasons=(*reasons, Reason(Cause.PRICE, None, _price_reason(extra))),
+            extra=extra,
+            forced=forced.plan,
+        )
+        if self.priced_offers:
+            offers = [offer for offer in self.fleet.offers if offer.name in self.priced_offers]
+            found = replace(found, price=self.price(), priced=tuple(offers))
+        if self.subject.kind is not Kind.OFFER and self.subject.kind is not Kind.REGION:
+            self.resolver.say(f"looking for the speed at which {self.subject.name} belongs in")
+            found = replace(found, speed=speed_break_even(self.at_speed, self.without))
+        return found
+
+    def force(self, fleet: Fleet, ratio: float = 1.0) -> Answer:
+        """The cheapest plan with it, its rates times a ratio."""
+        forced = fleet_edits.with_policy(
+            fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
+        )
+
+        def faster(candidate: Candidate) -> Candidate:
+            if not self.subject.matches(candidate):
+                return candidate
+            return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
+
+        return self.resolver.solve(forced, None if ratio == 1.0 else faster)
+
+    def at_speed(self, ratio: float) -> Answer:
+        return self.force(self.fleet, ratio)
+
+    def at_price(self, ratio: float) -> Answer:
+        return self.force(fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers))
+
+    def extra(self, forced: Answer) -> Extra:
+        """What a plan with it costs more; what the fleet has already, no plan with it can save."""
+        least = 0.0 if self.subject.supplied else -float("inf")
+        return Extra(
+            max(least, forced.least_usd - self.plan.objective_usd),
+            max(least, forced.most_usd - self.plan.bound_usd),
+        )
+
+    def price(self) -> BreakEven:
+        """Break-even of the prices of the offers that bring it."""
+        self.resolver.say(f"looking for the price at which {self.subject.name} belongs in")
+        today = self.unit_prices(1.0)
+        gift = self.unit_prices(0.0)
+
+        def priced_usd(plan: Plan) -> float:
+            periods = {period: q for q, period in enumerate(self.fleet.periods)}
+            return sum(
+                row.units
+                * (
+                    today[row.pool, row.offer][periods[row.period]]
+                    - gift[row.pool, row.offer][periods[row.period]]
+                )
+                for row in plan.purchases
+                if row.offer in self.priced_offers
+            )
+
+        highest = 1.0 if self.subject.supplied else MOST_ASSUMED_PRICE
+        return price_break_even(self.at_price, priced_usd, self.without, highest)
+
+    def unit_prices(self, ratio: float) -> dict[tuple[str, str], tuple[float, ...]]:
+        """Cost of a unit of each priced offer, by pool and offer, by the period of its order. [USD]"""
+        fleet = fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers)
+        return {
+            (pool.name, acquisition.offer.name): acquisition.unit_usd
+            for pool in self.resolver.problem(fleet)[1].pools
+            for acquisition in pool.acquisitions
+        }
+
+    def forbidden(self, found: WhyNot, forced: Answer) -> WhyNot:
+        """No plan has it: what forbids that."""
+        if not forced.infeasible:
+            reason = Reason(Cause.LIMITS, None, f"undecided: {'; '.join(forced.reasons)}")
+            return replace(found, reasons=(*found.reasons, reason))
+        must = fleet_edits.with_policy(
+            self.fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
+        )
+        explained = explain_conflict(must, (), self.resolver, self.time_box_s)
+        text = "no plan has it: it is not there, or what else is asked for forbids it"
+        if explained is not None:
+            text = "no plan has it together with: " + "; ".join(
+                each.name for each in explained.core.requirements
+            )
+        return replace(found, reasons=(*found.reasons, Reason(Cause.LIMITS, None, text)), conflict=explained)
+
+    def latency_needed(self, reasons: tuple[Reason, ...]) -> Iterator[LatencyNeeded]:
+        """Latency limits at which a service has its first configuration of it, one limit at a time."""
+        late = {reason.service for reason in reasons if reason.cause is Cause.LATENCY}
+        for service in (each for each in self.fleet.services if each.name in late):
+            for requirement in latency_requirements(service):
+                steps = requirement.steps
+                if steps is None or steps.most is None:
+                    raise ValueError("a latency limit has steps")
+                self.resolver.say(f"looking for the first limit of {service.name}")
+
+                def verdict(n: int, relax: object = steps.relax) -> Verdict:
+                    assert callable(relax)
+                    found = self.resolver.candidates(relax(self.fleet, n)).candidates
+                    return Verdict.YES if any(map(self.subject.matches, found)) else Verdict.NO
+
+                count, _ = least_steps(verdict, steps.most)
+                if count is not None:
+                    forced = self.force(steps.relax(self.fleet, count))
+                    extra = None
+                    if forced.plan is not None:
+                        plan = self.plan
+                        extra = Extra(forced.least_usd - plan.objective_usd, forced.most_usd - plan.bound_usd)
+                    yield LatencyNeeded(service.name, steps.text(count), extra)
+
+
+def price_text(offer: Offer, ratio: float) -> str:
+    """The price of an offer times a ratio, as the fleet file states it."""
+    if offer.rent_usd_per_accelerator_hour is not None:
+        prices = dict.fromkeys(offer.rent_usd_per_accelerator_hour)
+        return " / ".join(f"{ratio * usd:.4g}" for usd in prices) + " USD/h"
+    return f"{ratio * (offer.capex_usd_per_host or 0.0):,.0f} USD a {offer.unit}"
+
+
+def _price_reason(extra: Extra) -> str:
+    """What the extra cost says."""
+    if extra.least_usd > 0:
+        return "every plan with it is dearer"
+    if extra.most_usd < 0:
+        return "it would pay at the price that is assumed"
+    return "plans with and without it cost the same, as far as the gaps tell"

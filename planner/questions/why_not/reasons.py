@@ -1,0 +1,173 @@
+"""What stands against something, as far as the candidates show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.dominance import replaces
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Kind, Subject
+from fleetplan.planner.rejections import (
+    BELOW_QUALITY_FLOOR,
+    DOMINATED,
+    NO_SUPPLY,
+    NOT_ALLOWED,
+    UNDER_LOAD,
+)
+
+
+class Cause(StrEnum):
+    """What kind of thing stands against it."""
+
+    SUPPLY = "supply"
+    MEMORY = "memory"
+    LATENCY = "latency"
+    DATA_TYPE = "data type"
+    POLICY = "policy"
+    SHAPE = "shape"
+    DOMINATED = "dominated"
+    LIMITS = "limits"
+    PRICE = "price"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that stands against it.
+
+    Attributes
+    ----------
+    cause : Cause
+        What kind of thing.
+    service : str or None
+        For which service; None for all.
+    text : str
+        In words, with figures.
+    """
+
+    cause: Cause
+    service: str | None
+    text: str
+
+
+CAUSES: Final = {
+    "ttft": Cause.LATENCY,
+    "tpot": Cause.LATENCY,
+    UNDER_LOAD: Cause.LATENCY,
+    "dtype": Cause.DATA_TYPE,
+    NOT_ALLOWED: Cause.POLICY,
+    BELOW_QUALITY_FLOOR: Cause.POLICY,
+    NO_SUPPLY: Cause.SUPPLY,
+    DOMINATED: Cause.DOMINATED,
+}
+"""By the reason of a rejection; memory and runtimes have several each."""
+
+
+def cause_of(rejection: str) -> Cause:
+    """What kind of thing a reason of a rejection is."""
+    if rejection.startswith("memory"):
+        return Cause.MEMORY
+    if rejection.startswith("runtime"):
+        return Cause.POLICY
+    return CAUSES.get(rejection, Cause.SHAPE)
+
+
+def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -> Iterator[Reason]:
+    """What stands against something before any price is looked at.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is asked about.
+    fleet : Fleet
+        Where it is supplied, if only for the question.
+    candidates : CandidateSet
+        Of that fleet; a configuration that is asked about is among them though others dominate it.
+    """
+    if not subject.supplied:
+        yield Reason(Cause.SUPPLY, None, f"no pool and no offer brings {subject.name}")
+    if subject.kind is Kind.OFFER:
+        yield from _offer_reasons(subject, fleet)
+    if subject.kind is Kind.REGION:
+        yield from _region_reasons(subject, fleet)
+    for service in fleet.services:
+        if subject.must_use.service not in (None, service.name):
+            continue
+        own = [each for each in candidates.candidates if each.service == service.name]
+        matching = [each for each in own if subject.matches(each)]
+        if subject.kind in (Kind.HARDWARE, Kind.RUNTIME) and not matching:
+            yield from _rejected(subject, service, candidates)
+        if subject.kind is Kind.CONFIGURATION:
+            yield from _dominators(matching, own, fleet)
+
+
+def _offer_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
+    offer = next(each for each in fleet.offers if each.name == subject.name)
+    if all(limit == 0 for limit in offer.max_units):
+        yield Reason(Cause.SUPPLY, None, "it brings nothing: its maximum is 0")
+    if offer.lead_time_quarters >= len(fleet.periods):
+        text = f"what is ordered arrives after {offer.lead_time_quarters} quarters, beyond the horizon"
+        yield Reason(Cause.SUPPLY, None, text)
+
+
+def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
+    places = {pool.region for pool in fleet.pools} | {
+        region for offer in fleet.offers for region in offer.regions
+    }
+    if subject.name not in places:
+        yield Reason(Cause.SUPPLY, None, f"no pool and no offer is in {subject.name}")
+    asked = {
+        region
+        for service in fleet.services
+        for (region, _, _), rate in service.demand_requests_per_s.items()
+        if rate > 0
+    }
+    if subject.name not in asked:
+        yield Reason(Cause.POLICY, None, f"no service has demand in {subject.name}")
+
+
+def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> Iterator[Reason]:
+    """Why a service has no configuration of it: what most configurations fail at comes first."""
+    if subject.kind is Kind.RUNTIME and subject.name not in service.runtimes:
+        yield Reason(Cause.POLICY, service.name, f"runs {', '.join(service.runtimes)} alone")
+        return
+    counts: Counter[str] = Counter()
+    for row in candidates.rejections:
+        if row.service == service.name:
+            for hardware, by_reason in row.by_hardware.items():
+                if subject.must_use.hardware in (None, hardware):
+                    counts.update(by_reason)
+    counts.pop(DOMINATED, None)
+    total = counts.total()
+    for reason, count in counts.most_common():
+        of_all = "" if total == 1 else f" ({count:,} of {total:,} configurations)"
+        yield Reason(cause_of(reason), service.name, f"{reason}{of_all}")
+    if not counts:
+        phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])
+        yield Reason(Cause.SHAPE, service.name, f"there is no configuration of {phases}")
+
+
+def _dominators(matching: Sequence[Candidate], own: Sequence[Candidate], fleet: Fleet) -> Iterator[Reason]:
+    """Configurations that can stand wherever it does and carry at least as much at no more power."""
+    for candidate in matching:
+        per_host = fleet.hardware[candidate.hardware].accelerators_per_host
+        for other in own:
+            alike = (other.phase, other.hardware) == (candidate.phase, candidate.hardware)
+            if alike and other.key != candidate.key and replaces(other, candidate, per_host):
+                count = candidate.accelerators // other.accelerators
+                text = (
+                    f"{candidate.phase} on {candidate.hardware}: {count} x {other.config} "
+                    f"({_rates(other, count)} requests/s) stand where {candidate.config} "
+                    f"({_rates(candidate, 1)}) does"
+                )
+                yield Reason(Cause.DOMINATED, candidate.service, text)
+                break
+
+
+def _rates(candidate: Candidate, count: int) -> str:
+    return ", ".join(f"{count * rate:.4g}" for rate in candidate.requests_per_s)

@@ -1,0 +1,185 @@
+"""What a text after `--why-not` names: hardware, an offer, a runtime, a configuration or a region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet, MustUse
+from fleetplan.planner.candidate_figures import supplied_hardware
+from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.problem import Candidate, ConfigurationKey
+
+RUNTIME_PHASES: Final = {"disaggregated": ("prefill", "decode"), "aggregated": ("aggregated",)}
+"""Phases of the replicas of each runtime."""
+
+
+class Kind(StrEnum):
+    """What is asked about."""
+
+    HARDWARE = "hardware"
+    OFFER = "offer"
+    RUNTIME = "runtime"
+    REGION = "region"
+    CONFIGURATION = "configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked about.
+
+    Attributes
+    ----------
+    kind : Kind
+        What it is.
+    name : str
+        Its name.
+    must_use : MustUse
+        What brings it into a plan.
+    offers : frozenset[str]
+        Offers that bring it alone; their prices decide about it.
+    configurations : frozenset[ConfigurationKey]
+        Of a configuration: what must be a candidate even where others dominate it.
+    supplied : bool
+        Whether the fleet has or can get it.
+    """
+
+    kind: Kind
+    name: str
+    must_use: MustUse
+    offers: frozenset[str] = frozenset()
+    configurations: frozenset[ConfigurationKey] = frozenset()
+    supplied: bool = True
+
+    def matches(self, candidate: Candidate) -> bool:
+        """Whether a candidate is, or could run on, what is asked about."""
+        wanted = self.must_use
+        return (
+            wanted.hardware in (None, candidate.hardware)
+            and wanted.config in (None, candidate.config)
+            and wanted.service in (None, candidate.service)
+            and (wanted.phases is None or candidate.phase.value in wanted.phases)
+        )
+
+    def used_in(self, plan: Plan) -> tuple[Placement, ...]:
+        """Placements of a plan that are what is asked about."""
+        wanted = self.must_use
+        if self.kind is Kind.OFFER:
+            pools = {purchase.pool for purchase in plan.purchases if purchase.offer == self.name}
+            return tuple(row for row in plan.placements if row.pool in pools)
+        return tuple(
+            row
+            for row in plan.placements
+            if wanted.hardware in (None, row.hardware)
+            and wanted.config in (None, row.config)
+            and wanted.service in (None, row.service)
+            and wanted.region in (None, row.region)
+            and (wanted.phases is None or row.phase in wanted.phases)
+        )
+
+
+def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
+    """What a text names in a fleet.
+
+    Parameters
+    ----------
+    text : str
+        A name, or `kind:name` where a name is that of two kinds. A configuration is its label, or
+        `service/label`, or `service/hardware/label`.
+    fleet : Fleet
+        Of the plan.
+    share : float
+        Least part of a class that it must serve to be in a plan, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If it names nothing, or several things.
+    """
+    kind, colon, name = text.partition(":")
+    wanted = [Kind(kind)] if colon and kind in set(Kind) else list(Kind)
+    name = name if len(wanted) == 1 else text
+    found = [subject for each in wanted for subject in _READERS[each](name, fleet)]
+    if len(found) > 1:
+        ways = " or ".join(f"{subject.kind}:{name}" for subject in found)
+        raise _mistake(text, f"{name!r} is the name of {len(found)} things", f"say {ways}")
+    if not found:
+        names = [*supplied_hardware(fleet), *accelerators(), *(offer.name for offer in fleet.offers)]
+        names += [*RUNTIME_PHASES, *(region.name for region in fleet.regions)]
+        hint = f"{names_hint(name, tuple(dict.fromkeys(names)))}; a configuration is named as in the plan"
+        raise _mistake(text, "is no hardware, offer, runtime, region or configuration", hint)
+    return replace(found[0], must_use=replace(found[0].must_use, share=share))
+
+
+def _hardware(name: str, fleet: Fleet) -> Iterator[Subject]:
+    supplied = name in supplied_hardware(fleet)
+    if supplied or name in accelerators():
+        offers = frozenset(offer.name for offer in fleet.offers if offer.hardware == name)
+        yield Subject(Kind.HARDWARE, name, MustUse(name, hardware=name), offers, supplied=supplied)
+
+
+def _offer(name: str, fleet: Fleet) -> Iterator[Subject]:
+    if name in {offer.name for offer in fleet.offers}:
+        yield Subject(Kind.OFFER, name, MustUse(name, offer=name), frozenset([name]))
+
+
+def _runtime(name: str, _: Fleet) -> Iterator[Subject]:
+    if name in RUNTIME_PHASES:
+        yield Subject(Kind.RUNTIME, name, MustUse(name, phases=RUNTIME_PHASES[name]))
+
+
+def _region(name: str, fleet: Fleet) -> Iterator[Subject]:
+    if name in {region.name for region in fleet.regions}:
+        yield Subject(Kind.REGION, name, MustUse(name, region=name))
+
+
+def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
+    *places, label = name.split("/")
+    services = {service.name for service in fleet.services}
+    service = places[0] if places and places[0] in services else None
+    hardware = places[-1] if places and places[-1] in fleet.hardware else None
+    if len(places) != (service is not None) + (hardware is not None):
+        # A label may hold a slash itself: the name of a variant comes first.
+        service, hardware, label = None, None, name
+    wanted = MustUse(name, service=service, hardware=hardware, config=label)
+    subject = Subject(Kind.CONFIGURATION, name, wanted)
+    asked = [each for each in fleet.services if service in (None, each.name)]
+    every = build_candidates(replace(fleet, services=tuple(asked)), lambda _: None, EVERYTHING).candidates
+    keys = frozenset(candidate.key for candidate in every if subject.matches(candidate))
+    if keys:
+        yield replace(subject, configurations=keys)
+
+
+_READERS: Final[dict[Kind, Callable[[str, Fleet], Iterator[Subject]]]] = {
+    Kind.HARDWARE: _hardware,
+    Kind.OFFER: _offer,
+    Kind.RUNTIME: _runtime,
+    Kind.REGION: _region,
+    Kind.CONFIGURATION: _configuration,
+}
+
+
+class _Everything(Collection[ConfigurationKey]):
+    """Holds every configuration, so that none is left out because another one dominates it."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[ConfigurationKey]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+EVERYTHING: Final = _Everything()
+"""All configurations there are."""
+
+
+def _mistake(text: str, message: str, hint: str) -> InputError:
+    return InputError([Issue(f"--why-not {text}", 0, 0, "", message, hint)])

@@ -1,0 +1,291 @@
+"""Rates of configurations whose latency limits hold under load: what pools of each size carry.
+
+Pools of prefill and of decode replicas have formulas (`fleetplan.perfmodel.queueing.phase_pools`), continuous
+batching is simulated (`fleetplan.perfmodel.replay.capacity`). Either way a configuration ends up with a rate
+and with lines below its load as a function of the replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from fleetplan.fleet.inventory import RequestClass, Service
+from fleetplan.fleet.traffic import LatencyLimit, Traffic
+from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.queueing.capacity import capacity_lines
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing.phase_pools import (
+    POOL_SIZES,
+    PrefillServers,
+    decode_loads,
+    prefill_loads,
+    prefill_shares,
+)
+from fleetplan.perfmodel.queueing.prompt_spread import prompt_spread
+from fleetplan.perfmodel.replay.arrivals import RequestKind
+from fleetplan.perfmodel.replay.capacity import EnginePool, LoadTarget, sustained_rate_per_s
+from fleetplan.perfmodel.replay.deployed import deployed_engine
+from fleetplan.perfmodel.shapes import ConfigurationBatch
+
+CARRIED: Final = "carried_per_s"
+"""Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""
+
+LOADS: Final = "loads"
+"""Column: load that pools of `POOL_SIZES` carry, shape (n,), in replicas at `requests_per_s`."""
+
+SIMULATED_LAYOUTS: Final = 4
+"""Layouts of continuous batching on one hardware that are simulated: those that carry most by their means."""
+
+MOST_ENGINES: Final = 16
+"""Engines of the largest pool that is simulated. Larger pools carry a few per cent more a replica, which is
+left out."""
+
+_RATE_SEARCH: Final = 1.3
+"""Where the search for a rate starts, over the rate that means allow: no limit under load allows more."""
+
+
+def request_kind(request_class: RequestClass, traffic: Traffic | None) -> RequestKind:
+    """Lengths of a class as the performance model takes them."""
+    if request_class.input_tokens is None or request_class.output_tokens is None:
+        raise ValueError(f"class {request_class.name!r} has no lengths")
+    cached = 0
+    if request_class.context_tokens is not None:
+        cached = request_class.context_tokens - request_class.input_tokens
+    lengths = None if traffic is None else traffic.lengths_of(request_class.name)
+    return RequestKind(request_class.input_tokens, request_class.output_tokens, cached, lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadQuestion:
+    """What is asked of the configurations of one class of a service on one hardware.
+
+    Attributes
+    ----------
+    service : Service
+        With limits under load.
+    traffic : Traffic
+        Its traffic.
+    kind : RequestKind
+        Lengths of the class.
+    demand_per_s : tuple[float, float]
+        Smallest and largest demand of the class in a region and period, headroom included. [1/s]
+    """
+
+    service: Service
+    traffic: Traffic
+    kind: RequestKind
+    demand_per_s: tuple[float, float]
+
+    @property
+    def inner_ttft(self) -> tuple[LatencyLimit, ...]:
+        """Limits on TTFT, less the time outside inference."""
+        outside_ms = self.service.outside_ms.total_ms
+        return tuple(replace(each, limit_ms=each.limit_ms - outside_ms) for each in self.traffic.ttft)
+
+
+def load_question(service: Service, request_class: RequestClass) -> LoadQuestion | None:
+    """What limits under load ask of a class; None where there are none."""
+    if service.traffic is None or not service.traffic.limits_load:
+        return None
+    rates = [
+        rate * (1 + service.headroom)
+        for (_, _, name), rate in service.demand_requests_per_s.items()
+        if name == request_class.name and rate > 0
+    ]
+    demand = (min(rates), max(rates)) if rates else (0.0, 0.0)
+    return LoadQuestion(service, service.traffic, request_kind(request_class, service.traffic), demand)
+
+
+def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a landscape with what their pools carry in the columns `CARRIED` and `LOADS`.
+
+    Parameters
+    ----------
+    question : LoadQuestion or None
+        None where no limit holds under load: a pool then carries the rates of its replicas.
+    evaluator : Evaluator
+        The model on its accelerator.
+    usable : pandas.DataFrame
+        Rows that meet the limits without load and fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
+    """
+    if question is None or usable.empty:
+        loads = [POOL_SIZES.astype(np.float64)] * len(usable)
+        return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series(loads, usable.index)})
+    parts = []
+    for phase, rows in usable.groupby("phase", sort=False):
+        if phase == AGGREGATED:
+            parts.append(_aggregated(question, evaluator, rows))
+            continue
+        loads = (_prefill if phase == PREFILL else _decode)(question, evaluator, rows)
+        carried = rows["requests_per_s"].to_numpy(dtype=np.float64)
+        carried = carried * _carried_ratio(loads, question.demand_per_s[1] / carried)
+        parts.append(rows.assign(**{CARRIED: carried, LOADS: pd.Series(list(loads), rows.index)}))
+    found = pd.concat(parts)
+    return found[found[CARRIED] > 0]
+
+
+def lines_of(
+    loads: Sequence[FloatArray], needed: Sequence[float], simulated: bool
+) -> tuple[CapacityLine, ...]:
+    """Lines below what a configuration's pools carry; none where they carry all that their replicas do.
+
+    Parameters
+    ----------
+    loads : Sequence[FloatArray]
+        By class, of pools of `POOL_SIZES`; a pool that serves several classes carries the least of them.
+    needed : Sequence[float]
+        Loads at which the lines should be exact.
+    simulated : bool
+        Whether loads are known at some sizes alone, between which a replica carries what it does in the next
+        smaller pool.
+    """
+    least = np.min(np.stack(list(loads)), axis=0)
+    if np.array_equal(least, POOL_SIZES):
+        return ()
+    knots = sorted(
+        {int(POOL_SIZES[min(np.searchsorted(least, load), POOL_SIZES.size - 1)]) for load in needed}
+    )
+    if not simulated:
+        return capacity_lines(POOL_SIZES, least, knots)
+    each = least / POOL_SIZES
+    steps = [0, *np.flatnonzero(np.diff(each) > 1e-12) + 1]
+    return tuple(CapacityLine(float(each[at]), 0.0, int(POOL_SIZES[at])) for at in steps if each[at] > 0)
+
+
+def _carried_ratio(loads: FloatArray, needed: FloatArray) -> FloatArray:
+    """Load of a replica in the smallest pool that carries `needed`, or in the largest of all."""
+    reached = loads >= needed[:, None]
+    at = np.where(reached.any(axis=1), reached.argmax(axis=1), POOL_SIZES.size - 1)
+    found: FloatArray = loads[np.arange(at.size), at] / POOL_SIZES[at]
+    return found
+
+
+def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> FloatArray:
+    labels = list(dict.fromkeys(rows["parallelism"]))
+    shares = prefill_shares(question.traffic.ttft)
+    spread = prompt_spread(evaluator, [parse_parallelism(label) for label in labels], question.kind, shares)
+    of_row = rows["parallelism"].map({label: k for k, label in enumerate(labels)}).to_numpy()
+    transfer_ms = rows["kv_transfer_ms"].to_numpy(dtype=np.float64)
+    servers = PrefillServers(
+        pass_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - transfer_ms,
+        stages=rows["pp"].to_numpy(dtype=np.int64),
+        prompts=(rows["batch"] * rows["dp"]).to_numpy(dtype=np.int64),
+        after_ms=transfer_ms,
+        spread=replace(
+            spread,
+            mean=spread.mean[of_row],
+            variation=spread.variation[of_row],
+            percentiles={share: values[of_row] for share, values in spread.percentiles.items()},
+        ),
+    )
+    outside_ms = question.service.outside_ms.total_ms
+    return prefill_loads(servers, question.traffic.ttft, outside_ms, question.traffic.burstiness)
+
+
+def _decode(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> FloatArray:
+    del evaluator  # TPOT is that of the landscape, at a full batch.
+    places = (rows["batch"] * rows["dp"] * rows["pp"]).to_numpy(dtype=np.int64)
+    variation = question.kind.output_variation
+    return decode_loads(places, question.traffic.ttft, question.traffic.burstiness, variation)
+
+
+def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> pd.DataFrame:
+    """Simulate the most promising layouts, each with the largest batch that meets the limits."""
+    largest = rows.sort_values("batch", kind="stable").drop_duplicates("parallelism", keep="last")
+    best_rate = rows.groupby("parallelism", sort=False)["requests_per_s"].max()
+    each = largest["parallelism"].map(best_rate) / largest["accelerators_per_replica"]
+    chosen = largest.loc[_promising(question, evaluator, largest, each)]
+    found = []
+    for index, row in chosen.iterrows():
+        layout = parse_parallelism(str(row["parallelism"]))
+        batch, mean_rate = int(row["batch"]), float(best_rate[row["parallelism"]])
+        rates = _simulated_rates(question, evaluator, layout, batch, mean_rate)
+        top = max(rates.values())
+        if top > 0:
+            loads = _step_loads(rates, top)
+            found.append(row.to_dict() | {"requests_per_s": top, CARRIED: top, LOADS: loads, "index": index})
+    columns = [*rows.columns, CARRIED, LOADS]
+    return pd.DataFrame(found, columns=[*columns, "index"]).set_index("index")[columns]
+
+
+def _promising(
+    question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame, each_per_s: pd.Series[float]
+) -> pd.Index:
+    """Rows whose long prompts alone leave room within the limits, by what they may carry an accelerator."""
+    room = pd.Series(1.0, rows.index)
+    shares = [limit.share for limit in question.inner_ttft if limit.share is not None]
+    layouts = [parse_parallelism(label) for label in rows["parallelism"]]
+    spread = prompt_spread(evaluator, layouts, question.kind, shares)
+    mean_ms = _prompt_ms(evaluator, layouts, question.kind) * spread.mean
+    for limit in question.inner_ttft:
+        widest = 1.0 if limit.share is None else spread.percentiles[limit.share]
+        room = np.minimum(room, 1 - mean_ms * widest / limit.limit_ms)
+    promise = (each_per_s * room)[room > 0]
+    return promise.sort_values(ascending=False, kind="stable").index[:SIMULATED_LAYOUTS]
+
+
+def _prompt_ms(evaluator: Evaluator, layouts: Sequence[Parallelism], kind: RequestKind) -> FloatArray:
+    """Time of one prompt of mean length on its own, by layout. [ms]"""
+
+    def filled(value: int) -> IntArray:
+        return np.full(len(layouts), value, dtype=np.int64)
+
+    batch = ConfigurationBatch(
+        Layouts.of(list(layouts)),
+        filled(1),
+        filled(kind.input_tokens),
+        filled(kind.prefix_tokens),
+        filled(kind.prefix_tokens + kind.input_tokens),
+        filled(kind.output_tokens),
+    )
+    return evaluator.prefill(batch).ttft_ms
+
+
+def _simulated_rates(
+    question: LoadQuestion, evaluator: Evaluator, layout: Parallelism, batch: int, mean_rate: float
+) -> dict[int, float]:
+    """Rate of one replica by the size of its pool, for the smallest and the largest demand. [1/s]"""
+    engine = deployed_engine(
+        evaluator, layout, batch, question.kind.longest_tokens, question.service.framework
+    )
+    kind = replace(
+        question.kind, output_tokens=max(1, round(question.kind.output_tokens / engine.tokens_per_step))
+    )
+    tpot = tuple(
+        replace(limit, limit_ms=limit.limit_ms * engine.tokens_per_step) for limit in question.traffic.tpot
+    )
+    target = LoadTarget(kind, question.traffic.burstiness, question.inner_ttft, tpot)
+    engines_each = layout.dp * layout.pp
+    most = max(1, MOST_ENGINES // engines_each)
+    sizes = {1} | {
+        int(np.clip(np.ceil(demand / mean_rate), 1, most)) for demand in question.demand_per_s if demand > 0
+    }
+    rates = {}
+    for replicas in sorted(sizes):
+        pool = EnginePool(engine.costs, engine.limits, replicas * engines_each)
+        rate = sustained_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)
+        # A larger pool carries no less a replica; chance in a simulation must not say otherwise.
+        rates[replicas] = max([rate / replicas, *rates.values()])
+    return rates
+
+
+def _step_loads(rates: dict[int, float], top: float) -> FloatArray:
+    """Loads of pools of `POOL_SIZES` from rates that are known at some sizes, in replicas at rate `top`."""
+    known = np.array(sorted(rates))
+    at = np.searchsorted(known, POOL_SIZES, side="right") - 1
+    each = np.array([rates[int(size)] for size in known])[at] / top
+    found: FloatArray = POOL_SIZES * each
+    return found

@@ -1,0 +1,103 @@
+"""A replay on the screen: one line for each service and region, then what does not hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.replay.outcome import LimitCheck, PlaceOutcome, ReplayOutcome
+
+_NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT"}
+
+
+def print_replay(outcome: ReplayOutcome, console: Console) -> None:
+    """Print what a replay found.
+
+    Parameters
+    ----------
+    outcome : ReplayOutcome
+        The replay.
+    console : rich.console.Console
+        Where to.
+    """
+    speed = outcome.requests / outcome.cpu_s if outcome.cpu_s > 0 else 0.0
+    load = "" if outcome.load_ratio == 1 else f", {outcome.load_ratio:.0%} of the planned traffic"
+    console.print(
+        f"{escape(outcome.fleet)} {escape(outcome.period)}: {outcome.requests:,} requests in "
+        f"{outcome.duration_s:g} s, arrivals {outcome.arrivals}{load}, seed {outcome.seed} "
+        f"({speed:,.0f} simulated requests per CPU second)"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("service", "region"):
+        table.add_column(name)
+    for name in (
+        "req/s",
+        "TTFT p50",
+        "p95",
+        "p99 ms",
+        "TPOT p50",
+        "p95",
+        "p99 ms",
+        "waits p99 ms",
+        "preempted",
+    ):
+        table.add_column(name, justify="right")
+    table.add_column("limits")
+    for place in outcome.places:
+        table.add_row(*_cells(place))
+    console.print(table)
+    if outcome.not_simulated:
+        names = ", ".join(escape(name) for name in outcome.not_simulated)
+        console.print(f"Not simulated, as they bring their own rates: {names}")
+    console.print(_verdict(outcome))
+
+
+def _cells(place: PlaceOutcome) -> list[str]:
+    waits = max((group.wait_p99_ms for group in place.groups), default=0.0)
+    tpot = ("", "", "")
+    if place.tpot is not None:
+        tpot = (f"{place.tpot.p50_ms:.1f}", f"{place.tpot.p95_ms:.1f}", f"{place.tpot.p99_ms:.1f}")
+    return [
+        escape(place.service),
+        escape(place.region),
+        f"{place.requests_per_s:.1f}",
+        f"{place.ttft.p50_ms:.0f}",
+        f"{place.ttft.p95_ms:.0f}",
+        f"{place.ttft.p99_ms:.0f}",
+        *tpot,
+        f"{waits:.0f}",
+        f"{place.preempted_ratio:.1%}",
+        "; ".join(limit_text(check) for check in place.limits),
+    ]
+
+
+def limit_text(check: LimitCheck) -> str:
+    """A limit and what was reached: `TTFT p95 412 of 500 ms`; what is missed says so."""
+    kind = "mean" if check.share is None else f"p{100 * check.share:g}"
+    colour = "green" if check.holds else "red"
+    missed = "" if check.holds else " missed"
+    reached, limit = f"{check.reached_ms:.3g}", f"{check.limit_ms:g}"
+    if check.reached_ms >= 1000:
+        reached = f"{check.reached_ms:.0f}"
+    return f"[{colour}]{_NAMES[check.latency]} {kind} {reached} of {limit} ms{missed}[/{colour}]"
+
+
+def _verdict(outcome: ReplayOutcome) -> str:
+    checks = [check for place in outcome.places for check in place.limits]
+    missed = [check for check in checks if not check.holds]
+    if not missed:
+        return "Every limit holds."
+    planned = sum(check.planned_under_load for check in missed)
+    without = len(missed) - planned
+    parts = []
+    if planned:
+        parts.append(f"{planned} of the limits that the plan was made for under load do not hold")
+    if without:
+        parts.append(
+            f"{without} limits on means do not hold, which the plan keeps without queueing only: give "
+            "traffic or percentiles to plan for them under load"
+        )
+    return "; ".join(parts) + "."

@@ -1,0 +1,191 @@
+"""What a plan runs for a service in a region, as the simulation takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.replay.arrivals import RequestKind
+from fleetplan.perfmodel.replay.deployed import deployed_engine
+from fleetplan.perfmodel.replay.pools import PrefillPool
+from fleetplan.perfmodel.replay.service_run import Deployment, EngineGroup, PrefillGroup
+from fleetplan.perfmodel.replay.step_costs import Range, step_costs
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT
+from fleetplan.perfmodel.shapes import ConfigurationBatch
+from fleetplan.planner.calibrations import Calibrator
+from fleetplan.planner.landscape_candidates import service_evaluator, service_variants
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.problem import Candidate, Phase, Problem
+from fleetplan.planner.queueing_candidates import request_kind
+from fleetplan.planner.rejections import RejectionLog
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPlace:
+    """A service in a region, in one moment of a plan.
+
+    Attributes
+    ----------
+    service : Service
+        Which.
+    region : str
+        Where.
+    rows : tuple[Placement, ...]
+        What runs there and serves traffic.
+    kinds : tuple[RequestKind, ...]
+        Its requests by class.
+    rates_per_s : tuple[float, ...]
+        Planned traffic by class. [1/s]
+    """
+
+    service: Service
+    region: str
+    rows: tuple[Placement, ...]
+    kinds: tuple[RequestKind, ...]
+    rates_per_s: tuple[float, ...]
+
+
+def served_places(problem: Problem, rows: Sequence[Placement]) -> list[ServedPlace]:
+    """Services with models by the region that serves them, in the order of the plan.
+
+    Services that bring their own rates have no iterations that could be simulated, and are left out.
+    """
+    grouped: dict[tuple[str, str], list[Placement]] = {}
+    for row in rows:
+        if problem.services[row.service].model is not None and row.requests_per_s > 0:
+            grouped.setdefault((row.service, row.region), []).append(row)
+    found = []
+    for (name, region), own in grouped.items():
+        service = problem.services[name]
+        rates = tuple(
+            sum(row.requests_per_s_by_class.get(each.name, 0.0) for row in own if row.phase != Phase.DECODE)
+            for each in service.classes
+        )
+        kinds = tuple(request_kind(each, service.traffic) for each in service.classes)
+        found.append(ServedPlace(service, region, tuple(own), kinds, rates))
+    return found
+
+
+class DeploymentBuilder:
+    """Turns what a plan runs into engines and pools; configurations that appear twice are evaluated once.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    problem : Problem
+        Its candidates, for their batches.
+    """
+
+    def __init__(self, fleet: Fleet, problem: Problem) -> None:
+        self._fleet = fleet
+        self._candidates: Mapping[tuple[str, str, str, str], Candidate] = {
+            candidate.key: candidate for candidate in problem.candidates
+        }
+        self._calibrator = Calibrator(fleet)
+        self._evaluators: dict[tuple[str, str, str], Evaluator] = {}
+
+    def deployment(self, place: ServedPlace) -> Deployment:
+        """Return the groups of a place, each with its planned traffic by class."""
+        prefill: list[PrefillGroup] = []
+        decode: list[EngineGroup] = []
+        aggregated: list[EngineGroup] = []
+        for row in place.rows:
+            if row.phase == Phase.PREFILL:
+                prefill.append(self._prefill_group(place, row))
+            else:
+                target = decode if row.phase == Phase.DECODE else aggregated
+                target.append(self._engine_group(place, row))
+        return Deployment(tuple(aggregated), tuple(prefill), tuple(decode))
+
+    def _engine_group(self, place: ServedPlace, row: Placement) -> EngineGroup:
+        candidate, evaluator, layout = self._configured(place, row)
+        engine = deployed_engine(
+            evaluator,
+            layout,
+            _largest_batch(candidate),
+            _longest_tokens(place),
+            place.service.framework,
+            _session_tokens(place),
+        )
+        engines = row.replicas * layout.dp * layout.pp
+        return EngineGroup(_label(row), engine, engines, _rates(place, row))
+
+    def _prefill_group(self, place: ServedPlace, row: Placement) -> PrefillGroup:
+        candidate, evaluator, layout = self._configured(place, row)
+        chunk = evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
+        batch = _largest_batch(candidate)
+        # Prompts run whole unless the service cuts them.
+        reach = max(chunk, batch * max(kind.input_tokens for kind in place.kinds), _longest_tokens(place))
+        costs = step_costs(evaluator, layout, Range(1, reach, _longest_tokens(place)))
+        pool = PrefillPool(
+            costs=costs,
+            replicas=row.replicas,
+            batch=batch,
+            ranks=layout.dp,
+            stages=layout.pp,
+            chunk_tokens=evaluator.techniques.chunk_tokens or reach,
+            transfer_ms_per_token=_transfer_ms_per_token(evaluator, layout, place),
+        )
+        return PrefillGroup(_label(row), pool, _rates(place, row))
+
+    def _configured(self, place: ServedPlace, row: Placement) -> tuple[Candidate, Evaluator, Parallelism]:
+        candidate = self._candidates[row.service, row.phase, row.hardware, row.config]
+        key = (row.service, candidate.variant, row.hardware)
+        if key not in self._evaluators:
+            service = _as_served(place.service, candidate.variant, row.hardware)
+            plain = service_evaluator(self._fleet, service, self._fleet.hardware[row.hardware])
+            self._evaluators[key] = self._calibrator.apply(plain, service.framework)
+        label = row.config.removeprefix(f"{candidate.variant}/").split("@")[0].split()[0]
+        return candidate, self._evaluators[key], parse_parallelism(label)
+
+
+def _as_served(service: Service, variant: str, hardware: str) -> Service:
+    """The service as one of its variants serves it."""
+    served = dict(service_variants(service, hardware, RejectionLog()))
+    return served[f"{variant}/" if variant else ""]
+
+
+def _largest_batch(candidate: Candidate) -> int:
+    """Largest batch of a rank and micro-batch over the classes, any of which may fill it alone."""
+    known = [batch for batch in candidate.batch if batch is not None]
+    if not known:
+        raise ValueError(f"{candidate.label} has no batch")
+    return max(known)
+
+
+def _longest_tokens(place: ServedPlace) -> int:
+    return max(kind.longest_tokens for kind in place.kinds)
+
+
+def _session_tokens(place: ServedPlace) -> int:
+    """Tokens that a session keeps between its requests in the mean. [tokens]"""
+    return max(kind.prefix_tokens for kind in place.kinds)
+
+
+def _rates(place: ServedPlace, row: Placement) -> tuple[float, ...]:
+    return tuple(row.requests_per_s_by_class.get(each.name, 0.0) for each in place.service.classes)
+
+
+def _label(row: Placement) -> str:
+    return f"{row.pool} {row.replicas}x {row.config} {row.hardware}"
+
+
+def _transfer_ms_per_token(evaluator: Evaluator, layout: Parallelism, place: ServedPlace) -> float:
+    """Time that handing over a prompt adds for each of its tokens, at the mean prompt. [ms]"""
+    kind = max(place.kinds, key=lambda each: each.prefix_tokens + each.input_tokens)
+    tokens = kind.prefix_tokens + kind.input_tokens
+
+    def one(value: int) -> np.ndarray:
+        return np.array([value], dtype=np.int64)
+
+    batch = ConfigurationBatch(
+        Layouts.of([layout]), one(1), one(kind.input_tokens), one(kind.prefix_tokens), one(tokens), one(1)
+    )
+    computed = evaluator.prefill(batch).latency_ms
+    return float(evaluator.kv_transfer_ms(batch, computed)[0]) / tokens

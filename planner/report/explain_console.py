@@ -1,0 +1,175 @@
+"""Answers of `plan explain` as text."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.fleet.inventory import Offer
+from fleetplan.planner.plan import Conflict, Placement
+from fleetplan.planner.questions.story import Story, left_out
+from fleetplan.planner.questions.why_not.answer import Extra, WhyNot, price_text
+from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, BreakEven
+from fleetplan.planner.report.console import money
+
+GIFT_RATIO = 0.001
+"""Part of its price below which something is a gift."""
+
+PLACEMENTS_SHOWN = 6
+"""Placements of something that is in the plan, the largest ones."""
+
+
+def print_conflict(conflict: Conflict, console: Console) -> None:
+    """Print the requirements in conflict and the ways out.
+
+    Parameters
+    ----------
+    conflict : Conflict
+        As plan.json states it.
+    console : Console
+        Where to.
+    """
+    count = len(conflict.requirements)
+    if count == 1:
+        console.print("This cannot be met:")
+    elif conflict.minimal:
+        console.print(f"These {count} cannot hold together; without any one of them the others can:")
+    else:
+        console.print(f"These {count} cannot hold together; time was short to show that all are needed:")
+    for name in conflict.requirements:
+        console.print(f"  {name}", soft_wrap=True, markup=False)
+    console.print("Ways out, each one solved:" if conflict.ways_out else "No way out was found in the time.")
+    for way in conflict.ways_out:
+        gives = "; ".join(f"{give.change}{'' if give.least else ' (less may do)'}" for give in way.gives)
+        cost = f"TCO {money(way.objective_usd)}, none below {money(way.bound_usd)}"
+        console.print(f"  {gives}: {cost}", soft_wrap=True, markup=False)
+    if conflict.ways_out and all(give.least for way in conflict.ways_out for give in way.gives):
+        console.print("  with any part of one smaller by a step, there is none", style="dim")
+    if not conflict.complete:
+        console.print(
+            "  the time was too short to look at everything; plan explain takes longer", style="dim"
+        )
+
+
+def print_why_not(answer: WhyNot, console: Console) -> None:
+    """Print why something is not in a plan, or what it is worth where it is."""
+    subject = answer.subject
+    title = f"{subject.kind} {subject.name}"
+    if answer.used or (answer.forced is not None and not answer.reasons):
+        _print_used(answer, title, console)
+        return
+    console.print(f"{title} is not in the plan", style="bold", markup=False)
+    for reason in answer.reasons:
+        whom = "" if reason.service is None else f"{reason.service}: "
+        console.print(f"  {reason.cause}: {whom}{reason.text}", soft_wrap=True, markup=False)
+    if answer.extra is not None:
+        what = f"at least {subject.must_use.share:.2%} of a class of requests served by it"
+        if subject.must_use.offer is not None:
+            what = "a unit of it taken"
+        console.print(f"  with {what}: {_more(answer.extra)}", soft_wrap=True, markup=False)
+    if answer.price is not None:
+        for line in _price_lines(answer.price, answer.priced):
+            console.print(f"  {line}", soft_wrap=True, markup=False)
+    if answer.speed is not None:
+        console.print(f"  {_speed_text(answer.speed)}", soft_wrap=True, markup=False)
+    for needed in answer.latency:
+        then = "no plan has it even then" if needed.extra is None else f"then {_more(needed.extra)}"
+        text = f"first configuration of it at {needed.text}: {then} (against the plan today)"
+        console.print(f"  {text}", soft_wrap=True, markup=False)
+    if answer.conflict is not None:
+        print_conflict(answer.conflict.record(), console)
+
+
+def _print_used(answer: WhyNot, title: str, console: Console) -> None:
+    accelerators = sum(row.accelerators for row in answer.used)
+    console.print(f"{title} is in the plan: {accelerators} accelerators", style="bold", markup=False)
+    for row in sorted(answer.used, key=lambda row: -row.accelerators)[:PLACEMENTS_SHOWN]:
+        console.print(f"  {_placement_text(row)}", soft_wrap=True, markup=False)
+    if len(answer.used) > PLACEMENTS_SHOWN:
+        console.print(f"  and {len(answer.used) - PLACEMENTS_SHOWN} more")
+    if answer.extra is not None:
+        console.print(f"  without it: {_more(answer.extra)}", markup=False)
+    elif answer.subject.kind != "region":
+        console.print("  without it no plan serves everything, or none was found in the time")
+
+
+def _placement_text(row: Placement) -> str:
+    return (
+        f"{row.period} {row.region}: {row.service} {row.phase} {row.replicas}x {row.config} on "
+        f"{row.hardware} in {row.pool}, {row.requests_per_s:.4g} requests/s"
+    )
+
+
+def _more(extra: Extra) -> str:
+    if abs(extra.most_usd - extra.least_usd) < 1.0:
+        return f"{_signed(extra.most_usd)}"
+    return f"{_signed(extra.least_usd)} to {_signed(extra.most_usd)}, as far as the gaps tell"
+
+
+def _signed(usd: float) -> str:
+    return f"{'+' if usd >= 0 else '-'}{money(abs(usd))}"
+
+
+def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
+    """At which price it belongs in, of every offer that brings it."""
+    if found.proven_in is None and found.proven_out is None:
+        return ["price: undecided, as far as the gaps tell"]
+    if found.proven_in is None and found.proven_out is not None and found.proven_out < GIFT_RATIO:
+        return ["price: it does not belong in even as a gift"]
+    lines = []
+    for offer in offers:
+        texts = []
+        if found.proven_in is not None:
+            texts.append(f"belongs in at {price_text(offer, found.proven_in)} and below")
+        if found.proven_out is not None:
+            texts.append(f"is out from {price_text(offer, found.proven_out)} on")
+        now = f"now {price_text(offer, 1.0)}, {offer.price_source}"
+        lines.append(f"price of {offer.name}: {'; '.join(texts)} ({now})")
+    return lines
+
+
+def _speed_text(found: BreakEven) -> str:
+    if found.proven_in is None:
+        return f"speed: even {MOST_SPEED:g} times as fast it is not proven to belong in"
+    below = "" if found.proven_out is None else f"; at {found.proven_out:.3g} times it is proven out"
+    return f"speed: it belongs in where it is {found.proven_in:.3g} times as fast{below}"
+
+
+def print_story(found: Story, console: Console) -> None:
+    """Print one service from its landscape to its placements."""
+    service = found.service
+    limits = [
+        f"{name} {value:g} ms"
+        for name, value in (("TTFT", service.ttft_ms), ("TPOT", service.tpot_ms))
+        if value is not None
+    ]
+    console.print(
+        f"{service.name}: {service.model or 'own rates'}; {', '.join(limits) or 'no latency limit'}"
+    )
+    left = sum(row.candidates for row in found.hardware)
+    console.print(f"{found.evaluated:,} configurations looked at, {left} left to choose from")
+    table = Table(box=None, pad_edge=False)
+    for name in ("hardware", "left out, by reason", "left", "cheapest of each phase at full load"):
+        table.add_column(name, overflow="fold")
+    for row in found.hardware:
+        lines = []
+        for best in row.cheapest:
+            cost = "not every class"
+            if best.usd_per_million_requests is not None:
+                cost = f"{money(best.usd_per_million_requests)} a million requests"
+            lines.append(f"{best.phase} {best.config}: {cost}; {best.placed} accelerators in the plan")
+        name = f"{row.hardware}\n{row.price}"
+        table.add_row(escape(name), escape(left_out(row)), str(row.candidates), escape("\n".join(lines)))
+    console.print(table)
+    console.print(f"In the plan, {money(found.usd)}:")
+    for placement in found.placements:
+        console.print(f"  {_placement_text(placement)}, {money(placement.usd)}", soft_wrap=True, markup=False)
+    for unmet in found.unmet:
+        place = f"{unmet.region} {unmet.period}"
+        console.print(
+            f"  unserved in {place}: {unmet.requests_per_s:.4g} requests/s", style="red", markup=False
+        )
+    for limit in found.binding:
+        text = f"{limit.name}: {limit.used:.5g} of {limit.limit:.5g} {limit.unit}"
+        console.print(f"  used up: {text}", soft_wrap=True, markup=False)

@@ -1,0 +1,94 @@
+"""What the plan's numbers rest on: kinds of evidence, published errors, what was left out, and dates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from fleetplan.planner.plan import Plan, Rejections
+
+KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
+"""From the best evidence to the weakest; `given` are rates of the user's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareBar:
+    """Shares that add to one, in the order of `KINDS`."""
+
+    name: str
+    usd: float
+    shares: tuple[tuple[str, float], ...]
+
+
+def share_bars(plan: Plan) -> tuple[ShareBar, ...]:
+    """Return the evidence behind the whole spend, then behind each hardware, the dearest first."""
+    by_hardware: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    usd: dict[str, float] = defaultdict(float)
+    for row in plan.placements:
+        usd[row.hardware] += row.usd
+        for kind, share in row.provenance.items():
+            by_hardware[row.hardware][kind] += share * row.usd
+    bars = [ShareBar("all", sum(usd.values()), _ordered(plan.provenance.spend_share))]
+    for name in sorted(usd, key=lambda each: -usd[each]):
+        if usd[name] > 0:
+            shares = {kind: spent / usd[name] for kind, spent in by_hardware[name].items()}
+            bars.append(ShareBar(name, usd[name], _ordered(shares)))
+    return tuple(bars)
+
+
+def _ordered(shares: dict[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple((kind, shares[kind]) for kind in KINDS if shares.get(kind, 0.0) > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Configurations of a service that are no candidates.
+
+    Attributes
+    ----------
+    service : str
+        Whose.
+    total : int
+        How many.
+    reasons : tuple[tuple[str, int], ...]
+        Most frequent first.
+    by_hardware : tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+        The same for each hardware.
+    """
+
+    service: str
+    total: int
+    reasons: tuple[tuple[str, int], ...]
+    by_hardware: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+
+
+REASONS = {
+    "memory: weights": "weights do not fit in memory",
+    "memory: activations": "activations do not fit in memory",
+    "memory: kv cache": "KV cache does not fit in memory",
+    "dtype": "no such data type on the hardware",
+    "ttft": "misses the TTFT limit",
+    "tpot": "misses the TPOT limit",
+    "dominated": "another one is at least as good in everything",
+}
+"""Reasons that the log abbreviates."""
+
+
+def left_out(rows: tuple[Rejections, ...]) -> tuple[LeftOut, ...]:
+    """Return the reasons in words, one row a service."""
+    return tuple(
+        LeftOut(
+            row.service,
+            sum(row.counts.values()),
+            _in_words(row.counts),
+            tuple((name, _in_words(counts)) for name, counts in row.by_hardware.items()),
+        )
+        for row in rows
+    )
+
+
+def _in_words(counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (REASONS.get(reason, reason), count)
+        for reason, count in sorted(counts.items(), key=lambda item: -item[1])
+    )

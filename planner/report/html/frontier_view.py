@@ -1,0 +1,132 @@
+"""Frontiers of each service: what an accelerator serves at which latency, and where the plan stands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from fleetplan.planner.frontier_points import FrontierPoint
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan_inputs import ServiceInput
+from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A configuration that the plan runs, on the axes of a frontier."""
+
+    hardware: str
+    config: str
+    latency_ms: float
+    requests_per_s_per_accelerator: float
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """One service and phase.
+
+    Attributes
+    ----------
+    service, phase : str
+        Whose.
+    latency : str
+        TTFT or TPOT.
+    limit_ms : float or None
+        What inference may take. [ms]
+    lines : dict[str, tuple[FrontierPoint, ...]]
+        By hardware, fastest first.
+    chosen : tuple[Chosen, ...]
+        What runs.
+    """
+
+    service: str
+    phase: str
+    latency: str
+    limit_ms: float | None
+    lines: dict[str, tuple[FrontierPoint, ...]]
+    chosen: tuple[Chosen, ...]
+
+
+def frontiers(plan: Plan, points: Sequence[FrontierPoint], services: Sequence[str]) -> tuple[Frontier, ...]:
+    """Return the frontiers of the phases that the plan runs, for these services in this order."""
+    lines: dict[tuple[str, str], dict[str, list[FrontierPoint]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        lines[point.service, point.phase][point.hardware].append(point)
+    stated = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
+    found = []
+    for service in services:
+        running = {row.phase for row in plan.placements if row.service == service}
+        for phase in ("prefill", "decode", "aggregated"):
+            own = lines.get((service, phase))
+            if phase not in running or own is None:
+                continue
+            found.append(
+                Frontier(
+                    service,
+                    phase,
+                    "TTFT" if phase == "prefill" else "TPOT",
+                    _limit_ms(stated[service], phase) if service in stated else None,
+                    {name: tuple(sorted(each, key=lambda p: p.latency_ms)) for name, each in own.items()},
+                    _chosen(plan, service, phase),
+                )
+            )
+    return tuple(found)
+
+
+def _limit_ms(service: ServiceInput, phase: str) -> float | None:
+    if phase != "prefill":
+        return service.tpot_ms
+    return None if service.ttft_ms is None else service.ttft_ms - service.outside_ms
+
+
+def _chosen(plan: Plan, service: str, phase: str) -> tuple[Chosen, ...]:
+    found: dict[tuple[str, str], Chosen] = {}
+    for row in plan.placements:
+        latency_ms = row.ttft_ms if phase == "prefill" else row.tpot_ms
+        if (row.service, row.phase) != (service, phase) or latency_ms is None or row.utilisation <= 0:
+            continue
+        rate = row.requests_per_s / row.utilisation / row.accelerators
+        found[row.hardware, row.config] = Chosen(row.hardware, row.config, latency_ms, rate)
+    return tuple(found.values())
+
+
+def frontier_figure(frontier: Frontier, colours: dict[str, int]) -> Markup:
+    """Return one frontier a hardware, the limit, and a ring around what the plan runs."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  (as in svg.draw)
+
+    def paint(axes: Axes) -> None:
+        for name, points in frontier.lines.items():
+            axes.plot(
+                [point.latency_ms for point in points],
+                [point.requests_per_s_per_accelerator for point in points],
+                ".-",
+                markersize=3.5,
+                lw=1.1,
+                color=series(colours[name]),
+            )
+        for each in frontier.chosen:
+            at = (each.latency_ms, each.requests_per_s_per_accelerator)
+            axes.plot(*at, "o", ms=9, mew=1.6, mfc="none", mec=INK)
+            axes.plot(*at, "o", ms=4, color=series(colours[each.hardware]))
+        if frontier.limit_ms is not None:
+            axes.axvline(frontier.limit_ms, color=LIMIT, lw=1.2, ls=(0, (3, 1.5)))
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        # Within two decades 1, 2 and 5 have room for their labels; beyond that powers of ten alone.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        axes.xaxis.set_major_formatter(lambda latency_ms, _: f"{latency_ms:,g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(f"{frontier.latency} [ms]")
+        axes.set_ylabel("requests/s per accelerator")
+        axes.set_title(f"{short(frontier.service)}: {frontier.phase}")
+        axes.grid(visible=True)
+
+    return draw(paint, f"frontier of {frontier.service} {frontier.phase}", 3.7, 2.5)

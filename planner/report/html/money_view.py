@@ -1,0 +1,137 @@
+"""Where the money goes: waterfalls of cost, and of what changed against the plan in force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.diff import IDLE, CostChange, PlanDiff
+from fleetplan.planner.report.console import money
+from fleetplan.planner.report.html.svg import GAIN, GRID, INK, LOSS, QUIET, draw, series, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SMALLEST_SHARE = 0.004
+"""Steps below this share of the largest total are one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One bar of a waterfall.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    usd : float
+        Its length; of a total, from zero. [USD]
+    is_total : bool
+        Whether it is a total and not a step.
+    """
+
+    name: str
+    usd: float
+    is_total: bool = False
+
+
+def by_kind(plan: Plan) -> tuple[Step, ...]:
+    """Cost by kind, and the TCO that it adds up to."""
+    steps = [Step(kind, usd) for kind, usd in plan.cost_breakdown.items()]
+    return (*_largest_first(steps, plan.objective_usd), Step("TCO", plan.objective_usd, True))
+
+
+def by_service(plan: Plan) -> tuple[Step, ...]:
+    """Cost by the service that pays for it, and what nobody does."""
+    usd: dict[str, float] = {}
+    for row in plan.placements:
+        usd[row.service] = usd.get(row.service, 0.0) + row.usd
+    steps = _largest_first([Step(name, each) for name, each in usd.items()], plan.objective_usd)
+    left = plan.objective_usd - sum(usd.values())
+    return (*steps, Step(IDLE, left), Step("TCO", plan.objective_usd, True))
+
+
+def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[Step, ...]:
+    """From the cost of the plan in force to that of the new one."""
+    size = max(abs(found.tco.before_usd), abs(found.tco.after_usd))
+    steps = _largest_first([Step(cost.name, cost.delta_usd) for cost in costs if not cost.same], size)
+    return (Step("in force", found.tco.before_usd, True), *steps, Step("planned", found.tco.after_usd, True))
+
+
+def _largest_first(steps: Sequence[Step], total_usd: float) -> list[Step]:
+    least = SMALLEST_SHARE * abs(total_usd)
+    kept = sorted((step for step in steps if abs(step.usd) >= least), key=lambda step: -step.usd)
+    rest = [step for step in steps if abs(step.usd) < least and step.usd]
+    if len(rest) > 1:
+        return [*kept, Step(f"{len(rest)} smaller", sum(step.usd for step in rest))]
+    return [*kept, *rest]
+
+
+def waterfall_figure(steps: Sequence[Step], label: str, *, gains: bool) -> Markup:
+    """Return a waterfall drawn from top to bottom.
+
+    Parameters
+    ----------
+    steps : Sequence[Step]
+        In the order in which they are drawn.
+    label : str
+        What it shows.
+    gains : bool
+        Whether steps down are good and steps up bad, as in a comparison.
+    """
+
+    def colour(step: Step) -> str:
+        if step.is_total:
+            return QUIET
+        if gains:
+            return GAIN if step.usd < 0 else LOSS
+        return series(0) if step.usd >= 0 else GAIN
+
+    def paint(axes: Axes) -> None:
+        level, ends = 0.0, [0.0]
+        for row, step in enumerate(steps):
+            start = 0.0 if step.is_total else level
+            level = start + step.usd
+            ends += [start, level]
+            axes.barh(row, step.usd, 0.62, left=start, color=colour(step))
+            shown = money(step.usd) if step.is_total or not gains else _signed(step.usd)
+            axes.annotate(
+                shown,
+                (max(start, level), row),
+                (4, 0),
+                textcoords="offset points",
+                va="center",
+                color=INK,
+                fontsize=8,
+            )
+            if row + 1 < len(steps):
+                axes.vlines(level, row - 0.31, row + 1.31, color=GRID, lw=0.8)
+        low, high = _span(ends, cut=gains)
+        axes.set_xlim(low, high + 0.28 * (high - low))
+        if low > 0:
+            axes.set_xlabel("USD, axis not from zero")
+        axes.set_yticks(range(len(steps)), [short(step.name) for step in steps])
+        axes.invert_yaxis()
+        axes.xaxis.set_major_formatter(lambda usd, _: money(usd))
+        axes.locator_params(axis="x", nbins=4)
+        axes.grid(visible=True, axis="x")
+        axes.tick_params(axis="y", length=0)
+
+    return draw(paint, label, 4.4, 0.7 + 0.27 * len(steps))
+
+
+def _span(ends: Sequence[float], *, cut: bool) -> tuple[float, float]:
+    """Where the axis begins and ends; it is cut where small changes stand beside large totals."""
+    low, high = min(ends), max(ends)
+    least = min((level for level in ends if level), default=0.0)
+    if cut and low == 0 and least > 0.5 * high:
+        low = max(0.0, least - 0.6 * (high - least))
+    return low, high if high > low else low + 1.0
+
+
+def _signed(usd: float) -> str:
+    return money(usd) if usd < 0 else f"+{money(usd)}"

@@ -1,0 +1,159 @@
+"""The page: every section of the report from a plan, and the file that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from fleetplan.planner.frontier_points import FrontierPoint
+from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.questions.diff import PlanDiff, diff
+from fleetplan.planner.report.console import STATUS_TEXT, money, percent
+from fleetplan.planner.report.html import money_view
+from fleetplan.planner.report.html.evidence_view import left_out, share_bars
+from fleetplan.planner.report.html.fleet_map import fleet_pictures
+from fleetplan.planner.report.html.frontier_view import frontier_figure, frontiers
+from fleetplan.planner.report.html.moments import in_order
+from fleetplan.planner.report.html.purchases_view import timeline
+from fleetplan.planner.report.html.service_views import (
+    LARGEST_SERVICES,
+    capacities,
+    capacity_figure,
+    hardware_colours,
+    largest_services,
+    latency_rows,
+)
+from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
+
+REPORT_FILE: Final = "report.html"
+
+_FOLDER: Final = files("fleetplan.planner.report.html")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The plan in force beside the new one."""
+
+    found: PlanDiff
+    by_kind: Markup
+    by_service: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All drawings of a page; empty where there is nothing to draw."""
+
+    cost_by_kind: Markup
+    cost_by_service: Markup
+    capacity: tuple[Markup, ...]
+    frontiers: tuple[Markup, ...]
+
+
+def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Plan | None = None) -> str:
+    """Return the report of a plan as one HTML document.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to report; a plan of format 1.0 has no prices and targets to show.
+    frontier : Sequence[FrontierPoint]
+        What its configurations were chosen from; left out, the section says how to get them.
+    baseline : Plan, optional
+        The plan in force.
+    """
+    services = in_order([row.service for row in plan.placements])
+    figures = _figures(plan, frontier)
+    return _render(
+        "report.html.j2",
+        plan=plan,
+        status=STATUS_TEXT[plan.status],
+        comparison=None if baseline is None else _comparison(baseline, plan),
+        pictures=fleet_pictures(plan),
+        service_styles={name: f"s{index % SERIES_COLOURS}" for name, index in services.items()},
+        hardware_styles={
+            name: f"s{index % SERIES_COLOURS}" for name, index in _colours(plan, frontier).items()
+        },
+        figures=figures,
+        most_services=LARGEST_SERVICES,
+        n_services=len(services),
+        latencies=latency_rows(plan),
+        timeline=timeline(plan),
+        shares=share_bars(plan),
+        left_out=left_out(plan.rejections),
+    )
+
+
+def infeasible_page(outcome: Infeasible) -> str:
+    """Return the report of a fleet that cannot be served."""
+    return _render("infeasible.html.j2", outcome=outcome, left_out=left_out(outcome.rejections))
+
+
+def _render(template: str, **values: object) -> str:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(money=_money, percent=percent, number=_number)
+    shared = environment.from_string(_text("parts.html.j2")).module
+    page = environment.from_string(_text(template))
+    # The style sheet is ours, so it stands in the page as it is.
+    style = Markup(_text("style.css"))
+    return page.render(parts=shared, style=style, **values)
+
+
+def _text(name: str) -> str:
+    return _FOLDER.joinpath(name).read_text(encoding="utf-8")
+
+
+def _money(usd: float) -> str:
+    """Dollars that no line break divides."""
+    return money(usd).replace(" ", "\u00a0")
+
+
+def _number(value: float) -> str:
+    """A figure as people write it: thousands apart, four significant digits."""
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _colours(plan: Plan, frontier: Sequence[FrontierPoint]) -> dict[str, int]:
+    """Colour of each hardware, what the plan does not run last."""
+    return in_order([*hardware_colours(plan), *(point.hardware for point in frontier)])
+
+
+def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
+    colours = _colours(plan, frontier)
+    shown = () if plan.inputs is None else capacities(plan, plan.inputs)
+    return Figures(
+        unique_names(
+            money_view.waterfall_figure(money_view.by_kind(plan), "cost by kind", gains=False), "kind"
+        ),
+        unique_names(
+            money_view.waterfall_figure(money_view.by_service(plan), "cost by service", gains=False),
+            "service",
+        ),
+        tuple(unique_names(capacity_figure(each, colours), f"capacity{n}") for n, each in enumerate(shown)),
+        tuple(
+            unique_names(frontier_figure(each, colours), f"frontier{n}")
+            for n, each in enumerate(frontiers(plan, frontier, largest_services(plan)))
+        ),
+    )
+
+
+def _comparison(baseline: Plan, plan: Plan) -> Comparison:
+    found = diff(baseline, plan)
+    drawn = [
+        unique_names(
+            money_view.waterfall_figure(money_view.changes(found, costs), label, gains=True), f"change-{name}"
+        )
+        for name, label, costs in (
+            ("kind", "change of cost by kind", found.cost_by_kind),
+            ("service", "change of cost by service", found.cost_by_service),
+        )
+    ]
+    return Comparison(found, *drawn)

@@ -1,0 +1,79 @@
+"""What is bought, rented and retired, on the line of the periods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetplan.planner.plan import Plan, Purchase
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One period of a line: `state` is a class of the style sheet, `text` what happens then."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A purchase, a rent or a retirement.
+
+    Attributes
+    ----------
+    title, detail : str
+        What it is.
+    usd : float
+        Cost over the horizon; negative where it saves. [USD]
+    stretches : tuple[Stretch, ...]
+        One a period.
+    """
+
+    title: str
+    detail: str
+    usd: float
+    stretches: tuple[Stretch, ...]
+
+
+def timeline(plan: Plan) -> tuple[TimelineRow, ...]:
+    """Return a line for each purchase and retirement of a plan."""
+    rows = [_bought(plan, row) for row in plan.purchases]
+    for gone in plan.retirements:
+        left = plan.periods.index(gone.period)
+        stretches = tuple(
+            Stretch("gone", "leaves" if q == left else "") if q >= left else Stretch("serves", "")
+            for q in range(len(plan.periods))
+        )
+        hosts = "host" if gone.hosts == 1 else "hosts"
+        title = f"retire {gone.hosts} {hosts} {gone.hardware}"
+        rows.append(TimelineRow(title, f"{gone.pool} in {gone.region}", gone.usd, stretches))
+    return tuple(rows)
+
+
+def _bought(plan: Plan, row: Purchase) -> TimelineRow:
+    served = _periods_served(plan, row)
+    ordered = plan.periods.index(row.period)
+    stretches = []
+    for q, period in enumerate(plan.periods):
+        if period in served:
+            stretches.append(Stretch("serves", f"{row.accelerators}" if period == served[0] else ""))
+        elif q == ordered:
+            stretches.append(Stretch("ordered", "order"))
+        elif ordered < q < plan.periods.index(served[0]):
+            stretches.append(Stretch("waits", ""))
+        else:
+            stretches.append(Stretch("", ""))
+    unit = row.unit if row.units == 1 else f"{row.unit}s"
+    title = f"{'spot' if row.kind == 'spot' else row.kind} {row.units} {unit} {row.hardware}"
+    return TimelineRow(title, f"{row.offer} in {row.region}", row.usd, tuple(stretches))
+
+
+def _periods_served(plan: Plan, row: Purchase) -> list[str]:
+    """Periods in which what was ordered stands in its pool, as the bill charges it."""
+    item = f"{row.offer} {row.period}"
+    charged = {
+        line.period
+        for line in (() if plan.inputs is None else plan.inputs.cost_lines)
+        if line.item == item and line.pool == row.pool
+    }
+    return [period for period in plan.periods if period in charged] or [row.period]

@@ -1,0 +1,191 @@
+"""Services in the report: capacity against demand, and latency against the targets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.plan_inputs import PlanInputs
+from fleetplan.planner.report.html.moments import in_order, moments
+from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LARGEST_SERVICES = 12
+"""Services with figures of their own, by what they cost; the page says where the others are."""
+
+LABEL_LETTERS = 36
+"""Letters of all labels that fit side by side under a figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A latency against its limit.
+
+    Attributes
+    ----------
+    value_ms, limit_ms : float
+        With the time outside inference, where it counts. [ms]
+    ratio : float
+        Value over limit.
+    """
+
+    value_ms: float
+    limit_ms: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Value over limit; None without one."""
+        return None if not self.limit_ms else self.value_ms / self.limit_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """Latency of a service in a region, the worst of its moments and classes."""
+
+    service: str
+    region: str
+    ttft: Meter | None
+    tpot: Meter | None
+
+
+def latency_rows(plan: Plan) -> tuple[LatencyRow, ...]:
+    """Return one row a service and region; latencies that nothing is known of are left out."""
+    targets = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
+    groups: dict[tuple[str, str], list[Placement]] = defaultdict(list)
+    for row in plan.placements:
+        groups[row.service, row.region].append(row)
+    found = []
+    for (service, region), rows in groups.items():
+        target = targets.get(service)
+        outside_ms = 0.0 if target is None else target.outside_ms
+        ttft = _worst(row.ttft_ms for row in rows if row.phase != "decode")
+        tpot = _worst(row.tpot_ms for row in rows if row.phase != "prefill")
+        found.append(
+            LatencyRow(
+                service,
+                region,
+                None
+                if ttft is None
+                else Meter(ttft + outside_ms, None if target is None else target.ttft_ms),
+                None if tpot is None else Meter(tpot, None if target is None else target.tpot_ms),
+            )
+        )
+    return tuple(row for row in found if row.ttft is not None or row.tpot is not None)
+
+
+def _worst(latencies: Iterable[float | None]) -> float | None:
+    return max((each for each in latencies if each is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a service's replicas sustain and what is asked of them.
+
+    Attributes
+    ----------
+    service : str
+        Whose.
+    labels : tuple[str, ...]
+        The moments.
+    by_hardware : dict[str, tuple[float, ...]]
+        Sustained traffic within the limits, by moment. [requests/s]
+    demand, planned : tuple[float, ...]
+        Peak demand, and with headroom. [requests/s]
+    """
+
+    service: str
+    labels: tuple[str, ...]
+    by_hardware: dict[str, tuple[float, ...]]
+    demand: tuple[float, ...]
+    planned: tuple[float, ...]
+
+
+def capacities(plan: Plan, inputs: PlanInputs) -> tuple[Capacity, ...]:
+    """Return what the largest services can serve, those that cost most first."""
+    return tuple(_capacity(plan, inputs, name) for name in largest_services(plan))
+
+
+def largest_services(plan: Plan) -> tuple[str, ...]:
+    """Return the services that cost most, at most `LARGEST_SERVICES`."""
+    usd: dict[str, float] = defaultdict(float)
+    for row in plan.placements:
+        usd[row.service] += row.usd
+    return tuple(sorted(usd, key=lambda name: -usd[name])[:LARGEST_SERVICES])
+
+
+def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> Capacity:
+    every = moments(plan)
+    headroom = next(each.headroom for each in inputs.services if each.name == service)
+    sustained: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(every))
+    demand = []
+    for position, moment in enumerate(every):
+        rows = [row for row in moment.placements if row.service == service]
+        for row in _limiting(rows):
+            if row.utilisation > 0:
+                sustained[row.hardware][position] += row.requests_per_s / row.utilisation
+        demand.append(
+            sum(
+                each.requests_per_s
+                for each in inputs.demand
+                if each.service == service and (each.period, each.slice, each.scenario) == moment.key
+            )
+        )
+    return Capacity(
+        service,
+        tuple(moment.label for moment in every),
+        {name: tuple(values) for name, values in sustained.items()},
+        tuple(demand),
+        tuple(rate * (1 + headroom) for rate in demand),
+    )
+
+
+def _limiting(rows: list[Placement]) -> list[Placement]:
+    """Aggregated replicas, and of each region the phase of the disaggregated ones that sustains less."""
+    kept = [row for row in rows if row.phase == "aggregated"]
+    for region in dict.fromkeys(row.region for row in rows):
+        phases = [
+            [row for row in rows if row.region == region and row.phase == phase]
+            for phase in ("prefill", "decode")
+        ]
+        if all(phases):
+            kept += min(phases, key=lambda part: sum(r.requests_per_s / (r.utilisation or 1) for r in part))
+    return kept
+
+
+def capacity_figure(capacity: Capacity, colours: dict[str, int]) -> Markup:
+    """Return bars of capacity stacked by hardware, with demand and what is planned for above them."""
+
+    def paint(axes: Axes) -> None:
+        positions = range(len(capacity.labels))
+        bottom = [0.0] * len(capacity.labels)
+        for name, values in capacity.by_hardware.items():
+            axes.bar(positions, values, 0.55, bottom, color=series(colours[name]))
+            bottom = [low + value for low, value in zip(bottom, values, strict=True)]
+        for position in positions:
+            ends = (position - 0.38, position + 0.38)
+            axes.hlines(capacity.demand[position], *ends, color=INK, lw=1.6)
+            axes.hlines(capacity.planned[position], *ends, color=LIMIT, lw=1.2, ls=(0, (3, 1.5)))
+        axes.set_xticks(list(positions), list(capacity.labels))
+        if sum(map(len, capacity.labels)) > LABEL_LETTERS:
+            for text in axes.get_xticklabels():
+                text.set(rotation=40, horizontalalignment="right")
+        axes.set_xlim(-0.6, len(capacity.labels) - 0.4)
+        axes.set_ylim(0, 1.08 * max(*bottom, *capacity.planned, 1e-9))
+        axes.set_ylabel("requests/s")
+        axes.grid(visible=True, axis="y")
+        axes.set_title(short(capacity.service))
+
+    slanted = sum(map(len, capacity.labels)) > LABEL_LETTERS
+    return draw(paint, f"capacity against demand of {capacity.service}", 3.7, 2.7 if slanted else 2.1)
+
+
+def hardware_colours(plan: Plan) -> dict[str, int]:
+    """Colour of each hardware, the same in every figure."""
+    return in_order([row.hardware for row in plan.placements])

@@ -1,0 +1,128 @@
+"""Figures as SVG inside a page: colours and fonts of the page, names that no other figure has."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Painter: TypeAlias = "Callable[[Axes], None]"
+"""What draws on the axes of a figure."""
+
+SERIES_COLOURS: Final = 12
+"""Colours of the style sheet, `--c0` to `--c11`."""
+
+LONGEST_NAME: Final = 36
+"""Letters of a name in a figure."""
+
+INK: Final = "#0a0a01"
+QUIET: Final = "#0a0a02"
+GRID: Final = "#0a0a03"
+PAPER: Final = "#0a0a04"
+LIMIT: Final = "#0a0a05"
+GAIN: Final = "#0a0a06"
+LOSS: Final = "#0a0a07"
+
+_VARIABLES: Final = {
+    INK: "--ink",
+    QUIET: "--quiet",
+    GRID: "--rule",
+    PAPER: "--paper",
+    LIMIT: "--alarm",
+    GAIN: "--good",
+    LOSS: "--bad",
+}
+"""Colours that stand for variables of the style sheet: they differ between light and dark."""
+
+_STYLE: Final[dict[Any, Any]] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fleetplan",
+    "text.parse_math": False,
+    "font.size": 9.0,
+    "text.color": INK,
+    "axes.labelcolor": QUIET,
+    "axes.edgecolor": GRID,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": GRID,
+    "ytick.color": GRID,
+    "xtick.labelcolor": QUIET,
+    "ytick.labelcolor": QUIET,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.minor.size": 0,
+}
+"""Names with a dollar sign are names, not mathematics; text stays text in the font of the page."""
+
+_NO_METADATA: Final = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def series(index: int) -> str:
+    """Colour of a series, the same in figures and tables."""
+    return f"#0b0b{index % SERIES_COLOURS:02x}"
+
+
+def short(name: str) -> str:
+    """A name that fits above a figure; the tables have it whole."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def draw(paint: Painter, label: str, width_in: float = 3.6, height_in: float = 2.4) -> Markup:
+    """Return a figure as an element of a page.
+
+    Parameters
+    ----------
+    paint : callable
+        Draws on the axes.
+    label : str
+        What it shows, for those who do not see it.
+    width_in, height_in : float
+        Size at 96 pixels an inch; a narrower page shrinks it.
+    """
+    import matplotlib as mpl  # noqa: PLC0415  (a quarter of a second, and only a report with figures draws)
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
+
+    with mpl.rc_context(_STYLE):
+        figure = NewFigure(figsize=(width_in, height_in), layout="constrained")
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        axes = figure.subplots()
+        axes.patch.set_visible(False)
+        paint(axes)
+        return _element(figure, label)
+
+
+def _element(figure: Figure, label: str) -> Markup:
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata=_NO_METADATA)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    text = re.sub(r"#0b0b([0-9a-f]{2})", lambda found: f"var(--c{int(found[1], 16)})", text)
+    head = Markup('<svg class="figure" role="img" aria-label="{}"').format(label)
+    # matplotlib escapes every text of a figure.
+    return Markup(text.replace("<svg", str(head), 1))
+
+
+def unique_names(figure: Markup, prefix: str) -> Markup:
+    """Return the figure with a prefix on each of its names, so that two figures on a page share none."""
+    text = re.sub(r'\bid="', f'id="{prefix}-', str(figure))
+    text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
+    return Markup(text)

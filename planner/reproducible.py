@@ -1,0 +1,163 @@
+"""Solving a model so that the same question gets the same answer, on any machine and beside anything else.
+
+The race of two solvers (planner/solving.py) is quicker, but which of them is first decides which plan within
+the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time, then
+HiGHS runs once to the gap, and neither looks at the clock. Only a wall-clock limit that is reached breaks
+this; the outcome is then a plan above the gap, or none.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.cpsat import configured_solver
+from fleetplan.planner.highs_race import HighsAnswer, complete, program
+from fleetplan.planner.solving import Enough, ModelOutcome, ModelStatus, SolverLimits
+from fleetplan.planner.variables import Variables
+
+FIRST_SEARCH: Final = 0.5
+"""CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
+
+SECOND_OPINION: Final = 20.0
+"""Its share to confirm that a model is infeasible. [the same]"""
+
+COMPLETION_LIMIT_S: Final = 60.0
+"""Time to complete a plan of HiGHS in integers: far above what it takes. [s]"""
+
+COARSE_GAP: Final = 0.05
+"""Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
+
+GAP_MARGIN: Final = 0.9
+"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
+
+FINEST_GAP: Final = 1e-6
+"""The smallest gap that it is asked for."""
+
+
+class _UntilEnough(cp_model.CpSolverSolutionCallback):
+    """Stops the search at the gap."""
+
+    def __init__(self, enough: Enough) -> None:
+        super().__init__()
+        self.enough = enough
+
+    def on_solution_callback(self) -> None:
+        """Stop where plan and bound are close enough."""
+        if self.enough(self.objective_value, self.best_objective_bound):
+            self.stop_search()
+
+
+def solve_reproducibly(
+    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, enough: Enough
+) -> ModelOutcome:
+    """Minimise a model.
+
+    Parameters
+    ----------
+    model : CpModel
+        Linear, with an objective.
+    variables : Variables
+        Its decisions.
+    limits : SolverLimits
+        The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
+    enough : callable
+        Whether a gap is small enough.
+    """
+    best, status = _search(model, limits, enough, FIRST_SEARCH, presolve=True)
+    if status == cp_model.INFEASIBLE:
+        # Presolve has called feasible fleets infeasible.
+        best, status = _search(model, limits, enough, SECOND_OPINION, presolve=False)
+        if status in (cp_model.INFEASIBLE, cp_model.UNKNOWN):
+            return _outcome(ModelStatus.INFEASIBLE, best, None, None)
+    found = _Found()
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        found.offer(best, best.best_objective_bound, "CP-SAT")
+    # Twice: what the first run finds says which gap is enough for the second.
+    for _ in range(2):
+        if found.closed(enough):
+            break
+        gap = COARSE_GAP if found.solver is None else _gap_for(found.objective, enough)
+        answer = _highs(model, variables, limits.time_limit_s, gap)
+        exact = None
+        if answer.values is not None:
+            exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
+        found.offer(exact, answer.bound, "HiGHS")
+    if found.solver is None:
+        return _outcome(ModelStatus.UNKNOWN, best, None, None)
+    known = ModelStatus.SOLVED if found.closed(enough) else ModelStatus.FOUND
+    return _outcome(known, found.solver, found.objective, found.bound, found.source)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The best plan and bound so far."""
+
+    solver: cp_model.CpSolver | None = None
+    objective: float = math.inf
+    bound: float = -math.inf
+    source: str = "CP-SAT"
+
+    def offer(self, solver: cp_model.CpSolver | None, bound: float | None, source: str) -> None:
+        """Take what is better."""
+        if solver is not None and solver.objective_value < self.objective:
+            self.solver, self.objective = solver, solver.objective_value
+        if bound is not None and bound > self.bound:
+            self.bound, self.source = bound, source
+
+    def closed(self, enough: Enough) -> bool:
+        """Whether plan and bound are close enough."""
+        return self.solver is not None and enough(self.objective, min(self.bound, self.objective))
+
+
+def _search(
+    model: cp_model.CpModel, limits: SolverLimits, enough: Enough, amount: float, presolve: bool
+) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
+    """CP-SAT with one worker for an amount of deterministic time."""
+    solver = configured_solver(limits.time_limit_s, limits.seed, workers=1)
+    solver.parameters.max_deterministic_time = amount
+    solver.parameters.cp_model_presolve = presolve
+    return solver, solver.solve(model, _UntilEnough(enough))
+
+
+def _gap_for(objective: float, enough: Enough) -> float:
+    """The gap of the program that is enough, with a margin for completing its plan in integers."""
+    low, high = 0.0, 1.0
+    while high - low > FINEST_GAP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
+    return max(low * GAP_MARGIN, FINEST_GAP)
+
+
+def _highs(
+    model: cp_model.CpModel, variables: Variables, time_limit_s: float, gap_ratio: float
+) -> HighsAnswer:
+    """HiGHS in one run to the gap, in a process of its own."""
+    written = program(model, variables, time_limit_s, gap_ratio)
+    ended = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"],
+        input=written.archive,
+        stdout=subprocess.PIPE,
+        check=True,
+        start_new_session=True,
+    )
+    lines = ended.stdout.splitlines()
+    return written.answer(lines[-1]) if lines else HighsAnswer(None, None)
+
+
+def _outcome(
+    status: ModelStatus,
+    solver: cp_model.CpSolver,
+    objective: float | None,
+    bound: float | None,
+    source: str = "CP-SAT",
+) -> ModelOutcome:
+    values = solver if objective is not None else None
+    spent = solver.response_proto.deterministic_time
+    return ModelOutcome(status, values, objective, bound, source, spent)

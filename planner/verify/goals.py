@@ -1,0 +1,69 @@
+"""The objective that comes before TCO: what a plan reaches of it, from its placements and prices alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.statements import GAP_TOLERANCE, Violation, differs, exceeds
+from fleetplan.planner.verify.plan_check import PlanCheck
+
+ROUNDING_RATIO: Final = 1e-4
+"""What the solver's model may be off by: figures are rounded by load unit."""
+
+
+def check_goal(check: PlanCheck) -> Iterator[Violation]:
+    """The plan reaches what it states, and no more than its bound allows."""
+    objective, goal = check.problem.fleet.objective, check.plan.goal
+    if goal is None or goal.objective != objective:
+        stated = "TCO" if goal is None else goal.objective
+        if objective != "tco" or goal is not None:
+            yield Violation("goal", f"the objective is {objective}, the plan states {stated}")
+        return
+    value = _served(check) if objective == "served" else _used(check, objective)
+    if differs(value, goal.value):
+        yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
+    worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
+    if exceeds(worse, better * (1 + ROUNDING_RATIO)):
+        yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
+    larger = max(abs(goal.value), abs(goal.bound))
+    gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
+    if abs(gap - goal.gap) > GAP_TOLERANCE:
+        yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
+
+
+def _served(check: PlanCheck) -> float:
+    """Served traffic with its weights, the mean of the periods. [weighted requests/s]"""
+    total = 0.0
+    for row, _ in check.rows:
+        if row.phase != "decode":
+            service, moment = check.problem.services[row.service], check.problem.moment_of(row)
+            rate = sum(row.requests_per_s_by_class.values())
+            total += service.served_weight * rate * moment.hours_share * moment.probability
+    return total / len(check.problem.periods)
+
+
+def _used(check: PlanCheck, objective: str) -> float:
+    """Energy [kWh] or carbon [kg CO2] of the traffic, or accelerators that run, the mean of the periods."""
+    total = 0.0
+    for row, candidate in check.rows:
+        pool, moment = check.pool(row.pool), check.problem.moment_of(row)
+        weight = moment.hours_share * moment.probability
+        if objective == "accelerators":
+            hosts = -(-candidate.accelerators // pool.accelerators_per_unit)
+            whole = candidate.accelerators > pool.accelerators_per_unit
+            blocked = hosts * pool.accelerators_per_unit if whole else candidate.accelerators
+            total += blocked * row.replicas * weight / len(check.problem.periods)
+            continue
+        names = [request_class.name for request_class in check.problem.services[row.service].classes]
+        load = sum(
+            rate / candidate.requests_per_s[names.index(name)]
+            for name, rate in row.requests_per_s_by_class.items()
+            if candidate.requests_per_s[names.index(name)] > 0
+        )
+        region = check.problem.regions[pool.region]
+        kwh = load * (candidate.power_kw or 0.0) * region.pue * HOURS_PER_QUARTER * weight
+        grid = region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
+        total += kwh * (grid[moment.period] if objective == "carbon" else 1.0)
+    return total

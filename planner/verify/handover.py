@@ -1,0 +1,213 @@
+"""Family 4: requests pass from prefill to decode only where they may, and within what links carry."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from fleetplan.fleet.inventory import KvLink
+from fleetplan.planner.plan import KvFlow, MomentKey, Placement
+from fleetplan.planner.problem import Candidate, Phase
+from fleetplan.planner.statements import RELATIVE_TOLERANCE, Violation, differs, exceeds
+from fleetplan.planner.supply import SupplyPool
+from fleetplan.planner.verify.plan_check import PlanCheck
+
+Runs = tuple[Placement, Candidate]
+Node = TypeVar("Node")
+
+
+def check_handover(check: PlanCheck) -> Iterator[Violation]:
+    """Prefill and decode of every class meet, as the plan's flows say where that is not free."""
+    flows: dict[tuple[str, str, str, MomentKey], list[KvFlow]] = defaultdict(list)
+    for flow in check.plan.kv_flows:
+        flows[flow.service, flow.request_class, flow.origin, flow.moment_key].append(flow)
+    for cell in check.problem.cells:
+        rows = check.of_cell(cell.service, cell.region, cell.moment)
+        when = check.problem.moment_key(check.problem.moments[cell.moment])
+        for k, request_class in enumerate(check.problem.services[cell.service].classes):
+            name = request_class.name
+            by_phase = {
+                phase: [row for row in rows if row[1].phase is phase and _rate(check, row, cell.region, name)]
+                for phase in (Phase.PREFILL, Phase.DECODE)
+            }
+            stated = flows.pop((cell.service, name, cell.region, when), [])
+            if _is_free(check, by_phase, k) and not stated:
+                continue
+            yield from _flows_hold(check, by_phase, k, cell.region, stated)
+    for key in flows:
+        yield Violation("kv_transfer", f"flows of {' '.join(str(part) for part in key)}, which has no demand")
+    yield from _links_hold(check)
+
+
+def _rate(check: PlanCheck, row: Runs, origin: str, name: str) -> float:
+    return check.rates(row[0], origin).get(name, 0.0)
+
+
+def _is_free(check: PlanCheck, by_phase: Mapping[Phase, Sequence[Runs]], k: int) -> bool:
+    """Whether every prefill replica may pass to every decode replica, over no link with a capacity."""
+    return all(
+        may_pass(check, sender, receiver, k, sender[0].region) and not _links(check, sender[0], receiver[0])
+        for sender in by_phase[Phase.PREFILL]
+        for receiver in by_phase[Phase.DECODE]
+    )
+
+
+def may_pass(check: PlanCheck, sender: Runs, receiver: Runs, k: int, origin: str) -> bool:
+    """Whether requests of a region may be prefilled by one placement and decoded by another."""
+    policy = check.problem.fleet.policy
+    (first, prefill), (second, decode) = sender, receiver
+    if prefill.variant != decode.variant or not policy.may_pair(first.hardware, second.hardware):
+        return False
+    if policy.kv_transfer == "same-pool":
+        return first.pool == second.pool
+    links = _links(check, first, second)
+    if first.region != second.region and (policy.kv_transfer != "cross-region" or not links):
+        return False
+    service, ttft_ms = check.problem.services[first.service], prefill.ttft_ms[k]
+    added_ms = sum(link.added_ms for link in links)
+    if not added_ms or ttft_ms is None or service.ttft_ms is None:
+        return True
+    way_ms = 0.0
+    if origin != first.region:
+        way_ms = check.problem.regions[origin].round_trip_ms.get(first.region, float("inf"))
+    return not exceeds(ttft_ms + service.outside_ms.total_ms + way_ms + added_ms, service.ttft_ms)
+
+
+def _links(check: PlanCheck, sender: Placement, receiver: Placement) -> list[KvLink]:
+    """Links between two placements."""
+    return [
+        link
+        for link in check.problem.fleet.kv_links
+        if link.prefill in (sender.pool, sender.region) and link.decode in (receiver.pool, receiver.region)
+    ]
+
+
+def _flows_hold(
+    check: PlanCheck,
+    by_phase: Mapping[Phase, Sequence[Runs]],
+    k: int,
+    origin: str,
+    flows: Sequence[KvFlow],
+) -> Iterator[Violation]:
+    """Flows pass where they may, and add up to what each placement serves."""
+    rows = [*by_phase[Phase.PREFILL], *by_phase[Phase.DECODE]]
+    if not rows and not flows:
+        return
+    placed = {(row.phase, row.pool, row.config): (row, candidate) for row, candidate in rows}
+    passed: dict[tuple[str, str, str], float] = defaultdict(float)
+    for flow in flows:
+        ends = (
+            ("prefill", flow.prefill_pool, flow.prefill_config),
+            (
+                "decode",
+                flow.decode_pool,
+                flow.decode_config,
+            ),
+        )
+        text = f"{flow.service} {flow.request_class} from {flow.prefill_pool} to {flow.decode_pool}"
+        if ends[0] not in placed or ends[1] not in placed or flow.requests_per_s < 0:
+            yield Violation("kv_transfer", f"{text}: there are no such placements")
+            continue
+        if not may_pass(check, placed[ends[0]], placed[ends[1]], k, origin):
+            yield Violation("kv_transfer", f"{text}: no KV cache may pass")
+        for end in ends:
+            passed[end] += flow.requests_per_s
+    for key, row in placed.items():
+        name = check.problem.services[row[0].service].classes[k].name
+        if differs(passed[key], _rate(check, row, origin, name)):
+            text = f"{row[0].service} {' '.join(key)}: {passed[key]} requests/s pass"
+            yield Violation("kv_transfer", f"{text}, {_rate(check, row, origin, name)} are served")
+
+
+def _links_hold(check: PlanCheck) -> Iterator[Violation]:
+    """No link carries more than it can, with the headroom of the services that use it."""
+    pools = {pool.name: pool for pool in check.problem.pools}
+    for link in check.problem.fleet.kv_links:
+        carried: dict[MomentKey, float] = defaultdict(float)
+        for flow in check.plan.kv_flows:
+            if {flow.prefill_pool, flow.decode_pool} <= pools.keys() and _uses(link, flow, pools):
+                service = check.problem.services[flow.service]
+                carried[flow.moment_key] += _gb_per_s(check, flow) * (1 + service.headroom)
+        for when, gb_per_s in carried.items():
+            if exceeds(gb_per_s, link.gb_per_s):
+                text = f"{link.name} {when[0]}: {gb_per_s} of {link.gb_per_s} GB/s"
+                yield Violation("kv_transfer", text)
+
+
+def _uses(link: KvLink, flow: KvFlow, pools: Mapping[str, SupplyPool]) -> bool:
+    sender, receiver = pools[flow.prefill_pool], pools[flow.decode_pool]
+    return link.prefill in (sender.name, sender.region) and link.decode in (receiver.name, receiver.region)
+
+
+def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float:
+    """What a flow loads a link with, by the figures of what prefills it. [GB/s]"""
+    hardware = check.pool(flow.prefill_pool).hardware
+    names = [request_class.name for request_class in check.problem.services[flow.service].classes]
+    for candidate in check.problem.candidates:
+        if candidate.key == (flow.service, "prefill", hardware, flow.prefill_config):
+            cache = candidate.kv_gb[names.index(flow.request_class)]
+            return flow.requests_per_s * (cache or 0.0)
+    return 0.0
+
+
+def most_passed(
+    sent: Mapping[Node, float], received: Mapping[Node, float], may: Callable[[Node, Node], bool]
+) -> float:
+    """Most that can pass from senders to receivers: a maximum flow, along shortest ways.
+
+    Parameters
+    ----------
+    sent, received : Mapping[Node, float]
+        What each can send, and what each can receive.
+    may : callable
+        Whether a sender may pass anything to a receiver.
+    """
+    left, room = dict(sent), dict(received)
+    flow: dict[tuple[Node, Node], float] = defaultdict(float)
+    total, tiny = 0.0, RELATIVE_TOLERANCE * 1e-3 * max([*sent.values(), 1e-9])
+    while True:
+        before: dict[tuple[bool, Node], Node | None] = {(True, s): None for s in left if left[s] > tiny}
+        queue = deque(before)
+        end: Node | None = None
+        while queue and end is None:
+            is_sender, here = queue.popleft()
+            others = received if is_sender else sent
+            for other in others:
+                usable = may(here, other) if is_sender else flow[other, here] > tiny
+                if usable and (not is_sender, other) not in before:
+                    before[not is_sender, other] = here
+                    queue.append((not is_sender, other))
+                    if is_sender and room[other] > tiny:
+                        end = other
+                        break
+        if end is None:
+            return total
+        total += _augment(before, end, left, room, flow)
+
+
+def _augment(
+    before: Mapping[tuple[bool, Node], Node | None],
+    end: Node,
+    left: dict[Node, float],
+    room: dict[Node, float],
+    flow: dict[tuple[Node, Node], float],
+) -> float:
+    """Pass as much as a way allows, and return it."""
+    way: list[tuple[Node, Node, bool]] = []
+    receiver = end
+    while True:
+        sender = before[False, receiver]
+        assert sender is not None, "a receiver is reached from a sender"
+        way.append((sender, receiver, True))
+        earlier = before[True, sender]
+        if earlier is None:
+            break
+        way.append((sender, earlier, False))
+        receiver = earlier
+    amount = min(left[sender], room[end], *(flow[s, r] for s, r, forward in way if not forward))
+    for s, r, forward in way:
+        flow[s, r] += amount if forward else -amount
+    left[sender] -= amount
+    room[end] -= amount
+    return amount

@@ -1,0 +1,40 @@
+"""Family 12: the quality of the variants that serve each region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetplan.planner.problem import Phase
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.verify.plan_check import PlanCheck
+
+
+def check_quality(check: PlanCheck) -> Iterator[Violation]:
+    """Every request, and those of a region and moment on average, have the quality that is asked for.
+
+    The average may be less by what a load unit of each load can change.
+    """
+    for cell in check.problem.cells:
+        service = check.problem.services[cell.service]
+        if not service.variants:
+            continue
+        quality = {variant.name: variant.quality for variant in service.variants}
+        total, weighted, rounding = 0.0, 0.0, 0.0
+        average = service.average_quality_floor
+        for row, candidate in check.of_cell(cell.service, cell.region, cell.moment):
+            rate = sum(check.rates(row, cell.region).values())
+            if candidate.phase is Phase.DECODE or not rate:
+                continue
+            total += rate
+            weighted += rate * quality[candidate.variant]
+            largest = max(abs(score - (average or 0.0)) for score in quality.values())
+            rounding += largest * sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA
+            floor = service.quality_floor
+            if floor is not None and quality[candidate.variant] < floor:
+                text = f"{row.service} {row.config}: {quality[candidate.variant]} is below {floor}"
+                yield Violation("quality", text)
+        if average is not None and total and exceeds(average * total, weighted + rounding):
+            label = f"{cell.service} {cell.region} {check.problem.moments[cell.moment].label}"
+            text = f"{label}: {weighted / total} on average, {average} is asked for"
+            yield Violation("quality", text)

@@ -1,0 +1,67 @@
+"""Every command of the user guide runs, page by page in an empty folder, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.planner.export.test_launch import plan
+from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
+
+from fleetplan.planner.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+PAGES = ("first-ten-minutes.md", "reading-a-plan.md", "finance.md", "formats.md")
+
+
+def commands(page: str) -> list[list[str]]:
+    """Commands of the shell blocks of a page."""
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [shlex.split(line) for block in blocks for line in block.splitlines() if line]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inventory.csv").write_text(INVENTORY, encoding="utf-8")
+    (tmp_path / "prices.csv").write_text(PRICES, encoding="utf-8")
+    (tmp_path / "result.json").write_text(json.dumps(VLLM), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(plan().model_dump_json(), encoding="utf-8")
+    found = commands(page)
+    assert found
+    for program, *arguments in found:
+        assert program == "plan"
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert not ended.value.code, f"{' '.join(arguments)}: {capsys.readouterr().err}"
+
+
+def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DOCS.parent / "scenarios" / "tiny.yaml", tmp_path / "fleet.yaml")
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    exec(compile(code, "python.md", "exec"), {})
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_links_lead_to_files_that_exist(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if not target.startswith("http"):
+            assert (DOCS / target).exists(), target
+
+
+def test_the_index_names_every_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for path in DOCS.glob("*.md"):
+        assert path.name == "index.md" or f"({path.name})" in index, path.name

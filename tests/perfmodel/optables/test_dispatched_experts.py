@@ -1,0 +1,176 @@
+"""Experts behind a dispatch: which steps have them, their tables, and what answers for other models."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.perfmodel.fakes import configurations
+from tests.perfmodel.test_steps import operators
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
+from fleetplan.perfmodel.merged_experts import merged_experts
+from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind, Provenance
+from fleetplan.perfmodel.optables.choice import TableLibrary
+from fleetplan.perfmodel.optables.measured import TableFile, data_folder, read_table
+from fleetplan.perfmodel.optables.source import OperatorSource, operator_source
+from fleetplan.perfmodel.precision import part_dtypes
+from fleetplan.perfmodel.shapes import StepShape, decode_shape, prefill_shape
+from fleetplan.perfmodel.steps import step_operators
+
+from .conftest import SYSTEM, TableWriter
+
+KIND = OperatorKind.DISPATCHED_MOE
+V3 = load_architecture("deepseek-ai/DeepSeek-V3", Path())
+FP8 = Precision("fp8", "bf16")
+
+
+def measured(tokens: int, ms: float, **changes: object) -> dict[str, object]:
+    shape = {
+        "kernel_source": "deepepmoe",
+        "moe_dtype": "fp8_block",
+        "num_tokens": tokens,
+        "hidden_size": 7168,
+        "inter_size": 2048,
+        "topk": 8,
+        "num_experts": 256,
+        "num_slots": 256,
+        "moe_tp_size": 1,
+        "moe_ep_size": 8,
+        "distribution": "power_law_1.01",
+        "latency": ms,
+    }
+    return shape | changes
+
+
+def asked(**changes: int) -> dict[str, IntArray]:
+    dims = {
+        "tokens": 128,
+        "hidden": 7168,
+        "intermediate": 2048,
+        "top_k": 8,
+        "experts": 256,
+        "moe_tp": 1,
+        "moe_ep": 8,
+        "low_latency": 1,
+    }
+    return {name: np.array([value]) for name, value in {**dims, **changes}.items()}
+
+
+def test_a_step_whose_tokens_are_dispatched_has_kernels_of_their_own() -> None:
+    decode = decode_shape(configurations(("TP8", "DP8-EP8"), (16, 2)))
+    found = [each for each in step(V3, decode) if each.name == "routed_experts"]
+    ordinary, behind = found
+    assert (ordinary.kind, ordinary.count.tolist()) == (OperatorKind.MOE, [58.0, 0.0])
+    assert (behind.kind, behind.count.tolist()) == (KIND, [0.0, 58.0])
+    assert {name: int(values[1]) for name, values in behind.dims.items()} == {
+        name: int(values[0]) for name, values in asked(tokens=16).items()
+    }
+    prompts = prefill_shape(configurations(("DP8-EP8",), (1,)))
+    (behind,) = [each for each in step(V3, prompts) if each.name == "routed_experts"]
+    assert behind.dims["low_latency"].tolist() == [0]
+    # Experts that are split, or that an accelerator's own rank holds all tokens for, get no dispatch.
+    for label in ("DP8-TP2EP4", "TP8-EP8"):
+        assert operators(V3, decode_shape(configurations((label,), (2,))), FP8)["routed_experts"].kind is (
+            OperatorKind.MOE
+        )
+
+
+def step(model: ModelArchitecture, shape: StepShape) -> list[Operator]:
+    return list(step_operators(model, part_dtypes(model, FP8), shape))
+
+
+def test_dispatched_tokens_leave_the_shared_experts_behind() -> None:
+    merged = merged_experts(V3, part_dtypes(V3, FP8))
+    decode = decode_shape(configurations(("TP8", "DP8-EP8"), (16, 2)))
+    found = step(merged, decode)
+    ordinary, behind = [each for each in found if each.name == "routed_experts"]
+    assert (ordinary.dims["experts"].tolist()[0], ordinary.dims["top_k"].tolist()[0]) == (257, 9)
+    assert (behind.dims["experts"].tolist()[1], behind.dims["top_k"].tolist()[1]) == (256, 8)
+    (shared,) = [each for each in found if each.name == "shared_experts_down"]
+    assert shared.count.tolist() == [0.0, 58.0]
+    assert (shared.dims["m"].tolist()[1], shared.dims["k"].tolist()[1]) == (2, 2048)
+    (dispatch,) = [each for each in found if each.name == "expert_dispatch"]
+    assert (dispatch.dims["experts"].tolist()[1], dispatch.dims["top_k"].tolist()[1]) == (256, 8)
+
+
+def test_tables_tell_steps_with_prompts_from_those_without(write_table: TableWriter) -> None:
+    for family, ms in (("wideep_context_moe", 3.0), ("wideep_generation_moe", 1.0)):
+        path = write_table("moe", "sglang", "1.0", family, pd.DataFrame([measured(128, ms)]))
+        (rows,) = read_table(TableFile(path, family, "sglang", "1.0", "test"))
+        assert (rows.kind, rows.dtype, rows.latency_ms.tolist()) == (KIND, "fp8_block", [ms])
+        assert rows.dims["low_latency"].tolist() == [int(ms == 1.0)]
+
+
+def test_kernels_that_serve_both_are_read_twice_and_redundant_experts_left_out(
+    write_table: TableWriter,
+) -> None:
+    frame = pd.DataFrame([measured(128, 2.0), measured(128, 1.0, num_slots=288)])
+    path = write_table("moe", "trtllm", "1.0", "wideep_moe", frame)
+    tables = read_table(TableFile(path, "wideep_moe", "trtllm", "1.0", "test"))
+    assert [rows.dims["low_latency"].tolist() for rows in tables] == [[0], [1]]
+    assert [rows.latency_ms.tolist() for rows in tables] == [[2.0], [2.0]]
+
+
+@pytest.fixture
+def source(measured_toy: Accelerator, write_table: TableWriter, tmp_path: Path) -> OperatorSource:
+    ordinary = pd.DataFrame(
+        [
+            measured(tokens, ms, hidden_size=hidden)
+            for tokens, ms in ((64, 6.0), (256, 8.0))
+            for hidden in (7168, 4096)
+        ]
+    )
+    write_table("moe", "sglang", "1.0", "moe", ordinary)
+    write_table("moe", "vllm", "1.0", "moe", ordinary)
+    wide = pd.DataFrame([measured(64, 1.0), measured(256, 2.0)])
+    write_table("moe", "sglang", "1.0", "wideep_generation_moe", wide)
+    library = TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache")
+    return OperatorSource(measured_toy, "sglang", library)
+
+
+def test_a_measured_model_takes_the_kernels_behind_the_dispatch(source: OperatorSource) -> None:
+    found = source.times(KIND, "fp8_block", asked(tokens=64))
+    assert (found.latency_ms.tolist(), found.provenance.tolist()) == ([1.0], [Provenance.MEASURED])
+    between = source.times(KIND, "fp8_block", asked(tokens=128))
+    assert 1.0 < between.latency_ms[0] < 2.0
+    assert between.provenance.tolist() == [Provenance.INTERPOLATED]
+
+
+def test_others_take_ordinary_kernels(source: OperatorSource) -> None:
+    both = {
+        name: np.concatenate([asked(tokens=64)[name], asked(tokens=64, hidden=4096)[name]])
+        for name in asked()
+    }
+    found = source.times(KIND, "fp8_block", both)
+    assert found.latency_ms.tolist() == [1.0, 6.0]
+    # Kernels for steps without prompts say nothing about those with.
+    prompts = source.times(KIND, "fp8_block", asked(tokens=64, low_latency=0))
+    assert prompts.latency_ms.tolist() == [6.0]
+
+
+def test_kernels_behind_a_dispatch_are_not_borrowed(source: OperatorSource) -> None:
+    vllm = OperatorSource(source.accelerator, "vllm", source._library)
+    assert vllm.times(KIND, "fp8_block", asked(tokens=64)).latency_ms.tolist() == [6.0]
+    bare = OperatorSource(replace(source.accelerator, measured_system=None), "sglang", None)
+    roofline = bare.times(KIND, "fp8_block", asked(tokens=64))
+    assert roofline.provenance.tolist() == [Provenance.ROOFLINE]
+    ordinary = {name: values for name, values in asked(tokens=64).items() if name != "low_latency"}
+    assert roofline.latency_ms == pytest.approx(
+        bare.times(OperatorKind.MOE, "fp8_block", ordinary).latency_ms
+    )
+
+
+def test_the_packaged_tables_are_faster_than_ordinary_kernels_for_large_batches() -> None:
+    if data_folder() is None:
+        pytest.skip("the measured tables are not installed")
+    h200 = operator_source(accelerators()["H200-SXM"], "sglang")
+    wide = h200.times(KIND, "fp8_block", asked(tokens=1024))
+    ordinary = {name: values for name, values in asked(tokens=1024).items() if name != "low_latency"}
+    plain = h200.times(OperatorKind.MOE, "fp8_block", ordinary)
+    assert wide.provenance.tolist() == [Provenance.MEASURED]
+    assert 0.5 < (wide.latency_ms / plain.latency_ms)[0] < 0.8

@@ -1,0 +1,116 @@
+"""Formulas of continuous batching against the simulator, and their limits."""
+
+from collections import deque
+from math import inf
+
+import numpy as np
+import pytest
+from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
+
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.queueing.batching import open_loop, renewals
+from fleetplan.perfmodel.queueing.closed import closed_loop, cohort_ttft_ms
+from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.pools import run_engines
+from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.perfmodel.replay.step_costs import Range, step_costs
+
+EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
+BUDGET = 2048
+COSTS = step_costs(EVALUATOR, Parallelism(1, 2, 1, 2, 1), Range(256, BUDGET, 8192))
+LIMITS = EngineLimits(256, BUDGET, 10**9)
+MEAN_INPUT, MEAN_OUTPUT = 900, 135
+TIMES = IterationTimes(COSTS, Lengths(MEAN_INPUT, 0.0, MEAN_OUTPUT), BUDGET)
+
+
+def one(value: float) -> np.ndarray:
+    return np.array([float(value)])
+
+
+def drawn(n: int, arrival_ms: np.ndarray, fixed: bool = False) -> Requests:
+    random = np.random.default_rng(6)
+    input_tokens = np.full(n, MEAN_INPUT) if fixed else random.integers(800, 1001, n)
+    output_tokens = np.full(n, MEAN_OUTPUT) if fixed else random.integers(120, 151, n)
+    return Requests(arrival_ms, input_tokens, np.zeros(n, dtype=np.int64), output_tokens)
+
+
+def rate_per_ms(prompt_share: float) -> float:
+    full_ms = TIMES.mixed_ms(one(BUDGET), one(0.0))[0]
+    # Sequences beside the prompts lengthen the iterations: the share comes out somewhat larger.
+    return prompt_share * BUDGET / full_ms / MEAN_INPUT
+
+
+@pytest.mark.parametrize("prompt_share", [0.15, 0.4])
+@pytest.mark.parametrize("burstiness", [1.0, 4.0])
+def test_open_loop_agrees_with_the_simulator(prompt_share: float, burstiness: float) -> None:
+    rate, n = rate_per_ms(prompt_share), 6000
+    gaps = np.random.default_rng(7).gamma(1 / burstiness, burstiness / rate, n)
+    wanted = drawn(n, np.cumsum(gaps))
+    log = run_engines(COSTS, LIMITS, wanted, 1, "random", seed=1)
+    ttft = (np.array(log.first_ms) - wanted.arrival_ms)[500:]
+    tpot = ((np.array(log.finish_ms) - np.array(log.first_ms)) / (wanted.output_tokens - 1))[500:]
+    found = open_loop(TIMES, one(rate), burstiness)
+    assert found.ttft_ms[0] == pytest.approx(ttft.mean(), rel=0.15)
+    assert found.ttft_percentile_ms(0.95)[0] == pytest.approx(np.percentile(ttft, 95), rel=0.25)
+    assert found.ttft_percentile_ms(0.99)[0] == pytest.approx(np.percentile(ttft, 99), rel=0.35)
+    assert found.tpot_ms[0] == pytest.approx(tpot.mean(), rel=0.06 if burstiness == 1 else 0.25)
+    assert prompt_share < found.prompt_share[0] < 1.35 * prompt_share
+
+
+def test_without_load_a_prompt_runs_alone() -> None:
+    found = open_loop(TIMES, one(1e-9))
+    assert found.ttft_ms[0] - found.tpot_ms[0] / 2 == pytest.approx(
+        TIMES.mixed_ms(one(900), one(0))[0], rel=0.02
+    )
+    assert found.sequences[0] < 0.01
+
+
+def test_arrivals_in_bunches_have_mates() -> None:
+    # A Poisson process has as many arrivals after one as at any other time; a bursty one more.
+    expected = np.array([0.01, 0.1, 1.0, 5.0])
+    assert renewals(expected, 1.0).tolist() == expected.tolist()
+    assert (renewals(expected, 4.0) > expected).all()
+    # In the long run the excess is (ca2 - 1) / 2.
+    assert renewals(np.array([8.0]), 4.0)[0] - 8.0 == pytest.approx(1.5, abs=0.1)
+
+
+def simulated_closed(clients: int, rounds: int, fixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    n = clients * rounds
+    wanted = drawn(n, np.zeros(n), fixed)
+    log = Log.of(wanted)
+    # A follower just misses the iteration that starts when its predecessor ends.
+    state = EngineState(0, deque(range(clients)), clients, n - clients, 0.01)
+    driven = engine(COSTS, LIMITS, Work.of(wanted), log, state)
+    next(driven)
+    driven.send(inf)
+    first = np.array(log.first_ms)
+    tpot = (np.array(log.finish_ms) - first) / (wanted.output_tokens - 1)
+    return first - np.array(log.arrival_ms), tpot
+
+
+@pytest.mark.parametrize("clients", [1, 8, 32])
+def test_closed_loop_agrees_with_the_simulator(clients: int) -> None:
+    ttft, tpot = simulated_closed(clients, 10)
+    found = closed_loop(TIMES, one(clients), one(10))
+    assert found.mean_ttft_ms[0] == pytest.approx(ttft.mean(), rel=0.15)
+    assert found.burst_ttft_ms[0] == pytest.approx(ttft[:clients].mean(), rel=0.05)
+    assert found.tpot_ms[0] == pytest.approx(tpot.mean(), rel=0.08)
+
+
+def test_more_clients_than_prompts_can_feed_wait() -> None:
+    found = closed_loop(TIMES, np.array([64.0, 1000.0]), np.array([50.0, 50.0]))
+    in_system = (found.steady_ttft_ms + (MEAN_OUTPUT - 1) * found.tpot_ms) / found.tpot_ms
+    starts = (BUDGET - found.sequences) / MEAN_INPUT
+    # Little's law: clients = starts an iteration * iterations in the system.
+    assert (starts * in_system)[1] == pytest.approx(1000.0, rel=0.02)
+    assert found.steady_ttft_ms[1] > 3 * found.steady_ttft_ms[0]
+
+
+def test_requests_of_one_length_run_in_cohorts() -> None:
+    clients = 8
+    ttft, _ = simulated_closed(clients, 40, fixed=True)
+    steady = ttft[2 * clients :].mean()
+    assert cohort_ttft_ms(TIMES, one(clients))[0] == pytest.approx(steady, rel=0.15)

@@ -1,0 +1,92 @@
+"""`plan report`, `plan export` and `plan dump` from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.planner.export.test_launch import plan
+
+from fleetplan.planner.cli import main
+
+TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_text(plan().model_dump_json(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        ("launch", "launch.sh"),
+        ("dynamo", "*.dynamo.yaml"),
+        ("llm-d", "*.llm-d.yaml"),
+        ("node-pools", "node-pools.csv"),
+        ("purchases", "purchases.json"),
+        ("workbook", "plan.xlsx"),
+    ],
+)
+def test_every_format_is_written(plan_file: Path, tmp_path: Path, form: str, written: str) -> None:
+    assert run("export", str(plan_file), "--as", form, "--out", str(tmp_path / "out")) == 0
+    assert [*(tmp_path / "out").glob(written)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--as", "lunch"], "did you mean 'launch'"),
+        (["--as", "launch", "--framework", "vlm"], "vllm"),
+        (["--as", "launch", "--period", "2027Q9"], "2027Q"),
+        (["--as", "workbook", "--period", "2027Q1"], "whole horizon"),
+        (["--as", "dynamo", "--framework", "vllm"], "each service's own"),
+    ],
+)
+def test_mistakes_are_named(
+    plan_file: Path, tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("export", str(plan_file), *options, "--out", str(tmp_path / "out")) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_report_is_written_beside_the_plan(plan_file: Path) -> None:
+    assert run("report", str(plan_file), "--baseline", str(plan_file)) == 0
+    assert "Against the plan in force" in plan_file.with_name("report.html").read_text(encoding="utf-8")
+
+
+def test_solve_writes_report_workbook_and_tables_that_can_be_read(tmp_path: Path) -> None:
+    assert run("solve", str(TINY), "--out", str(tmp_path)) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "What the plan chose from" in page
+    assert "No frontiers" not in page
+    assert (tmp_path / "plan.xlsx").stat().st_size > 5000
+    for name in ("frontiers", "bill", "prices", "demand", "retirements", "region_losses"):
+        assert len(pd.read_csv(tmp_path / f"{name}.csv").columns) > 3, name
+
+
+def test_a_dump_holds_the_tables_and_the_model(tmp_path: Path) -> None:
+    assert run("dump", str(TINY), "--out", str(tmp_path)) == 0
+    candidates = pd.read_csv(tmp_path / "candidates.csv")
+    assert set(candidates["service"]) == {"chat"}
+    assert (candidates["requests_per_s"] >= 0).all()
+    shares = candidates.filter(like="share_").sum(axis=1)
+    assert shares.to_numpy() == pytest.approx(1.0)
+    demand = pd.read_csv(tmp_path / "demand.csv")
+    assert demand["requests_per_s"].sum() > 0
+    model = (tmp_path / "model.txtpb").read_text(encoding="utf-8")
+    assert "coverage[" in model
+    assert "objective" in model
+    assert len(pd.read_csv(tmp_path / "acquisitions.csv")) == len(
+        pd.read_csv(tmp_path / "acquisitions.csv").drop_duplicates()
+    )

@@ -1,0 +1,106 @@
+"""The workbook: recomputed by a formula engine, it costs what the planner says."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.planner.test_cost_lines import dearer_fleets, with_prices
+from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner.export.workbook import workbook
+from fleetplan.planner.plan import Plan
+
+openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+
+
+def plan() -> Plan:
+    found = whole_plan().plan
+    assert found is not None
+    return found
+
+
+def book() -> Any:
+    return openpyxl.load_workbook(io.BytesIO(workbook(plan())))
+
+
+def recomputed(folder: Path, changed: Any) -> dict[str, float]:
+    """Values of all cells by `Sheet!A1`, formulas computed anew."""
+    formulas = pytest.importorskip("formulas", reason="formulas is not installed")
+    path = folder / "plan.xlsx"
+    changed.save(path)
+    solution = formulas.ExcelModel().loads(str(path)).finish().calculate()
+    values = {}
+    for name, ranges in solution.items():
+        # Names read '[plan.xlsx]SUMMARY'!B5; ranges of several cells are parts of formulas.
+        if isinstance(name, str) and "]" in name and ":" not in name and hasattr(ranges, "value"):
+            sheet, cell = name.split("]")[1].split("'!")
+            values[f"{sheet.title()}!{cell}"] = ranges.value[0, 0]
+    return values
+
+
+def test_a_changed_price_changes_the_tco_as_the_planner_does(tmp_path: Path) -> None:
+    prices = {row[0].value: row[2] for row in book()["Prices"].iter_rows(min_row=2)}
+    dearer = dearer_fleets(whole_fleet())
+    for number, name in enumerate(("old purchase", "hired rent", "more rent 2027Q2", "energy here 2027Q3")):
+        changed = book()
+        cell = prices[name].coordinate
+        changed["Prices"][cell] = prices[name].value * 1.1
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        values = recomputed(folder, changed)
+        at_that_price = with_prices(dearer[name])
+        assert values["Summary!B5"] == pytest.approx(at_that_price.objective_usd, rel=1e-9), name
+        assert values["Summary!B7"] == pytest.approx(at_that_price.objective_usd - plan().objective_usd)
+        for q, period in enumerate(PERIODS):
+            column = "BCD"[q]
+            (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("period", period)]
+            assert values[f"Services!{column}6"] == pytest.approx(stated), period
+        for row, service in ((2, EVIL), (3, FORMULA)):
+            (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("service", service)]
+            assert values[f"Services!E{row}"] == pytest.approx(stated, rel=1e-9), service
+
+
+def test_every_formula_has_the_value_that_the_planner_computed(tmp_path: Path) -> None:
+    stored = openpyxl.load_workbook(io.BytesIO(workbook(plan())), data_only=True)
+    values = recomputed(tmp_path, book())
+    compared = 0
+    for sheet in book().worksheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.data_type == "f":
+                    shown = stored[sheet.title][cell.coordinate].value
+                    found = values[f"{sheet.title}!{cell.coordinate}"]
+                    assert found == pytest.approx(shown, rel=1e-9, abs=1e-6), (sheet.title, cell.coordinate)
+                    compared += 1
+    assert compared > 100
+
+
+def test_services_and_idle_capacity_are_the_whole_cost() -> None:
+    rows = list(openpyxl.load_workbook(io.BytesIO(workbook(plan())), data_only=True)["Services"].values)
+    named = {row[0]: row[1:] for row in rows[1:]}
+    assert set(named) == {EVIL, FORMULA, "idle capacity", "paid by no service alone", "TCO"}
+    for column in range(len(PERIODS) + 1):
+        parts = [values[column] for name, values in named.items() if name != "TCO"]
+        assert sum(parts) == pytest.approx(named["TCO"][column])
+    assert named["TCO"][-1] == pytest.approx(plan().objective_usd)
+
+
+def test_names_are_text_and_no_formula_holds_one() -> None:
+    texts, formulas = [], []
+    for sheet in book().worksheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                (formulas if cell.data_type == "f" else texts).append(cell)
+    assert FORMULA in [cell.value for cell in texts]
+    assert all(cell.data_type == "s" for cell in texts if cell.value == FORMULA)
+    assert not [cell for cell in formulas if "HYPERLINK" in cell.value or "http" in cell.value]
+    assert not [cell for cell in texts if cell.hyperlink]
+
+
+def test_a_plan_without_prices_is_refused() -> None:
+    with pytest.raises(InputError, match="states no prices"):
+        workbook(plan().model_copy(update={"inputs": None, "format_version": "1.0"}))

@@ -1,0 +1,254 @@
+"""`plan import`: units, and a reason for every row that is not taken."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.calibrate import calibrate
+from fleetplan.planner.cli import main
+from fleetplan.planner.cli_import import FORMATS
+from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
+from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
+from fleetplan.planner.loading import load_expanded_fleet
+
+GIVEN = Deployment(
+    hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
+)
+
+VLLM = {
+    "date": "20261101-101500", "model_id": "llama3.1-8b", "num_prompts": 100, "request_rate": "inf",
+    "max_concurrency": 16, "completed": 100, "total_input_tokens": 102_400, "total_output_tokens": 12_800,
+    "mean_ttft_ms": 95.5, "mean_tpot_ms": 11.25, "median_ttft_ms": 80.0,
+}  # fmt: skip
+
+AIPERF = {
+    "input_config": {
+        "endpoint": {"model_names": ["llama3.1-8b"]},
+        "loadgen": {"concurrency": 16},
+    },
+    "input_sequence_length": {"unit": "tokens", "avg": 1024.2},
+    "output_sequence_length": {"unit": "tokens", "avg": 127.8},
+    "time_to_first_token": {"unit": "ms", "avg": 95.5, "p50": 80.0},
+    "inter_token_latency": {"unit": "ms", "avg": 11.25},
+}
+
+GUIDELLM = {
+    "benchmarks": [
+        {
+            "config": {"strategy": {"type_": "concurrent", "streams": 16}},
+            "metrics": {
+                "prompt_token_count": {"successful": {"mean": 1024.0}},
+                "output_token_count": {"successful": {"mean": 128.0}},
+                "time_to_first_token_ms": {"successful": {"mean": 95.5}},
+                "inter_token_latency_ms": {"successful": {"mean": 11.25}},
+            },
+        },
+        {"config": {"strategy": {"type_": "throughput"}}, "metrics": {}},
+    ]
+}
+
+INFERENCEX = [
+    {
+        "hw": "h200", "model": "llama3.1-8b", "framework": "vllm", "precision": "fp8", "tp": 2, "ep": 1,
+        "dp_attention": "false", "conc": 16, "isl": 1024, "osl": 128, "mean_ttft": 0.0955,
+        "mean_tpot": 0.01125, "tput_per_gpu": 1234.5,
+    },
+    {"hw": "h200", "disagg": True},
+    {"hw": "h200", "spec_decoding": "mtp"},
+    {"hw": "h2000", "framework": "vllm", "precision": "fp8", "tp": 1, "conc": 1, "isl": 10, "osl": 10,
+     "mean_tpot": 0.01},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "document"), [("vllm", VLLM), ("aiperf", AIPERF), ("guidellm", GUIDELLM)])
+def test_every_format_says_the_same_of_the_same_run(form: str, document: object) -> None:
+    (row,) = import_benchmarks(form, document, GIVEN).rows
+    assert row["mode"] == "closed_loop"
+    assert (row["input_tokens"], row["output_tokens"], row["concurrency"]) == (1024, 128, 16)
+    assert (row["ttft_ms"], row["tpot_ms"]) == (95.5, 11.25)
+    assert (row["hardware"], row["framework"], row["tp"]) == ("H100-SXM", "vllm", 1)
+
+
+def test_inferencex_is_in_seconds_with_nominal_lengths() -> None:
+    found = import_benchmarks(
+        "inferencex", INFERENCEX, Deployment(framework_version="0.24.0", model="llama3.1-8b")
+    )
+    (row,) = found.rows
+    assert (row["ttft_ms"], row["tpot_ms"]) == pytest.approx((95.5, 11.25))
+    assert (row["input_tokens"], row["output_tokens"]) == (922, 115)
+    assert (row["hardware"], row["tp"], row["dp"], row["weights"]) == ("H200-SXM", 2, 1, "fp8")
+    reasons = [each.reason for each in found.rejected]
+    assert [each.place for each in found.rejected] == ["row 2", "row 3", "row 4"]
+    assert "no one layout" in reasons[0]
+    assert "acceptance" in reasons[1]
+    assert "h2000" in reasons[2]
+
+
+def test_attention_data_parallelism_of_inferencex_takes_the_ranks_of_tp() -> None:
+    row = {**INFERENCEX[0], "dp_attention": "true", "tp": 8, "ep": 8}
+    (found,) = import_benchmarks("inferencex", [row], GIVEN_VERSION).rows
+    assert (found["tp"], found["dp"], found["ep"]) == (1, 8, 8)
+
+
+GIVEN_VERSION = Deployment(framework_version="0.24.0")
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "reason"),
+    [
+        ("vllm", {"max_concurrency": None}, "no steady load"),
+        ("vllm", {"completed": 0}, "completed is 0"),
+        ("vllm", {"model_id": "other"}, "not the 'llama3.1-8b' of the command line"),
+        ("vllm", {"mean_tpot_ms": "nan"}, "mean_tpot_ms"),
+        ("vllm", {"mean_tpot_ms": None, "mean_ttft_ms": None}, "neither TTFT nor TPOT"),
+        ("aiperf", {"time_to_first_token": {"unit": "furlongs", "avg": 1.0}}, "furlongs"),
+        ("aiperf", {"output_sequence_length": {"unit": "tokens", "avg": 0.2}}, "output tokens"),
+    ],
+)
+def test_a_row_that_cannot_be_taken_has_its_reason(form: str, change: dict[str, object], reason: str) -> None:
+    document = {**(VLLM if form == "vllm" else AIPERF), **change}
+    found = import_benchmarks(form, document, GIVEN)
+    assert found.rows == ()
+    (rejected,) = found.rejected
+    assert reason in rejected.reason
+
+
+def test_units_of_aiperf_are_read_and_an_open_loop_has_a_rate() -> None:
+    seconds = {**AIPERF, "time_to_first_token": {"unit": "sec", "avg": 0.0955},
+               "inter_token_latency": {"unit": "us", "avg": 11_250.0}}  # fmt: skip
+    (row,) = import_benchmarks("aiperf", seconds, GIVEN).rows
+    assert (row["ttft_ms"], row["tpot_ms"]) == pytest.approx((95.5, 11.25))
+    paced = {**VLLM, "request_rate": 4.5, "max_concurrency": None}
+    (row,) = import_benchmarks("vllm", paced, GIVEN).rows
+    assert (row["mode"], row["requests_per_s"], row["concurrency"]) == ("open_loop", 4.5, None)
+
+
+def test_what_is_imported_calibrates() -> None:
+    rows = import_benchmarks("vllm", VLLM, GIVEN).rows
+    text = pd.DataFrame([dict(row) for row in rows]).to_csv(index=False)
+    frame = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    fit = calibrate(frame, Path(), "bench.csv")
+    assert fit.n_used == 1
+    assert fit.refused == ()
+
+
+INVENTORY = """name,region,hardware,hosts,capex_usd_per_host,in_service,rent_usd_per_host_month,price_as_of
+old,east,H100-SXM,4,297000,2025Q1,,2026-08
+hired,east,H200-SXM,2,,,11680,2026-09
+wrong,east,H300,2,,,11680,
+both,east,H100-SXM,2,297000,,11680,
+half,east,H100-SXM,2.5,297000,,,
+old,east,H100-SXM,1,297000,,,
+"""
+
+PRICE_HEAD = (
+    "name,hardware,regions,per,capex_usd_per_host,rent_usd_per_accelerator_hour,rent_usd_per_host_hour,"
+    "max_hosts,max_accelerators,lead_time_quarters"
+)
+
+PRICES = f"""{PRICE_HEAD}
+buy,B200-SXM,east; west,host,446000,,,10,,1
+rent,H100-SXM,east,accelerator,,1.99,,,64,
+byhost,H200-SXM,east,,,,16.4,4,,
+none,H200-SXM,east,,,,,,,
+odd,H200-SXM,east,rack,,2,,,,
+"""
+
+
+def table(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+
+
+def test_an_inventory_becomes_pools_with_rents_by_accelerator_and_hour() -> None:
+    found = import_inventory(table(INVENTORY), "inventory.csv")
+    pools = {pool["name"]: pool for pool in yaml.safe_load(found.text)["pools"]}
+    assert set(pools) == {"old", "hired"}
+    assert pools["old"]["owned"] == {
+        "capex_usd_per_host": 297000.0, "in_service": "2025Q1", "price_as_of": "2026-08",
+    }  # fmt: skip
+    # 11,680 USD a month for eight accelerators and 730 hours.
+    assert pools["hired"]["rented"]["usd_per_accelerator_hour"] == 2.0
+    assert [each.place for each in found.rejected] == ["line 4", "line 5", "line 6", "line 7"]
+    reasons = " ".join(each.reason for each in found.rejected)
+    for said in ("H300", "bought or rented", "2.5", "already"):
+        assert said in reasons
+
+
+def test_prices_become_offers() -> None:
+    found = import_prices(table(PRICES), "prices.csv")
+    offers = {offer["name"]: offer for offer in yaml.safe_load(found.text)["offers"]}
+    assert offers["buy"] == {
+        "name": "buy", "hardware": "B200-SXM", "regions": ["east", "west"], "per": "host",
+        "capex_usd_per_host": 446000.0, "lead_time_quarters": 1, "max_hosts": 10,
+    }  # fmt: skip
+    assert offers["rent"]["max_accelerators"] == 64
+    assert offers["byhost"]["rent_usd_per_accelerator_hour"] == 2.05
+    assert [each.place for each in found.rejected] == ["line 5", "line 6"]
+
+
+def test_a_misspelt_column_is_named() -> None:
+    with pytest.raises(InputError, match="did you mean 'hardware'"):
+        import_inventory(table("name,hardwear,hosts\na,b,1\n"), "inventory.csv")
+
+
+def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
+    (tmp_path / "inventory.csv").write_text(INVENTORY, encoding="utf-8")
+    (tmp_path / "prices.csv").write_text(PRICES, encoding="utf-8")
+    for what, out in (("inventory", "pools.yaml"), ("prices", "offers.yaml")):
+        assert run("import", what, str(tmp_path / f"{what}.csv"), "--out", str(tmp_path / out)) == 0
+    service = {
+        "name": "chat", "model": "llama3.1-8b", "workload": {"input_tokens": 100, "output_tokens": 50},
+        "slo": {"tpot_ms": 30}, "demand": {"east": 5},
+    }  # fmt: skip
+    fleet = {
+        "imports": ["pools.yaml", "offers.yaml"], "version": 1, "horizon": {"periods": ["2027Q1", "2027Q2"]},
+        "regions": {"east": {}, "west": {}}, "services": [service],
+    }  # fmt: skip
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
+    built = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
+    assert [pool.name for pool in built.pools] == ["old", "hired"]
+    assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def test_the_command_says_what_it_took_and_what_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "result.json", tmp_path / "bench.csv"
+    path.write_text(json.dumps(GUIDELLM), encoding="utf-8")
+    options = ["--model", "llama3.1-8b", "--hardware", "h100", "--tp", "1", "--weights", "bf16"]
+    options += ["--framework-version", "0.24.0", "--out", str(out)]
+    assert run("import", "benchmark", "guidellm", str(path), *options) == 0
+    said = capsys.readouterr().err
+    assert "1 rows taken, 1 not" in said
+    assert "row 2: not taken: strategy throughput" in said
+    assert pd.read_csv(out)["hardware"].tolist() == ["H100-SXM"]
+    assert run("import", "benchmark", "guidelm", str(path), *options) == 2
+    assert "did you mean 'guidellm'" in capsys.readouterr().err
+    path.write_text("{", encoding="utf-8")
+    assert run("import", "benchmark", "vllm", str(path), *options) == 2
+
+
+def test_a_model_is_described_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("import", "model", "llama3.1-8b") == 0
+    assert "32 layers, dense" in capsys.readouterr().out
+    assert run("import", "model", str(tmp_path / "nothing.json")) == 2
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "zebra"}), encoding="utf-8")
+    assert run("import", "model", str(tmp_path)) == 2
+    assert "zebra" in capsys.readouterr().err
+
+
+def test_the_command_line_names_the_formats_that_there_are() -> None:
+    assert tuple(READERS) == FORMATS

@@ -1,0 +1,452 @@
+"""`plan compare`: counterfactuals worked out by hand, each one's rule holding in its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.planner.builders import (
+    HOURS_PER_QUARTER,
+    fleet,
+    hardware,
+    owned_pool,
+    region,
+    rent_offer,
+    service,
+)
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Fleet, Hardware, Service
+from fleetplan.planner import cli
+from fleetplan.planner.api import NoPlanFoundError, Planned
+from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.questions import compare
+from fleetplan.planner.questions.compare import Compared, Comparison
+from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
+from fleetplan.planner.search import SearchLimits
+
+EXACT = SearchLimits(time_limit_s=30.0, gap_ratio=0.0, workers=1)
+RULES = ("homogeneous", "no-disaggregation", "single-vendor")
+RATES = {
+    ("prefill", "A"): 10.0,
+    ("decode", "A"): 4.0,
+    ("prefill", "B"): 12.0,
+    ("decode", "B"): 20.0,
+    ("aggregated", "A"): 2.0,
+    ("aggregated", "B"): 6.0,
+}
+"""Requests/s an accelerator: A reads prompts well, B generates."""
+
+
+def engines(rates: Mapping[tuple[str, str], float], ttft_ms: float | None = None) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "phase": phase,
+                "hardware": kind,
+                "config": "x1",
+                "accelerators_per_replica": 1,
+                "requests_per_s": rate,
+                "ttft_ms": ttft_ms,
+            }
+            for (phase, kind), rate in rates.items()
+        ]
+    )
+
+
+def chat(demand: float = 120.0, rates: Mapping[tuple[str, str], float] = RATES, **changes: object) -> Service:
+    return service("chat", demand, engines=engines(rates), **changes)
+
+
+def vendored(name: str, vendor: str) -> Hardware:
+    part = replace(accelerators()["H100-SXM"], name=name, vendor=vendor)
+    return Hardware(name, 1, part, None)
+
+
+def two_kinds(usd_a: float = 1.0, usd_b: float = 2.0, services: Sequence[Service] = ()) -> Fleet:
+    return fleet(
+        services=services or [chat()],
+        hardware=[vendored("A", "one"), vendored("B", "two")],
+        offers=[rent_offer("A", usd_a), rent_offer("B", usd_b)],
+    )
+
+
+def no_scenario(name: str) -> Fleet:
+    raise AssertionError(name)
+
+
+def named(
+    question: Fleet, *texts: str, plan: Plan | None = None, scenarios: Mapping[str, Fleet] | None = None
+) -> list[Counterfactual]:
+    def read(_: Path) -> Plan:
+        assert plan is not None
+        return plan
+
+    known = scenarios or {}
+    sources = Sources(tuple(known), known.__getitem__ if known else no_scenario, read)
+    return [counterfactual(text, question, sources) for text in texts]
+
+
+def compared(question: Fleet, *texts: str, **sources: object) -> Comparison:
+    return compare.compare(question, named(question, *texts, **sources), EXACT)  # type: ignore[arg-type]
+
+
+def only(found: Comparison) -> Compared:
+    (row,) = found.rows
+    return row
+
+
+def plan_of(outcome: Plan | Infeasible | None) -> Plan:
+    assert isinstance(outcome, Plan)
+    return outcome
+
+
+def chosen_plan(row: Compared) -> Plan:
+    assert row.chosen is not None
+    return plan_of(row.chosen.plan)
+
+
+def hourly(plan: Plan) -> float:
+    return plan.objective_usd / HOURS_PER_QUARTER
+
+
+# Prices in USD an hour; 120 requests/s take 12 A and 30 A, 10 B and 6 B, for prefill and decode.
+BREAK_EVEN_WITH_B = RATES["prefill", "A"] / RATES["prefill", "B"]
+"""Price of A over that of B below which prompts on A and tokens on B beat B alone: a/PA < b/PB."""
+BREAK_EVEN_WITH_A = RATES["decode", "A"] / RATES["decode", "B"]
+"""The same above which they beat A alone: b/DB < a/DA."""
+
+
+@pytest.mark.parametrize(
+    ("ratio", "heterogeneous"),
+    [
+        (BREAK_EVEN_WITH_A * 0.99, False),
+        (BREAK_EVEN_WITH_A * 1.01, True),
+        (16 / 42, True),
+        (BREAK_EVEN_WITH_B * 0.99, True),
+        (BREAK_EVEN_WITH_B * 1.01, False),
+    ],
+)
+def test_the_break_even_price_of_two_kinds_is_the_closed_form(ratio: float, heterogeneous: bool) -> None:
+    disaggregated = {key: rate for key, rate in RATES.items() if key[0] != "aggregated"}
+    usd_b = 3.0
+    usd_a = ratio * usd_b
+    found = compared(two_kinds(usd_a, usd_b, [chat(rates=disaggregated)]), "homogeneous")
+    one_kind = min(42 * usd_a, 16 * usd_b)
+    mixed = min(one_kind, 12 * usd_a + 6 * usd_b)
+    assert hourly(plan_of(found.outcome)) == pytest.approx(mixed)
+    row = only(found)
+    assert hourly(chosen_plan(row)) == pytest.approx(one_kind)
+    assert row.saving is not None
+    assert row.saving.usd == pytest.approx((one_kind - mixed) * HOURS_PER_QUARTER, abs=1e-6)
+    assert (row.saving.least_usd > 1) is heterogeneous
+
+
+def test_the_homogeneous_fleet_is_the_cheapest_of_all_kinds() -> None:
+    row = only(compared(two_kinds(), "homogeneous"))
+    assert {trial.label: hourly(plan_of(trial.plan)) for trial in row.trials} == pytest.approx(
+        {"A": 42.0, "B": 32.0}
+    )
+    assert row.chosen is not None
+    assert row.chosen.label == "B"
+    for trial in row.trials:
+        assert {each.hardware for each in plan_of(trial.plan).placements} == {trial.label}
+
+
+def test_without_disaggregation_every_replica_is_aggregated() -> None:
+    # 60 A at 1 USD or 20 B at 2 USD, for 12 A and 6 B.
+    found = compared(two_kinds(), "no-disaggregation")
+    assert hourly(plan_of(found.outcome)) == pytest.approx(24.0)
+    row = only(found)
+    assert hourly(chosen_plan(row)) == pytest.approx(40.0)
+    assert {each.phase for each in chosen_plan(row).placements} == {"aggregated"}
+    assert row.saving is not None
+    assert row.saving.ratio(row.saving.usd) == pytest.approx(0.4)
+
+
+def test_a_single_vendor_may_have_several_kinds() -> None:
+    question = two_kinds()
+    third = replace(
+        question,
+        hardware={**question.hardware, "C": vendored("C", "one")},
+        offers=(*question.offers, rent_offer("C", 2.5)),
+        services=(chat(rates={**RATES, ("decode", "C"): 20.0}),),
+    )
+    row = only(compared(third, "single-vendor"))
+    # Prompts on 12 A, tokens on 6 C, both of the first vendor.
+    assert row.chosen is not None
+    assert row.chosen.label == "one"
+    assert {each.hardware for each in chosen_plan(row).placements} == {"A", "C"}
+    assert hourly(chosen_plan(row)) == pytest.approx(12 + 15)
+
+
+def test_without_a_kind_nothing_runs_on_it() -> None:
+    row = only(compared(two_kinds(), "without:A"))
+    assert {each.hardware for each in chosen_plan(row).placements} == {"B"}
+    assert hourly(chosen_plan(row)) == pytest.approx(32.0)
+
+
+def test_what_stands_already_is_paid_for_all_the_same() -> None:
+    question = replace(two_kinds(), pools=(owned_pool("own-a", 12, 16 * 100.0, hardware="A", per_host=1),))
+    row = only(compared(question, "without:A"))
+    assert row.stranded_usd == pytest.approx(12 * 100.0)
+    assert chosen_plan(row).objective_usd == pytest.approx(32 * HOURS_PER_QUARTER + 12 * 100.0)
+
+
+def test_a_plan_in_force_keeps_its_configurations() -> None:
+    old = plan_of(compared(two_kinds(usd_a=10.0)).outcome)
+    assert {each.hardware for each in old.placements} == {"B"}
+    row = only(compared(two_kinds(services=[chat(240.0)]), "old.json", plan=old))
+    ran = {(each.phase, each.hardware, each.config) for each in old.placements}
+    assert {(each.phase, each.hardware, each.config) for each in chosen_plan(row).placements} <= ran
+    assert hourly(chosen_plan(row)) == pytest.approx(64.0)
+
+
+def test_the_difference_leads_from_the_counterfactual_to_the_plan() -> None:
+    found = compared(two_kinds(), "without:A")
+    difference = only(found).difference
+    assert difference is not None
+    added = [each for each in difference.changes if each.action.value == "+"]
+    assert all("A" in each.name for each in added)
+    assert difference.tco.delta_usd == pytest.approx(-8 * HOURS_PER_QUARTER)
+
+
+def test_a_counterfactual_that_leaves_nothing_out_is_the_plan() -> None:
+    aggregated = {key: rate for key, rate in RATES.items() if key[0] == "aggregated"}
+    found = compared(two_kinds(services=[chat(rates=aggregated)]), "no-disaggregation")
+    row = only(found)
+    assert chosen_plan(row) is found.outcome
+    assert row.saving is not None
+    assert (row.saving.usd, row.saving.proven) == (0.0, True)
+
+
+def test_the_same_question_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    solve = compare.solve_problem
+
+    def counted(*arguments: object) -> Planned:
+        asked.append(arguments)
+        return solve(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compare, "solve_problem", counted)
+    found = compared(two_kinds(), "homogeneous", "single-vendor", "without:A", "without:B")
+    assert len(asked) == 3
+    assert [hourly(chosen_plan(row)) for row in found.rows] == pytest.approx([32.0, 32.0, 32.0, 42.0])
+
+
+def test_the_interval_of_the_saving_holds_both_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = compare.solve_problem
+
+    def with_a_gap(*arguments: object) -> Planned:
+        planned = solve(*arguments)  # type: ignore[arg-type]
+        plan = plan_of(planned.outcome)
+        return replace(planned, outcome=plan.model_copy(update={"bound_usd": 0.9 * plan.objective_usd}))
+
+    monkeypatch.setattr(compare, "solve_problem", with_a_gap)
+    saving = only(compared(two_kinds(), "without:A")).saving
+    assert saving is not None
+    hours = HOURS_PER_QUARTER
+    # The plan costs 24 and at least 21.6, the other 32 and at least 28.8.
+    assert saving.usd == pytest.approx(8 * hours)
+    assert saving.least_usd == pytest.approx(4.8 * hours)
+    assert saving.most_usd == pytest.approx(10.4 * hours)
+
+
+def test_an_option_without_a_plan_in_time_may_still_be_the_cheapest(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = compare.solve_problem
+
+    def in_vain_on_a(candidates: object, problem: object, *rest: object) -> Planned:
+        if {each.hardware for each in problem.candidates} == {"A"}:  # type: ignore[attr-defined]
+            raise NoPlanFoundError("no plan within 1 s")
+        return solve(candidates, problem, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compare, "solve_problem", in_vain_on_a)
+    row = only(compared(two_kinds(), "homogeneous"))
+    assert hourly(chosen_plan(row)) == pytest.approx(32.0)
+    assert row.bound_usd == pytest.approx(24 * HOURS_PER_QUARTER)
+    assert row.saving is not None
+    assert not row.saving.proven
+    assert [(trial.infeasible, trial.reasons) for trial in row.trials if trial.plan is None] == [
+        (False, ("no plan within 1 s",))
+    ]
+
+
+def test_infeasible_for_want_of_a_configuration() -> None:
+    row = only(compared(two_kinds(services=[chat(runtimes=("disaggregated",))]), "no-disaggregation"))
+    assert row.chosen is None
+    assert row.saving is None
+    (trial,) = row.trials
+    assert trial.infeasible
+    assert trial.reasons == (
+        "chat (all) in here: no configuration that is allowed meets its limits and fits memory",
+    )
+
+
+def test_infeasible_for_want_of_a_phase_or_of_a_pool_in_the_region() -> None:
+    phases = {("prefill", "A"): 10.0, ("decode", "B"): 20.0}
+    row = only(compared(two_kinds(services=[chat(rates=phases)]), "without:A"))
+    assert row.trials[0].reasons == ("chat (all) in here: only decode is left, not the other phase",)
+    question = fleet(
+        services=[chat(regions=("here", "there"))],
+        hardware=[vendored("A", "one"), vendored("B", "two")],
+        offers=[rent_offer("A", 1.0, regions=("here", "there")), rent_offer("B", 2.0)],
+        regions=[region("here"), region("there")],
+    )
+    row = only(compared(question, "without:A"))
+    assert row.trials[0].reasons == (
+        "chat (all) in there: no pool and no offer there of what could serve it (B)",
+    )
+
+
+def test_infeasible_for_want_of_hardware_says_how_much() -> None:
+    question = replace(two_kinds(), offers=(rent_offer("A", 1.0), rent_offer("B", 2.0, maximum=10)))
+    found = compared(question, "without:A")
+    assert isinstance(found.outcome, Plan)
+    (trial,) = only(found).trials
+    assert trial.infeasible
+    # 6 + 4 B carry 72 of the 120 requests/s; 48 more take 4 + 3 of them.
+    assert trial.reasons == (
+        "chat (all) in here now: 48 of 120 requests/s unserved for want of hardware (pools and offers are "
+        "used up); it would take 7 B accelerators more",
+    )
+
+
+def test_different_unmet_demand_is_no_saving() -> None:
+    question = replace(two_kinds(), offers=(rent_offer("A", 1.0), rent_offer("B", 2.0, maximum=10)))
+    lenient = replace(question, policy=replace(question.policy, unmet="penalise"))
+    row = only(compared(lenient, "without:A"))
+    assert [each.requests_per_s for each in chosen_plan(row).unmet] == [pytest.approx(48.0)]
+    assert row.saving is None
+    assert "different demand unmet" in row.notes[-1]
+
+
+def test_candidates_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = []
+    build = compare.build_candidates
+
+    def counted(question: Fleet, *rest: object) -> object:
+        evaluated.append(question)
+        return build(question, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compare, "build_candidates", counted)
+    question = two_kinds()
+    dearer = replace(question, offers=(rent_offer("A", 2.0), rent_offer("B", 4.0)))
+    found = compared(
+        question, *RULES, "without:A", "more", "dearer",
+        scenarios={"more": replace(question, services=(chat(240.0),)), "dearer": dearer},
+    )  # fmt: skip
+    assert len(evaluated) == 1
+    more, both = found.rows[-2:]
+    assert [hourly(chosen_plan(row)) for row in (more, both)] == [pytest.approx(48.0)] * 2
+    assert more.notes == ("it serves another demand: 240 for 120 requests/s over all services and periods",)
+    assert both.notes == ()
+    slower = {key: rate / 2 for key, rate in RATES.items()}
+    halved = replace(question, services=(chat(rates=slower),))
+    row = only(compared(question, "slower", scenarios={"slower": halved}))
+    assert len(evaluated) == 3
+    assert hourly(chosen_plan(row)) == pytest.approx(48.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("homogenous", "did you mean 'homogeneous'?"), ("without:a", "did you mean 'A'?")],
+)
+def test_what_names_nothing_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(InputError, match="--against") as refused:
+        named(two_kinds(), text)
+    assert hint in str(refused.value)
+
+
+def test_single_vendor_needs_vendors() -> None:
+    question = replace(two_kinds(), hardware={"A": hardware("A", 1), "B": hardware("B", 1)})
+    with pytest.raises(InputError, match="the vendor of A is not known"):
+        named(question, "single-vendor")
+
+
+FLEET = """
+version: 1
+name: two-kinds
+hardware: {A: {accelerators_per_host: 1}, B: {accelerators_per_host: 1}}
+offers:
+  - {name: a, hardware: A, per: accelerator, rent_usd_per_accelerator_hour: 1}
+  - {name: b, hardware: B, per: accelerator, rent_usd_per_accelerator_hour: 2}
+services:
+  - {name: chat, engines: engines.csv, demand: 120}
+scenarios:
+  more: {services: [{name: chat, demand: 240}]}
+"""
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["compare", *map(str, arguments)])
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path) -> Path:
+    engines(RATES).drop(columns="ttft_ms").to_csv(tmp_path / "engines.csv", index=False)
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET, encoding="utf-8")
+    return path
+
+
+def test_the_command_prints_a_line_for_each_and_writes_their_plans(
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = fleet_file.parent / "out"
+    against = ["--against", "homogeneous", "--against", "more", "--against", "without:A"]
+    assert run(fleet_file, *against, "--out", out, "--gap", "0") == 0
+    printed = capsys.readouterr().out
+    assert "homogeneous (B)" in printed
+    assert "+$17.52 k (+25.0%)" in printed
+    assert "another demand: 240 for 120" in printed
+    assert "accelerators in use: A 0 -> 12, B 16 -> 6" in printed
+    plans = {path.parent.name: Plan.read(path) for path in sorted(out.glob("*/plan.json"))}
+    assert {name: hourly(plan) for name, plan in plans.items()} == pytest.approx(
+        {"plan": 24.0, "against-homogeneous": 32.0, "against-more": 48.0, "against-without-A": 32.0}
+    )
+    # A plan that it wrote is a counterfactual of the next question.
+    assert run(fleet_file, "--against", out / "against-homogeneous" / "plan.json") == 0
+
+
+def test_the_command_says_what_hardware_that_stands_idle_costs(
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 12 A are rented already: they cost 12 USD an hour of the 44 where nothing may run on them.
+    pool = "pools=[{name: own, hardware: A, accelerators: 12, rented: {usd_per_accelerator_hour: 1}}]"
+    assert run(fleet_file, "--against", "without:A", "--set", pool) == 0
+    assert (
+        "$26.28 k pays for what stands and runs nothing; could that be handed back, it would cost $70.08 k"
+        in (capsys.readouterr().out)
+    )
+
+
+def test_the_command_exits_with_2_for_every_mistake_at_once(
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(fleet_file, "--against", "les", "--against", "nowhere.json", "--against", "without:C") == 2
+    errors = capsys.readouterr().err
+    assert all(text in errors for text in ("--against les", "nowhere.json", "no pool or offer brings 'C'"))
+
+
+def test_the_command_says_that_the_fleet_itself_is_infeasible(
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited = ["--set", "offers.a.max_accelerators=1", "--set", "offers.b.max_accelerators=1"]
+    assert run(fleet_file, "--against", "homogeneous", *limited) == 3
+    assert "cannot be served" in capsys.readouterr().out
+
+
+def test_the_command_says_what_an_infeasible_counterfactual_lacks(
+    fleet_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited = ["--set", "offers.b.max_accelerators=6"]
+    assert run(fleet_file, "--against", "without:A", *limited) == 0
+    printed = capsys.readouterr().out
+    assert "infeasible" in printed
+    assert "requests/s unserved" in printed

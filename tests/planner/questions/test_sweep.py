@@ -1,0 +1,293 @@
+"""`plan sweep`: the same table on one process, two, and a Dask cluster, also after being killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.planner.random_fleets import large_case, tiny_case
+from tests.planner.solving import solve_unchecked
+from typer.testing import CliRunner
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner import cli, reproducible
+from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.questions.sweep.axes import Point, grid_points, read_axes, split_values
+from fleetplan.planner.questions.sweep.command import Ground, tasks_of
+from fleetplan.planner.questions.sweep.plots import write_sweep_plots
+from fleetplan.planner.questions.sweep.results import (
+    PointResult,
+    point_key,
+    read_result,
+    result_file,
+    sweep_table,
+    write_result,
+)
+from fleetplan.planner.questions.sweep.run import run_sweep
+from fleetplan.planner.search import SearchLimits, SolveStatus, search
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"
+LIMITS = SearchLimits(60.0, 0.0, 1, 1, reproducible=True)
+GRID = ("demand=0.5,1,2", "price.big-gpu=0.8,1")
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def swept(folder: Path, *options: object, grid: tuple[str, ...] = GRID) -> str:
+    """The table of a sweep of the scenario that brings its own rates."""
+    axes = [text for axis in grid for text in ("--grid", axis)]
+    code, _ = run("sweep", SCENARIO, *axes, "--out", folder, *options)
+    assert code == 0
+    return (folder / "sweep.csv").read_text(encoding="utf-8")
+
+
+def test_every_point_is_the_plan_of_its_fleet(tmp_path: Path) -> None:
+    swept(tmp_path)
+    table = pd.read_csv(tmp_path / "sweep.csv")
+    tco = table[table["metric"] == "tco"].set_index(["demand", "price.big-gpu"])["value"]
+    assert len(tco) == 6
+    # One big card and one small one, the big one at four fifths of its price.
+    assert tco[1.0, 1.0] == pytest.approx(4.68 * 2190)
+    assert tco[1.0, 0.8] == pytest.approx((0.8 * 3.67 + 1.01) * 2190)
+    used = table[table["metric"] == "in use: big-gpu"].set_index(["demand", "price.big-gpu"])["value"]
+    assert used[1.0, 1.0] == 1
+    assert set(table["status"]) == {"optimal"}
+    drawn = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert drawn == {"tco.svg", "hardware.svg", "heatmap.svg"}
+
+
+def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra cluster is not installed")
+    alone = swept(tmp_path / "one")
+    assert swept(tmp_path / "two", "--jobs", 2) == alone
+    # A process of its own: a cluster leaves threads and sockets to the interpreter.
+    axes = [text for axis in GRID for text in ("--grid", axis)]
+    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIO), *axes]
+    subprocess.run(
+        [*command, "--out", str(tmp_path / "dask"), "--backend", "dask://", "--jobs", "2"],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
+
+
+LONG_GRID = ("demand=" + ",".join(f"{1 + i / 50:g}" for i in range(20)), "price.big-gpu=0.8,1")
+
+
+def test_a_sweep_that_was_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    whole = swept(tmp_path / "whole", grid=LONG_GRID)
+    folder = tmp_path / "killed"
+    axes = [text for axis in LONG_GRID for text in ("--grid", axis)]
+    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIO), *axes, "--out", str(folder)]
+    kill_after_points(command, folder, 3)
+    before = stamps(folder)
+    assert 3 <= len(before) < 40
+    assert not (folder / "sweep.csv").exists()
+    assert swept(folder, grid=LONG_GRID) == whole
+    after = stamps(folder)
+    assert len(after) == 40
+    assert {name: after[name] for name in before} == before
+
+
+def kill_after_points(command: list[str], folder: Path, count: int, timeout_s: float = 120.0) -> None:
+    """Start a sweep, and kill it with everything it started once so many points are there."""
+    started = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + timeout_s
+    while len(stamps(folder)) < count and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """When each point was written."""
+    found = (folder / "points").glob("*.json") if folder.exists() else ()
+    return {path.name: path.stat().st_mtime_ns for path in found}
+
+
+@pytest.mark.slow
+def test_25_points_of_the_quarterly_scenario_killed_and_on_every_backend(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra cluster is not installed")
+    grid = ("demand=0.8,0.9,1,1.1,1.2", "price=0.8,0.9,1,1.1,1.2")
+    axes = [text for axis in grid for text in ("--grid", axis)]
+    command = [sys.executable, "-m", "fleetplan.planner", "sweep", str(SCENARIOS / "quarterly.yaml"), *axes]
+    command += ["--time-limit", "600"]
+    tables = []
+    for name, options in (
+        ("one", []),
+        ("two", ["--jobs", "2"]),
+        ("dask", ["--backend", "dask://", "--jobs", "2"]),
+    ):
+        folder = tmp_path / name
+        whole = [*command, "--out", str(folder), *options]
+        kill_after_points(whole, folder, 5, 1200.0)
+        before = stamps(folder)
+        assert 5 <= len(before) < 25
+        subprocess.run(whole, check=True, capture_output=True)
+        after = stamps(folder)
+        assert {key: after[key] for key in before} == before
+        tables.append((folder / "sweep.csv").read_text(encoding="utf-8"))
+    assert tables[0] == tables[1] == tables[2]
+    assert len(pd.read_csv(tmp_path / "one" / "sweep.csv").query("metric == 'tco'")) == 25
+
+
+def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: Path) -> None:
+    for name in ("fleet.yaml", "engines.csv"):
+        shutil.copy(SCENARIO.with_name(name), tmp_path / name)
+    path = tmp_path / "fleet.yaml"
+    point = Point((("demand", "1"),))
+    fleet = load_expanded_fleet(path, (), ())
+    key = point_key(fleet, point, LIMITS)
+    assert key == point_key(load_expanded_fleet(path, (), ()), point, LIMITS)
+    others = [
+        point_key(fleet, Point((("demand", "2"),)), LIMITS),
+        point_key(load_expanded_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
+        point_key(fleet, point, SearchLimits(60.0, 0.1, 1, 1, reproducible=True)),
+    ]
+    rates = tmp_path / "engines.csv"
+    rates.write_text(rates.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    others.append(point_key(load_expanded_fleet(path, (), ()), point, LIMITS))
+    assert len({key, *others}) == 5
+
+
+def test_a_damaged_result_is_solved_again(tmp_path: Path) -> None:
+    table = swept(tmp_path)
+    victim = next((tmp_path / "points").glob("*.json"))
+    victim.write_text('{"point": [', encoding="utf-8")
+    assert read_result(victim) is None
+    assert swept(tmp_path) == table
+    assert read_result(victim) is not None
+
+
+def test_points_without_a_plan_have_a_row(tmp_path: Path) -> None:
+    grid = ("offers.big-rent.max_accelerators=0,1", "offers.small-rent.max_accelerators=0,1")
+    swept(tmp_path, "--set", "policy={unmet: forbid}", grid=grid)
+    table = pd.read_csv(tmp_path / "sweep.csv")
+    assert list(table["status"].unique()) == ["infeasible", "optimal"]
+    nothing = table[table["status"] == "infeasible"]
+    assert nothing["metric"].isna().all()
+    assert len(nothing) == 3
+    code, out = run(
+        "sweep",
+        SCENARIO,
+        "--grid",
+        grid[0],
+        "--out",
+        tmp_path,
+        "--set",
+        "offers.small-rent.max_accelerators=0",
+        "--set",
+        "policy={unmet: forbid}",
+    )
+    assert code == 0
+    assert "infeasible" in out
+
+
+def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
+    axes = read_axes(["scenario=base,slides", "services.llama-405b.demand=20,40", "slo.llama-405b=1,2"])
+    ground = Ground(SCENARIOS / "meta-405b-heterogeneous.yaml", (), ())
+    tasks = tasks_of(ground, axes, LIMITS)
+    assert [task.point.text for task in tasks][:2] == [
+        "scenario=base, services.llama-405b.demand=20, slo.llama-405b=1",
+        "scenario=base, services.llama-405b.demand=20, slo.llama-405b=2",
+    ]
+    assert [task.fleet.scenarios for task in tasks] == [()] * 4 + [("slides",)] * 4
+    assert tasks[1].fleet.services[0].ttft_ms == 800
+    assert tasks[2].fleet.services[0].demand_requests_per_s["default", "now", "all"] == 40
+    assert tasks[4].fleet.offers[2].rent_usd_per_accelerator_hour == (1.0,)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("demand", "must be key=value,value"),
+        ("demand=", "must be key=value,value"),
+        ("demand.chta=1", "did you mean 'chat'"),
+        ("price.big=1", "no offer is or brings 'big'"),
+        ("slo.chta=1", "there is no service"),
+        ("demand=-1", "is no ratio above 0"),
+        ("demand=much", "is no ratio above 0"),
+        ("services.chta.headroom=1", "did you mean 'chat'"),
+        ("scenario=growth", "there is no scenario"),
+    ],
+)
+def test_a_grid_that_means_nothing_is_refused_before_anything_is_solved(grid: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tasks_of(Ground(SCENARIO, (), ()), read_axes([grid]), LIMITS)
+
+
+def test_an_axis_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="given twice"):
+        read_axes(["demand=1", "demand=2"])
+
+
+def test_unknown_backends_are_refused(tmp_path: Path) -> None:
+    tasks = tasks_of(Ground(SCENARIO, (), ()), read_axes(["demand=1"]), LIMITS)
+    with pytest.raises(InputError, match="there is no such backend; local, dask://"):
+        run_sweep(tasks, tmp_path, 1, "ray://", lambda _: None)
+
+
+def test_values_keep_their_commas_in_brackets_and_quotes() -> None:
+    assert split_values("1,{a: 1, b: 2},[3, 4],'x,y'") == ["1", "{a: 1, b: 2}", "[3, 4]", "'x,y'"]
+    assert len(grid_points(read_axes(["a=1,1,2", "b=3,4"]))) == 4
+
+
+def test_the_table_of_one_axis_and_of_none_that_is_solved(tmp_path: Path) -> None:
+    axes = read_axes(["demand=1,2"])
+    nothing = [PointResult(point=(("demand", str(i)),), status="infeasible", figures=()) for i in (1, 2)]
+    table = sweep_table(axes, nothing)
+    assert list(table.columns) == ["demand", "status", "metric", "unit", "value"]
+    assert write_sweep_plots(axes, table, tmp_path / "plots") == []
+    path = result_file(tmp_path, "key")
+    write_result(path, nothing[0])
+    assert read_result(path) == nothing[0]
+    swept(tmp_path / "one", grid=("demand=1,2",))
+    assert {path.name for path in (tmp_path / "one" / "plots").iterdir()} == {"tco.svg", "hardware.svg"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_reproducible_search_agrees_with_the_race(seed: int) -> None:
+    case = tiny_case(seed)
+    raced = solve_unchecked(case.fleet, case.candidates)
+    found = search(build_problem(case.fleet, case.candidates), LIMITS)
+    assert found.status == raced.result.status
+    if found.status is SolveStatus.OPTIMAL:
+        assert found.objective_usd == pytest.approx(raced.result.objective_usd, rel=1e-6)
+
+
+def test_the_reproducible_search_finds_the_same_plan_beside_other_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CP-SAT's share is too small for a plan, so that HiGHS decides: coarsely, then to the gap."""
+    monkeypatch.setattr(reproducible, "FIRST_SEARCH", 1e-6)
+    case = large_case(4, n_services=3, n_regions=1, n_hardware=3)
+    limits = SearchLimits(60.0, 0.03, 1, 1, reproducible=True)
+    problem = build_problem(case.fleet, case.candidates)
+    first = search(problem, limits)
+    assert first.bound_source == "HiGHS"
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        again = search(problem, limits)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert again.solution == first.solution
+    assert (again.objective_usd, again.bound_usd) == (first.objective_usd, first.bound_usd)
