@@ -1,4 +1,4 @@
-"""How the servers of published rows were launched, where the rows do not say so themselves."""
+"""How the servers of published rows were launched, where the rows do not say so, or say it wrongly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+
+HOST_ACCELERATORS: Final = 8
+"""Accelerators of a host of all systems but the racks."""
 
 FP8_CACHE: Final = (
     ("trtllm", "", ""),
@@ -54,3 +57,28 @@ def samplings(rows: pd.DataFrame) -> pd.Series[str]:
     # What TensorRT-LLM does by default is the likeliest token.
     taken = np.where(drawn & (rows["framework"] != "trtllm"), "top-p", "greedy")
     return pd.Series(taken, index=rows.index)
+
+
+def on_one_host(degrees: dict[str, pd.Series[int]], is_rack: pd.Series[bool]) -> dict[str, pd.Series[int]]:
+    """Undo that `silicon_sample.csv` multiplies the tensor or data parallelism of some rows by their `ep`.
+
+    Tensor parallelism of 16 with 4 expert groups, and of 64 with 8, on hosts of eight, and the split of an
+    expert by the same factor: 124 such rows stand with equal TTFT and TPOT, as 4 with 4 and 8 with 8, in
+    InferenceX's own tables.
+
+    Parameters
+    ----------
+    degrees : dict[str, pandas.Series]
+        tp, pp, dp, ep and moe_tp, of which 0 is not stated.
+    is_rack : pandas.Series
+        Rows of systems without hosts of eight.
+    """
+    tp, dp, ep, split = (degrees[name] for name in ("tp", "dp", "ep", "moe_tp"))
+    multiplied = ~is_rack & (tp * dp > HOST_ACCELERATORS)
+    undone = dict(degrees)
+    for name, other in (("tp", dp), ("dp", tp)):
+        taken = multiplied & (other == 1) & (degrees[name] % ep == 0)
+        undone[name] = degrees[name].where(~taken, degrees[name] // ep)
+        stated = taken & (split > 0)
+        undone["moe_tp"] = undone["moe_tp"].where(~stated, (split // ep).clip(lower=1))
+    return undone

@@ -99,5 +99,8 @@ def _model_config(row: dict[str, Any]) -> dict[str, Any]:
         "gemm_quant_mode": common.GEMMQuantMode[gemm],
         "moe_quant_mode": common.MoEQuantMode[_MOE.get(weights, mxfp4)],
         "kvcache_quant_mode": common.KVCacheQuantMode["fp8" if narrow else "bfloat16"],
-        "fmha_quant_mode": common.FMHAQuantMode["fp8" if narrow else "bfloat16"],
+        # It has attention in FP8 for TensorRT-LLM alone.
+        "fmha_quant_mode": common.FMHAQuantMode[
+            "fp8" if narrow and row["framework"] == "trtllm" else "bfloat16"
+        ],
     }

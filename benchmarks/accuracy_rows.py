@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from benchmarks.accuracy_launches import cache_dtypes, samplings
+from benchmarks.accuracy_launches import cache_dtypes, on_one_host, samplings
 
 COLUMNS: Final = (
     "row_id",
@@ -221,6 +221,7 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
         table["moe_ep_size"],
         table["moe_tp_size"],
     )
+    degrees = on_one_host(degrees, table["system"].str.startswith("gb"))
     each = _numbers(table["batch_size"])
     return pd.DataFrame(
         {

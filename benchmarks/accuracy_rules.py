@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from benchmarks.accuracy_launches import HOST_ACCELERATORS
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
@@ -116,8 +117,11 @@ def _degrees_differ(rows: pd.DataFrame) -> pd.Series[bool]:
 
 def _duplicate(rows: pd.DataFrame) -> pd.Series[bool]:
     same = ["hardware", "framework", "weights", "tp", "dp", "ep", "load", "nominal_input_tokens"]
-    closed = rows["mode"].isin(_CLOSED) & (rows["model_class"] == "DeepSeek")
-    return closed & rows.duplicated([*same, "ttft_ms", "tpot_ms"])
+    return rows["mode"].isin(_CLOSED) & rows.duplicated([*same, "ttft_ms", "tpot_ms"])
+
+
+def _host_label(rows: pd.DataFrame) -> pd.Series[bool]:
+    return ~rows["hardware"].str.startswith("GB") & (rows["tp"] * rows["dp"] > HOST_ACCELERATORS)
 
 
 def _unserved_framework(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -126,11 +130,12 @@ def _unserved_framework(rows: pd.DataFrame) -> pd.Series[bool]:
 
 RULES: Final = (
     Rule("offline", "all requests at once, of mixed lengths, without TTFT and TPOT", _offline),
-    Rule("duplicate", "the same measurement under another name of DeepSeek R1 and V3", _duplicate),
+    Rule("duplicate", "the same measurement under another name", _duplicate),
     Rule(
         "framework", "llama.cpp and DeepSpeed-MII schedule in ways that are not modelled", _unserved_framework
     ),
     Rule("rack-label", "GB200 rows whose tp is the size of the whole disaggregated system", _rack_label),
+    Rule("host-label", "aggregated rows whose tp x dp exceeds a host of eight", _host_label),
     Rule("degrees", "attention and experts would not take the same accelerators", _degrees_differ),
     Rule("nvfp4-alias", "nvidia/*-NVFP4 rows, whose TPOT does not depend on concurrency", _nvfp4_alias),
     Rule("starved", "TTFT above 3 x output tokens x TPOT: most requests wait", _starved),

@@ -39,7 +39,7 @@ SCARCE: Final = (Variant.SCARCE_SUPPLY, Variant.SCARCE_BUDGET, Variant.SCARCE_PO
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a fleet is; it has a pool of every hardware in every region."""
+    """How large a fleet is: in every region a pool of every hardware, and one of single cards on demand."""
 
     services: int
     regions: int
@@ -48,10 +48,10 @@ class Size:
 
 
 SIZES: Final[Mapping[str, Size]] = {
-    "small": Size(services=5, regions=1, hardware=3, quarters=1),
-    "medium": Size(services=30, regions=3, hardware=4, quarters=4),
-    "large": Size(services=100, regions=8, hardware=5, quarters=4),
-    "xl": Size(services=300, regions=20, hardware=5, quarters=8),
+    "small": Size(services=5, regions=1, hardware=2, quarters=1),
+    "medium": Size(services=30, regions=3, hardware=3, quarters=4),
+    "large": Size(services=100, regions=8, hardware=4, quarters=4),
+    "xl": Size(services=300, regions=20, hardware=4, quarters=8),
 }
 
 
@@ -81,7 +81,7 @@ PARTS: Final = (
 ACCELERATORS_PER_HOST: Final = 8
 
 ON_DEMAND: Final = PARTS[0]
-"""The part that is rented by the accelerator, dearer than by the host; a pool more in every region."""
+"""The part that is rented by the accelerator, dearer than by the host, in every region."""
 
 MEDIAN_ACCELERATORS: Final = 24.0
 """What the median service of a region needs of the first part. [accelerators]"""

@@ -4,8 +4,8 @@
 
 Operators of a small decoder are measured as `plan optables measure` does it, on one thread; then its prefill
 and decode steps are predicted from that table alone and run in torch. Both take the fastest of their
-executions, so that other processes of the machine disturb them least. Exits with 1 where a step is off by more
-than the bar: 20 % on a CPU, 10 % on a GPU. Needs the extra `microbench`.
+executions in processor time, so that other processes of the machine disturb them least. Exits with 1 where a
+step is off by more than the bar: 20 % on a CPU, 10 % on a GPU. Needs the extra `microbench`.
 """
 
 from __future__ import annotations

@@ -159,6 +159,8 @@ def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one re
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"must be {words} {_number(context[key])}, not {value}", ""
+    if kind == "multiple_of":
+        return f"must be a multiple of {_number(context['multiple_of'])}, not {value}", ""
     if kind == "literal_error":
         given = detail["input"]
         allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")

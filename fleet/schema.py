@@ -132,7 +132,8 @@ class ServiceSpec(Spec):
     follows: FollowsSpec | None = None
     """Instead of a demand: the service whose requests bring those of this one."""
     headroom: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """Planned capacity above demand, as a share of it."""
+    """Planned capacity above demand, as a share of it. Where it is left out and latencies are limited under
+    load, it follows from how much the traffic of five minutes varies."""
     priority: PositiveCount = 1
     """1 is served first."""
     served_weight: Positive | None = None

@@ -15,7 +15,7 @@ from fleetplan.fleet.schema_values import (
     Spec,
 )
 
-Probability: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Probability: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 
 
 def _form(value: object) -> str:

@@ -87,6 +87,7 @@ def resolve_traffic(
         ttft=(*percentiles["ttft"], *plain["ttft"]),
         tpot=(*percentiles["tpot"], *plain["tpot"]),
         lengths=tuple(lengths.items()),
+        derives_headroom="headroom" not in spec.model_fields_set,
     )
 
 

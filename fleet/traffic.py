@@ -120,12 +120,15 @@ class Traffic:
     lengths : tuple[tuple[str, LengthHistogram], ...]
         Spread of the lengths by request class, scaled to the means of the class where it is used. A class
         that is not named has requests of one length.
+    derives_headroom : bool
+        Whether the service states no headroom, so that one follows from how much its traffic varies.
     """
 
     burstiness: float = POISSON_BURSTINESS
     ttft: tuple[LatencyLimit, ...] = ()
     tpot: tuple[LatencyLimit, ...] = ()
     lengths: tuple[tuple[str, LengthHistogram], ...] = ()
+    derives_headroom: bool = False
 
     @property
     def limits_load(self) -> bool:

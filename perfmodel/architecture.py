@@ -24,10 +24,10 @@ from fleetplan.perfmodel.layers import (
     LinearAttention,
     LinearVariant,
     MoeFfn,
-    SparseIndex,
     kept_tokens,
     kv_bytes_per_token_per_layer,
 )
+from fleetplan.perfmodel.sparse_index import SparseIndex
 
 __all__ = [
     "WHOLE_CONTEXT",

@@ -14,8 +14,8 @@ from fleetplan.perfmodel.layers import (
     LatentAttention,
     LinearAttention,
     LinearVariant,
-    SparseIndex,
 )
+from fleetplan.perfmodel.sparse_index import SparseIndex
 
 GEMMA3_WINDOW_PATTERN: Final = 6
 """One layer in so many sees the whole context where the config does not say. [layers]

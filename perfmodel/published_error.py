@@ -28,14 +28,14 @@ class PublishedError:
 
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
-    "B200-SXM": PublishedError(0.107, 0.341, 1450),
-    "B300-SXM": PublishedError(0.101, 0.279, 245),
+    "B200-SXM": PublishedError(0.092, 0.309, 1204),
+    "B300-SXM": PublishedError(0.093, 0.285, 250),
     "GB200-NVL72": PublishedError(0.590, 0.858, 19),
-    "H100-SXM": PublishedError(0.071, 0.203, 798),
-    "H200-SXM": PublishedError(0.096, 0.398, 678),
-    "MI300X": PublishedError(0.409, 0.599, 37),
-    "MI325X": PublishedError(0.464, 0.675, 34),
-    "MI355X": PublishedError(0.329, 0.631, 209),
+    "H100-SXM": PublishedError(0.050, 0.147, 770),
+    "H200-SXM": PublishedError(0.079, 0.374, 640),
+    "MI300X": PublishedError(0.076, 0.151, 37),
+    "MI325X": PublishedError(0.060, 0.197, 34),
+    "MI355X": PublishedError(0.126, 0.480, 209),
 }
 """Source: docs/accuracy.md, errors by slice, 2026-11-21. The AMD rows are DeepSeek R1 alone; the GB200 rows
 stand under labels that do not state their parallelism."""

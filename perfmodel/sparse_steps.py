@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.decoder import ModelArchitecture
-from fleetplan.perfmodel.layers import LatentAttention, SparseIndex
+from fleetplan.perfmodel.layers import LatentAttention
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator, OperatorKind
 from fleetplan.perfmodel.precision import PartDtypes
 from fleetplan.perfmodel.shapes import StepShape
+from fleetplan.perfmodel.sparse_index import SparseIndex
 from fleetplan.perfmodel.step_parts import absorbed_product, constant, elementwise, gemm
 
 DENSE_PROMPT_FRAMEWORKS: Final = frozenset({"sglang"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,17 +17,34 @@ from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
 from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.changes import tides, transitions
-from fleetplan.planner.cost_rows import carbon_kg, cost_rows
+from fleetplan.planner.cost_rows import carbon_kg, cost_rows, running_usd
 from fleetplan.planner.goal_figures import reached_goal
 from fleetplan.planner.interrupt import run_interruptibly
+from fleetplan.planner.joint_plans import best_of
 from fleetplan.planner.kv_flows import kv_flows, used_up_links
 from fleetplan.planner.offline_work import offline_rows
-from fleetplan.planner.plan import Infeasible, ModelError, Placement, Plan, Provenance, Shortage, Solve
+from fleetplan.planner.plan import (
+    Infeasible,
+    ModelError,
+    Placement,
+    Plan,
+    Provenance,
+    Shortage,
+    Solve,
+    WrongForecast,
+)
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.region_losses import region_losses
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
 from fleetplan.planner.shortage import find_shortages
 from fleetplan.planner.state_inputs import state_inputs
+from fleetplan.planner.uncertainty import (
+    LEAST_REGRET,
+    Evaluation,
+    scenario_costs,
+    with_best_alone,
+    wrong_forecasts,
+)
 from fleetplan.planner.verify import require_valid
 
 
@@ -75,7 +93,7 @@ def plan_fleet(
     say = announce or (lambda _: None)
     candidates, problem = prepare(fleet, say, baseline)
     say(f"{len(candidates.candidates)} candidates; solving")
-    return solve_problem(candidates, problem, limits, watch, say)
+    return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
 
 def solve_problem(
@@ -85,6 +103,7 @@ def solve_problem(
     watch: Watcher | None,
     say: Callable[[str], None],
     shortages: bool = True,
+    forecasts: bool = False,
 ) -> Planned:
     """Find and verify the cheapest plan of a problem whose candidates are known.
 
@@ -98,22 +117,26 @@ def solve_problem(
         Told what is being done.
     shortages : bool
         Whether to look for what an infeasible problem lacks.
+    forecasts : bool
+        Whether to say, of uncertain demand, what would be best for each scenario, and what it costs to be
+        wrong; takes about half of the time.
     """
     if not problem.cells:
         raise ValueError("no service has any demand")
-    result = run_interruptibly(
-        lambda stop: search(problem, limits, watch, stop),
+    provenance = _provenance(problem.fleet, candidates, limits)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        plan = build_plan(part, candidates, result, provenance, _solve_record(result))
+        require_valid(part, plan)
+        return plan
+
+    problem, result, wrong = run_interruptibly(
+        lambda stop: _searched(problem, Evaluation(limits, stop, built), watch, forecasts),
         lambda: say("stopping at the best plan; once more to give up"),
     )
     if result.status is SolveStatus.NO_PLAN:
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
-    provenance = _provenance(problem.fleet, candidates, limits)
-    solve = Solve(
-        wall_s=result.wall_s,
-        deterministic_time=result.deterministic_time,
-        status=result.status.value,
-        bound_source=result.bound_source,
-    )
+    solve = _solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
         short: tuple[Shortage, ...] = ()
         if shortages:
@@ -131,8 +154,40 @@ def solve_problem(
             ),
         )
     plan = build_plan(problem, candidates, result, provenance, solve)
+    plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
     return Planned(problem, candidates, plan)
+
+
+def _solve_record(result: SearchResult) -> Solve:
+    """How a plan was found, for the plan."""
+    return Solve(
+        wall_s=result.wall_s,
+        deterministic_time=result.deterministic_time,
+        status=result.status.value,
+        bound_source=result.bound_source,
+    )
+
+
+def _searched(
+    problem: Problem, evaluation: Evaluation, watch: Watcher | None, forecasts: bool
+) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
+    """Solve a problem; of uncertain demand each scenario alone, and the wrong forecasts, before."""
+    limits = evaluation.limits
+    uncertain = bool(problem.fleet.demand_scenarios)
+    if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
+        return problem, search(problem, limits, watch, evaluation.stop), ()
+    started = time.monotonic()
+    problem, alone = with_best_alone(problem, evaluation)
+    wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
+    left_s = limits.time_limit_s - (time.monotonic() - started)
+    result = search(problem, replace(limits, time_limit_s=max(left_s, 0.1)), watch, evaluation.stop)
+    found = [
+        {name: others[planned, name] if name != planned else alone[name] for name in alone}
+        for planned in alone
+        if all((planned, name) in others for name in alone if name != planned)
+    ]
+    return problem, best_of(problem, result, found, limits), wrong
 
 
 def prepare(
@@ -167,6 +222,9 @@ def build_plan(
     pools = assemble.pool_uses(problem, traffic, result.solution)
     flows = kv_flows(problem, traffic)
     costs = _cost_breakdown(problem, result, rows)
+    unmet = assemble.unmet_rows(problem, traffic)
+    standing = sum(costs.values()) - sum(running_usd(row) for row in rows)
+    scenarios = scenario_costs(problem, standing, rows, unmet)
     objective = sum(costs.values())
     bound = min(result.bound_usd, objective)
     plan = Plan(
@@ -176,7 +234,7 @@ def build_plan(
         objective_usd=objective,
         bound_usd=bound,
         gap=(objective - bound) / objective if objective > 0 else 0.0,
-        unmet=assemble.unmet_rows(problem, traffic),
+        unmet=unmet,
         placements=rows,
         purchases=bought,
         pools=pools,
@@ -199,7 +257,9 @@ def build_plan(
         kv_flows=flows,
         model_usd=result.objective_usd,
         retirements=assemble.retirements(problem, result.solution),
-        goal=reached_goal(problem, result.goal, rows, assemble.unmet_rows(problem, traffic)),
+        goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
+        demand_objective=problem.fleet.demand_objective,
+        demand_scenarios=scenarios,
         inputs=state_inputs(problem, result.solution, rows, costs),
     )
     capacity = {

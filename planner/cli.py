@@ -32,6 +32,7 @@ from fleetplan.planner.cli_shared import (
     ratio,
 )
 from fleetplan.planner.cli_sweep import sweep
+from fleetplan.planner.cli_what_if import alternatives, pareto, stress
 
 if TYPE_CHECKING:
     pass
@@ -53,6 +54,9 @@ app.command("diff")(diff_plans)
 app.command("compare")(compare)
 app.command("explain")(explain)
 app.command("sweep")(sweep)
+app.command("stress")(stress)
+app.command("alternatives")(alternatives)
+app.command("pareto")(pareto)
 app.command("replay")(replay)
 app.command("calibrate")(calibrate_measurements)
 app.command("report")(report)
@@ -80,6 +84,12 @@ def solve(
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the same plan in every run; the time limit counts work")
+    ] = False,
+    explain_search: Annotated[
+        bool, typer.Option("--explain-search", help="say which part of the search found and proved what")
+    ] = False,
 ) -> None:
     """Find the cheapest fleet, with a proven gap.
 
@@ -93,19 +103,21 @@ def solve(
     from fleetplan.planner.report.console import print_infeasible, print_plan
     from fleetplan.planner.report.explain_console import print_conflict
     from fleetplan.planner.report.progress import ProgressLine
+    from fleetplan.planner.report.search_console import SearchLog, print_search
     from fleetplan.planner.search import SearchLimits, default_workers
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
-    limits = SearchLimits(time_limit, gap_ratio, seed, default_workers())
+    limits = SearchLimits(time_limit, gap_ratio, seed, default_workers(), deterministic)
+    log = SearchLog(ProgressLine(errors))
     in_force = None if baseline is None else read_plan(baseline)
     try:
         planned = plan_fleet(
             fleet,
             limits,
-            ProgressLine(errors),
+            log,
             lambda text: errors.print(text, style="dim"),
             in_force,
         )
@@ -117,6 +129,8 @@ def solve(
         raise typer.Exit(ExitCode.LIMIT) from interrupt
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if explain_search:
+        print_search(log.steps, errors)
     outcome = stated_outcome(
         planned.outcome,
         fleet,

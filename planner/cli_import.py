@@ -102,3 +102,22 @@ def model(
     from fleetplan.planner.importing.command import describe_model
 
     describe_model(reference, console())
+
+
+@import_app.command("trace")
+def trace(
+    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
+    service: Annotated[str, typer.Option(help="what the service is called", metavar="NAME")],
+    out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
+    classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
+    force: Annotated[bool, typer.Option("--force", help="write over files that are there")] = False,
+) -> None:
+    """Recorded requests as the traffic of a service: classes, lengths, burstiness, demand, sessions.
+
+    Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
+    output_tokens and, where known, session and prefix_tokens.
+    Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out traffic
+    """
+    from fleetplan.planner.importing.traces import run_trace
+
+    run_trace(file, service, classes, out, force, console(stderr=True))

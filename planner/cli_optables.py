@@ -1,4 +1,4 @@
-"""`plan optables`: bring in measured operators, list what is measured, report how well it predicts."""
+"""`plan optables`: bring in or measure operators, list what is measured, report how well it predicts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from fleetplan.planner.cli_microbench import compare_tables, measure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 optables_app = typer.Typer(
     name="optables",
-    help="Measured operator tables: bring in your own, list what there is, report prediction errors.",
+    help="Measured operator tables: bring in or measure your own, list, compare, report prediction errors.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -73,7 +75,7 @@ def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
     """
     from fleetplan.perfmodel.optables.report import coverage, unmeasured_hardware
 
-    lines = _table(
+    lines = new_table(
         ("hardware", "framework", "operator", "dtype"), ("rows", "sites", "borrowed"), ("measured under",)
     )
     for each in coverage(hardware or (), framework or ()):
@@ -88,7 +90,7 @@ def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
             borrowed,
             ", ".join(each.sources),
         )
-    _print(lines)
+    print_table(lines)
     if not hardware:
         typer.echo(f"nothing measured, all by the roofline: {', '.join(unmeasured_hardware())}")
 
@@ -123,10 +125,10 @@ def report(
         typer.echo(_markdown(header, rows))
     else:
         names = tuple(name for name in header if name in _NAME_COLUMNS)
-        lines = _table(names, header[len(names) :], ())
+        lines = new_table(names, header[len(names) :], ())
         for row in rows:
             lines.add_row(*row)
-        _print(lines)
+        print_table(lines)
     typer.echo(f"{len(found)} tables, {len(over)} over their bar")
     for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
         typer.echo(
@@ -203,7 +205,8 @@ def _quantiles(found: ErrorQuantiles | None) -> tuple[str, str, str]:
     return f"{found.median_ratio:.1%}", f"{found.p90_ratio:.1%}", str(found.n_predictions)
 
 
-def _table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str, ...]) -> Table:
+def new_table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str, ...]) -> Table:
+    """Lines for a terminal: names, numbers to the right, and what may be folded."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -216,10 +219,15 @@ def _table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str, ..
     return table
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
+    """Print them, wide where nobody watches."""
     from rich.console import Console
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=180)
     console.print(table)
+
+
+optables_app.command("measure")(measure)
+optables_app.command("compare")(compare_tables)

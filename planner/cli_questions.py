@@ -10,6 +10,7 @@ import typer
 from fleetplan.planner.cli_calibrate import CalibrationFile, calibration_assignment
 from fleetplan.planner.cli_shared import (
     Assignments,
+    BaselineFile,
     ExitCode,
     FleetFile,
     Scenarios,
@@ -113,12 +114,14 @@ def compare(
     ] = "0.5%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     calibration: CalibrationFile = None,
+    baseline: BaselineFile = None,
 ) -> None:
     """What the plan saves against other fleets under the same demand, with what the gaps leave open.
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
     from fleetplan.planner.api import NoPlanFoundError
+    from fleetplan.planner.loading import read_plan
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.compare import compare as compare_fleets
     from fleetplan.planner.questions.compare_command import read_counterfactuals, write_comparison
@@ -134,7 +137,12 @@ def compare(
     others = read_counterfactuals(against, fleet, fleet_file, scenario or (), assignment)
     try:
         found = compare_fleets(
-            fleet, others, limits, ProgressLine(errors), lambda text: errors.print(text, style="dim")
+            fleet,
+            others,
+            limits,
+            ProgressLine(errors),
+            lambda text: errors.print(text, style="dim"),
+            None if baseline is None else read_plan(baseline),
         )
     except (NoPlanFoundError, KeyboardInterrupt) as error:
         errors.print(str(error) or "stopped before there was a plan", style="red", markup=False)

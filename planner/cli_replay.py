@@ -46,6 +46,9 @@ def replay(
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="of everything that is drawn", min=0)] = 1,
     period: Annotated[str | None, typer.Option(help="period of the plan; the first if left out")] = None,
+    part_of_day: Annotated[
+        str | None, typer.Option("--slice", help="slice of the day; the first if left out", metavar="NAME")
+    ] = None,
     service: Annotated[
         list[str] | None, typer.Option("--service", help="only this service; may be repeated", metavar="NAME")
     ] = None,
@@ -69,7 +72,7 @@ def replay(
         trace, poisson, mmpp, (busy_ratio, busy_share, busy_seconds), duration, load_ratio, seed
     )
     fleet = load(fleet_file, scenario, assignment, errors)
-    asked = ReplayRequest(plan_file, choice, period, tuple(service or ()), router, ROUTERS)
+    asked = ReplayRequest(plan_file, choice, period, part_of_day, tuple(service or ()), router, ROUTERS)
     run_replay(fleet, asked, out, as_json, console(), errors)
 
 

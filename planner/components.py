@@ -82,6 +82,9 @@ def _coupled_regions(problem: Problem) -> list[list[str]]:
     if problem.fleet.policy.survive_region_loss or problem.fleet.policy.must_use:
         # Each region serves what another one loses; what must be used may be used in any.
         return [list(problem.regions)]
+    if problem.minimises_regret or problem.fixed_supply is not None:
+        # A regret is one of the whole fleet; what is bought already costs where nothing is asked for, too.
+        return [list(problem.regions)]
     served_elsewhere = dict.fromkeys(
         tuple(regions) for cell in problem.cells if len(regions := problem.serving_regions(cell)) > 1
     )

@@ -92,7 +92,7 @@ def cost_lines(
         _retired(bill, p, solution)
     _energy(bill, placements)
     _changes(bill, placements)
-    _data(bill, placements)
+    _unpriced(bill, placements)
     billed: dict[str, float] = defaultdict(float)
     for line in bill.lines:
         billed[line.kind] += line.usd
@@ -178,13 +178,17 @@ def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
         bill.add(_line(period, pool, "replicas that start", "transition", spent_usd, service), price)
 
 
-def _data(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    """The way of requests to other regions; pools that serve several origins at several prices name none."""
-    usd: dict[tuple[str, str, str], float] = defaultdict(float)
+def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
+    """What follows no single price: the way of requests from other regions, and what starts every day."""
+    data: dict[tuple[str, str, str], float] = defaultdict(float)
+    daily: dict[tuple[str, str, str], float] = defaultdict(float)
     for row in placements:
-        usd[row.period, row.pool, row.service] += row.data_usd
-    for (period, pool, service), spent_usd in usd.items():
-        bill.add(_line(period, pool, "data of requests of other regions", "data", spent_usd, service), None)
+        data[row.period, row.pool, row.service] += row.data_usd
+        daily[row.period, row.pool, row.service] += row.tidal_usd
+    for (period, pool, service), usd in data.items():
+        bill.add(_line(period, pool, "data of requests of other regions", "data", usd, service), None)
+    for (period, pool, service), usd in daily.items():
+        bill.add(_line(period, pool, "replicas that start every day", "tidal", usd, service), None)
 
 
 def _shared_price(problem: Problem, pool: SupplyPool, kind: str) -> PriceInput | None:

@@ -41,7 +41,7 @@ def cost_rows(
         rows.append(_row(problem, "period", period, placed, kinds, idle))
     for service in problem.services:
         placed = [row for row in plan.placements if row.service == service]
-        kinds = {"capacity": sum(row.usd - _own_usd(row) for row in placed)}
+        kinds = {"capacity": sum(row.usd - running_usd(row) for row in placed)}
         rows.append(_row(problem, "service", service, placed, kinds, 0.0))
     for pool in dict.fromkeys(use.pool for use in plan.pools):
         kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
@@ -88,7 +88,7 @@ def _row(
     )
 
 
-def _own_usd(row: Placement) -> float:
+def running_usd(row: Placement) -> float:
     """What a placement costs besides its share of the pool. [USD]"""
     return row.energy_usd + row.transition_usd + row.tidal_usd + row.data_usd
 

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.assemble import find_candidate
 from fleetplan.planner.goals import grid_kg_per_kwh
-from fleetplan.planner.plan import Goal, Placement, Unmet
+from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import Reached
 
 
 def reached_goal(
-    problem: Problem, reached: Reached | None, rows: Sequence[Placement], unmet: Sequence[Unmet]
+    problem: Problem,
+    reached: Reached | None,
+    rows: Sequence[Placement],
+    unmet: Sequence[Unmet],
+    scenarios: Sequence[DemandScenarioCost],
 ) -> Goal | None:
     """The goal's part of a plan document; None where TCO comes first.
 
@@ -27,6 +31,8 @@ def reached_goal(
         What runs.
     unmet : Sequence[Unmet]
         What is left unserved.
+    scenarios : Sequence[DemandScenarioCost]
+        What the plan costs in each demand scenario.
     """
     if reached is None:
         return None
@@ -34,10 +40,20 @@ def reached_goal(
     if goal.name == "served":
         value = _served(problem, unmet)
         bound = max(reached.bound, value)
+    elif goal.name == "least-regret":
+        value = max(row.regret_usd or 0.0 for row in scenarios)
+        bound = min(reached.bound, value)
     else:
         value = sum(_used(problem, goal.name, row) for row in rows)
         bound = min(reached.bound, value)
-    return Goal(objective=goal.name, unit=goal.unit, value=value, bound=bound, gap=goal.gap(value, bound))
+    return Goal(
+        objective=goal.name,
+        unit=goal.unit,
+        value=value,
+        bound=bound,
+        gap=goal.gap(value, bound),
+        model_value=reached.value,
+    )
 
 
 def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:

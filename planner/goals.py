@@ -7,6 +7,7 @@ its probability, and P the periods::
     energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment
     carbon        min of the energy with the grid's kg CO2 a kWh        kg
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
+    least-regret  min regret (constraints/regret.py)                    USD
 
 g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic,
 paid for by a rent or not. Each is a whole number of objective units in the model and a figure with a unit
@@ -24,7 +25,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import LARGEST_SUM, LOAD_UNITS_PER_REPLICA, exact
+from fleetplan.planner.scaling import LARGEST_SUM, LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 from fleetplan.planner.variables import LoadKey, Variables, rate_scales
 
 ENERGY_RESOLUTION: Final = 10**6
@@ -51,12 +52,15 @@ class Goal:
         Objective units for one of them.
     most : float
         What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
+    scale : float
+        What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
     """
 
     name: str
     unit: str
     resolution: int
     most: float = 0.0
+    scale: float = 0.0
 
     @property
     def rising(self) -> bool:
@@ -70,7 +74,7 @@ class Goal:
 
     def gap(self, value: float, bound: float) -> float:
         """How far a plan may be from the best one, as a share of the larger figure."""
-        largest = max(abs(value), abs(bound))
+        largest = max(abs(value), abs(bound), self.scale)
         return abs(bound - value) / largest if largest > 0 else 0.0
 
 
@@ -79,12 +83,16 @@ UNITS: Final[Mapping[str, str]] = {
     "energy": "kWh",
     "carbon": "kg CO2",
     "accelerators": "accelerators",
+    "least-regret": "USD",
 }
 """Units of the objectives besides TCO."""
 
 
 def goal_of(problem: Problem) -> Goal | None:
     """What a problem is to be best at before TCO; None where TCO comes first."""
+    if problem.minimises_regret:
+        least = min(best.usd for best in (problem.best_alone or {}).values())
+        return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
     name = problem.fleet.objective
     if name == "tco":
         return None
@@ -136,6 +144,10 @@ def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_mode
     return cp_model.LinearExpr.weighted_sum(list(variables.replicas.values()), weights)
 
 
+def _regret(_: Problem, variables: Variables, __: Goal) -> cp_model.LinearExprT:
+    return variables.regret["largest"]
+
+
 def _unserved(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
     scales = rate_scales(problem)
     weights = []
@@ -152,6 +164,7 @@ _SUMS: Final[Mapping[str, Callable[[Problem, Variables, Goal], cp_model.LinearEx
     "energy": _energy,
     "carbon": _energy,
     "accelerators": _accelerators,
+    "least-regret": _regret,
 }
 
 

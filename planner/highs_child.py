@@ -1,63 +1,108 @@
 """HiGHS in a process of its own: reads a mixed-integer program from stdin, writes what it finds to stdout.
 
-It runs apart because scipy's HiGHS holds the interpreter and cannot be stopped, and it answers in rounds of
-growing length, so that whoever asked has a plan and a bound early. No fleetplan module is imported.
+It runs apart because highspy and OR-Tools cannot live in one process, and because its search cannot be
+stopped from outside. Every better plan and bound goes out at once. No fleetplan module is imported.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-import math
 import os
+import signal
 import sys
 import time
-from typing import IO
+from typing import IO, Any
 
+import highspy
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
-FIRST_ROUND_S = 4.0
-ROUND_GROWTH = 3.0
-"""A round three times as long as the one before spends at most half of the time on repetition."""
+LEAST_INTERVAL_S = 0.5
+"""Between two answers that only raise the bound. [s]"""
 
 
-def main(source: IO[bytes], target: IO[str], first_round_s: float = FIRST_ROUND_S) -> None:
-    """Solve the program that stands in `source` as an npz archive, in rounds, one JSON line each."""
+class Answers:
+    """Writes each better plan and bound as one JSON line.
+
+    Parameters
+    ----------
+    target : IO[str]
+        Receives the lines.
+    only_last : bool
+        Whether to say nothing before the end, so that what is said does not depend on the clock.
+    """
+
+    def __init__(self, target: IO[str], only_last: bool) -> None:
+        self._target = target
+        self._only_last = only_last
+        self._last = time.monotonic()
+        self._bound = -highspy.kHighsInf
+
+    def improved(self, event: Any) -> None:
+        """HiGHS found a better plan."""
+        if not self._only_last:
+            self.write(float(event.data_out.mip_dual_bound), np.asarray(event.data_out.mip_solution))
+
+    def progressed(self, event: Any) -> None:
+        """HiGHS says how far it is."""
+        bound, now = float(event.data_out.mip_dual_bound), time.monotonic()
+        if not self._only_last and bound > self._bound and now - self._last >= LEAST_INTERVAL_S:
+            self.write(bound, None)
+
+    def write(self, bound: float, values: np.ndarray[Any, Any] | None) -> None:
+        """Write one answer."""
+        self._last, self._bound = time.monotonic(), bound
+        answer = {
+            "bound": bound if abs(bound) < highspy.kHighsInf else None,
+            "values": None if values is None else values.tolist(),
+        }
+        self._target.write(json.dumps(answer) + "\n")
+        self._target.flush()
+
+
+def main(source: IO[bytes], target: IO[str], only_last: bool = False) -> None:
+    """Solve the program that stands in `source` as an npz archive."""
     with np.load(io.BytesIO(source.read()), allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
-    matrix = csr_array((arrays["values"], arrays["columns"], arrays["row_starts"]), shape=arrays["shape"])
-    constraint = LinearConstraint(matrix, arrays["row_lower"], arrays["row_upper"])
-    bounds = Bounds(arrays["lower"], arrays["upper"])
-    deadline = time.monotonic() + float(arrays["time_limit_s"])
-    round_s = first_round_s
-    while (left := deadline - time.monotonic()) > 0:
-        # A last round that would be cut short is worth more as part of this one.
-        limit = (
-            left if left < round_s * (1 + ROUND_GROWTH) and round_s > first_round_s else min(round_s, left)
-        )
-        found = milp(
-            arrays["cost"],
-            integrality=arrays["integrality"],
-            bounds=bounds,
-            constraints=constraint,
-            options={"time_limit": limit, "mip_rel_gap": float(arrays["gap_ratio"])},
-        )
-        answer = {
-            "bound": None if found.mip_dual_bound is None else float(found.mip_dual_bound),
-            "values": None if found.x is None else [float(value) for value in found.x],
-        }
-        target.write(json.dumps(answer) + "\n")
-        target.flush()
-        if found.status in (0, 2):
-            return
-        round_s *= ROUND_GROWTH
+    solver = _solver(arrays)
+    answers = Answers(target, only_last)
+    solver.cbMipImprovingSolution.subscribe(answers.improved)
+    solver.cbMipLogging.subscribe(answers.progressed)
+    solver.run()
+    info = solver.getInfo()
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    answers.write(float(info.mip_dual_bound), np.array(solver.getSolution().col_value) if found else None)
+
+
+def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
+    """HiGHS with the program of an archive."""
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = (int(each) for each in arrays["shape"])
+    program.col_cost_ = arrays["cost"]
+    program.col_lower_, program.col_upper_ = arrays["lower"], arrays["upper"]
+    program.row_lower_, program.row_upper_ = arrays["row_lower"], arrays["row_upper"]
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = arrays["row_starts"]
+    program.a_matrix_.index_ = arrays["columns"]
+    program.a_matrix_.value_ = arrays["values"]
+    kinds = highspy.HighsVarType
+    program.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in arrays["integrality"]]
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    # Beside it CP-SAT has the other cores; also, threads would make the answer depend on the machine.
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("time_limit", float(arrays["time_limit_s"]))
+    solver.setOptionValue("mip_rel_gap", float(arrays["gap_ratio"]))
+    solver.passModel(program)
+    return solver
 
 
 if __name__ == "__main__":
+    # Whoever started it hears Ctrl-C and ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # HiGHS itself prints to standard output now and then; the answers go out by a copy of it.
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    # Whoever has enough closes the pipe.
+    with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        # In one round nothing but the limit looks at the clock, and the answer is always the same.
-        main(sys.stdin.buffer, answers, math.inf if "--once" in sys.argv else FIRST_ROUND_S)
+        main(sys.stdin.buffer, answers, only_last="--once" in sys.argv)

@@ -164,6 +164,9 @@ def continuous_indices(variables: Variables) -> set[int]:
         variables.unmet,
         variables.surviving_load,
         variables.surviving_separate,
+        variables.worked,
+        variables.put_off,
+        variables.regret,
     )
     return {variable.index for group in groups for variable in group.values()}
 

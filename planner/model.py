@@ -22,6 +22,7 @@ from fleetplan.planner.constraints import (
     purchases,
     quality,
     region_loss,
+    regret,
     replica_load,
     retirement,
     tidal,
@@ -47,6 +48,7 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     quality,
     offline,
     must_use,
+    regret,
 )
 """The constraint families, in the order of planner/FORMULATION.md."""
 

@@ -17,7 +17,7 @@ for. All of it is at its present value at the start of the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
@@ -26,7 +26,7 @@ from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
 from fleetplan.planner.data_costs import data_usd_per_load_unit
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units, whole_weights
-from fleetplan.planner.variables import AcquireKey, LoadKey, ReplicaKey, Variables, rate_scales
+from fleetplan.planner.variables import LoadKey, ReplicaKey, Variables, rate_scales
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
@@ -42,17 +42,6 @@ def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
 def load_usd(problem: Problem, key: LoadKey) -> float:
     """Expected cost of one load unit: its energy, and the way of its requests to another region. [USD]"""
     return energy_usd_per_load_unit(problem, key) + data_usd_per_load_unit(problem, key)
-
-
-def cost_coefficients(
-    problem: Problem, variables: Variables
-) -> tuple[Mapping[AcquireKey, int], Mapping[LoadKey, int]]:
-    """Integer cost of every acquired unit and load unit. [objective units]"""
-    acquired = {
-        (p, a, q): usd_units(problem.pools[p].acquisitions[a].unit_usd[q]) for p, a, q in variables.acquired
-    }
-    load = {key: usd_units(load_usd(problem, key)) for key in variables.load}
-    return acquired, load
 
 
 def started_usd(problem: Problem, key: ReplicaKey) -> float:
@@ -86,23 +75,48 @@ def retired_usd(problem: Problem, p: int, q: int) -> float:
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Variable part of the TCO in objective units; `fixed_usd` is the rest."""
-    acquired, load = cost_coefficients(problem, variables)
+    """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
+    everywhere = [1.0] * len(problem.moments)
+    return _sum(_supply_terms(problem, variables) + _running_terms(problem, variables, everywhere))
+
+
+def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
+    """Variable part of the TCO where one demand scenario turns out. [objective units]"""
+    shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
+    return _sum(_supply_terms(problem, variables) + _running_terms(problem, variables, shares))
+
+
+Term = tuple[cp_model.IntVar, float]
+"""A variable and its cost. [USD]"""
+
+
+def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What is bought, rented and retired."""
+    return [
+        *(
+            (units, problem.pools[p].acquisitions[a].unit_usd[q])
+            for (p, a, q), units in variables.acquired.items()
+        ),
+        *((units, retired_usd(problem, p, q)) for (p, q), units in variables.retired.items()),
+    ]
+
+
+def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+    """Loads and changes in every moment, times its share."""
+    cells = problem.cells
+    return [
+        *(
+            (load, load_usd(problem, key) * shares[cells[key[3]].moment])
+            for key, load in variables.load.items()
+        ),
+        *((each, started_usd(problem, key) * shares[key[2]]) for key, each in variables.started.items()),
+        *((each, switched_usd(problem, key) * shares[key[2]]) for key, each in variables.switched.items()),
+    ]
+
+
+def _sum(terms: Sequence[Term]) -> cp_model.LinearExprT:
     return cp_model.LinearExpr.weighted_sum(
-        [
-            *(variables.acquired[key] for key in acquired),
-            *(variables.load[key] for key in load),
-            *variables.started.values(),
-            *variables.switched.values(),
-            *variables.retired.values(),
-        ],
-        [
-            *acquired.values(),
-            *load.values(),
-            *(usd_units(started_usd(problem, key)) for key in variables.started),
-            *(usd_units(switched_usd(problem, key)) for key in variables.switched),
-            *(usd_units(retired_usd(problem, p, q)) for p, q in variables.retired),
-        ],
+        [variable for variable, _ in terms], [usd_units(usd) for _, usd in terms]
     )
 
 

@@ -223,6 +223,42 @@ class Cost(_Record):
     """Of the energy at the served utilisation; None where a grid intensity is missing. [kg CO2]"""
 
 
+class DemandScenarioCost(_Record):
+    """What a plan for uncertain demand costs where one scenario turns out."""
+
+    name: str
+    probability: float
+    usd: float
+    """TCO of the plan in this scenario. [USD]"""
+    unmet_requests_per_s: float
+    """What the plan leaves unserved in it, the mean over the horizon. [requests/s]"""
+    best_usd: float | None = None
+    """TCO of the best plan that was found for this scenario alone; None where it was not looked for. [USD]"""
+    best_bound_usd: float | None = None
+    """No plan for this scenario alone costs less. [USD]"""
+    best_unmet_requests_per_s: float | None = None
+    """What that plan leaves unserved. [requests/s]"""
+    regret_usd: float | None = None
+    """Extra cost over the best plan that was found for the scenario alone. [USD]"""
+    regret_at_most_usd: float | None = None
+    """Extra cost over the bound: no plan for the scenario alone saves more. [USD]"""
+
+
+class WrongForecast(_Record):
+    """What the best purchases for one demand scenario come to where another one turns out."""
+
+    planned_for: str
+    turns_out: str
+    usd: float | None = None
+    """TCO with placements decided anew; None where no plan was found. [USD]"""
+    bound_usd: float | None = None
+    """No placements cost less. [USD]"""
+    unmet_requests_per_s: float | None = None
+    """What then stays unserved, the mean over the horizon. [requests/s]"""
+    extra_usd: float | None = None
+    """Over the best plan that was found for the scenario that turns out. [USD]"""
+
+
 class Binding(_Record):
     """A limit that the plan uses up."""
 
@@ -344,14 +380,16 @@ class Goal(_Record):
     """What a plan reaches of an objective that comes before TCO."""
 
     objective: str
-    """served, energy, carbon or accelerators"""
+    """served, energy, carbon, accelerators or least-regret"""
     unit: str
     value: float
     """Recomputed without rounding. [unit]"""
     bound: float
     """No plan reaches more (served) or needs less (all others). [unit]"""
     gap: float
-    """|bound - value| / the larger of the two"""
+    """|bound - value| / the larger of the two; of a regret, over what the cheapest scenario costs at least"""
+    model_value: float | None = None
+    """By the rounded figures that the solver worked with; `value` is no worse, but for rounding. [unit]"""
 
 
 class Plan(_Record):
@@ -391,6 +429,12 @@ class Plan(_Record):
     kv_flows: tuple[KvFlow, ...] = ()
     """Who hands over to whom, where not every prefill replica may pass to every decode replica of a service,
     or where links have a capacity."""
+    demand_objective: str = "expected-cost"
+    """What decides between demand scenarios: expected-cost or least-regret."""
+    demand_scenarios: tuple[DemandScenarioCost, ...] = ()
+    """Cost by demand scenario; empty where demand is certain."""
+    wrong_forecasts: tuple[WrongForecast, ...] = ()
+    """Cost of being wrong: the best purchases for each scenario where another one turns out."""
     tides: tuple[Transition, ...] = ()
     """What changes from one slice of the day to the next, the last slice coming before the first."""
     offline_work: tuple[OfflineWork, ...] = ()

@@ -48,6 +48,8 @@ class ServiceInput(InputRecord):
     tpot_ms: float | None
     outside_ms: float
     """Time outside inference that counts against TTFT. [ms]"""
+    load_limits: tuple[str, ...] = ()
+    """Limits that hold under load, with queueing, in words; `ttft_ms` and `tpot_ms` are the smallest ones."""
     headroom: float
     priority: int
     chunk_tokens: int | None

@@ -15,6 +15,7 @@ from fleetplan.fleet.demand_cases import case_demand
 from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.deferral import work_places
+from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.moments import Moment, fleet_moments
 from fleetplan.planner.once import once
 from fleetplan.planner.plan import AtMoment, MomentKey
@@ -153,6 +154,10 @@ class Problem:
     cells: tuple[Cell, ...]
     running_before: Mapping[tuple[int, int, str | None], int] | None = None
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
+    best_alone: Mapping[str, BestAlone] | None = None
+    """What would be best for each demand scenario alone; None where that is not known."""
+    fixed_supply: FixedSupply | None = None
+    """What was bought, rented and retired already; None where that is to be decided."""
 
     @property
     def counts_changes(self) -> bool:
@@ -171,24 +176,18 @@ class Problem:
         """Whether a replica may run without traffic, because starting it anew is limited or costs."""
         return self.counts_changes or self.counts_tides
 
+    @property
+    def minimises_regret(self) -> bool:
+        """Whether the largest regret over the demand scenarios comes before TCO."""
+        return self.fleet.demand_objective == "least-regret" and self.best_alone is not None
+
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""
         first = (cell.region, *self.services[cell.service].serve_from.get(cell.region, ()))
         if self.fleet.policy.kv_transfer != "cross-region":
             return first
-        linked = (
-            name
-            for region in first
-            for link in self.fleet.kv_links
-            if link.prefill in self._places(region)
-            for name in self.regions
-            if link.decode in self._places(name)
-        )
+        linked = (name for region in first for name in _linked_regions(self).get(region, ()))
         return tuple(dict.fromkeys((*first, *linked)))
-
-    def _places(self, region: str) -> set[str]:
-        """A region and its pools, as links name them."""
-        return {region, *(pool.name for pool in self.pools if pool.region == region)}
 
     def slots(self, cell: Cell) -> list[Slot]:
         """Candidates of a cell's service in the pools of the regions that may serve it."""
@@ -272,6 +271,17 @@ class Problem:
     def candidates_of(self, service: str) -> list[int]:
         """Indices of the candidates of a service."""
         return _candidates_by_service(self).get(service, [])
+
+
+@once
+def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Regions that links lead to, by the region that they lead from."""
+    places = {pool.name: pool.region for pool in problem.pools} | {name: name for name in problem.regions}
+    found: dict[str, list[str]] = {}
+    for link in problem.fleet.kv_links:
+        if link.prefill in places and link.decode in places:
+            found.setdefault(places[link.prefill], []).append(places[link.decode])
+    return {region: tuple(dict.fromkeys(others)) for region, others in found.items()}
 
 
 @once

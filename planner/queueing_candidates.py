@@ -44,7 +44,7 @@ LOADS: Final = "loads"
 SIMULATED_LAYOUTS: Final = 4
 """Layouts of continuous batching on one hardware that are simulated: those that carry most by their means."""
 
-MOST_ENGINES: Final = 16
+MOST_ENGINES: Final = 8
 """Engines of the largest pool that is simulated. Larger pools carry a few per cent more a replica, which is
 left out."""
 
@@ -61,6 +61,30 @@ def request_kind(request_class: RequestClass, traffic: Traffic | None) -> Reques
         cached = request_class.context_tokens - request_class.input_tokens
     lengths = None if traffic is None else traffic.lengths_of(request_class.name)
     return RequestKind(request_class.input_tokens, request_class.output_tokens, cached, lengths)
+
+
+HEADROOM_WINDOW_S: Final = 300.0
+"""Time over which limits are to hold, whatever its requests happen to be. [s]
+Source: percentiles of serving systems are watched over minutes; five are a common window of alerts."""
+
+HEADROOM_DEVIATIONS: Final = 2.33
+"""Standard deviations of the work of such a window that are kept free: 99 of 100 windows bring less."""
+
+
+def derived_headroom(requests_per_s: float, burstiness: float, work_variation: float) -> float:
+    """Capacity above demand for the work of a window, which varies as its requests and their lengths do.
+
+    Parameters
+    ----------
+    requests_per_s : float
+        Mean rate. [1/s]
+    burstiness : float
+        Squared coefficient of variation of the times between arrivals.
+    work_variation : float
+        The same of the work of a request.
+    """
+    requests = requests_per_s * HEADROOM_WINDOW_S
+    return HEADROOM_DEVIATIONS * float(np.sqrt((burstiness + work_variation) / requests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +107,24 @@ class LoadQuestion:
     traffic: Traffic
     kind: RequestKind
     demand_per_s: tuple[float, float]
+
+    def carried_ratio(self, work_variation: FloatArray | float) -> FloatArray:
+        """Part of a pool's load that demand may fill; the rest is the headroom that is derived."""
+        smallest = min(self._rates_by_cell(), default=0.0)
+        if not self.traffic.derives_headroom or smallest <= 0:
+            return np.ones(np.shape(work_variation))
+        headroom = [
+            derived_headroom(smallest, self.traffic.burstiness, float(variation))
+            for variation in np.atleast_1d(work_variation)
+        ]
+        return (1 / (1 + np.array(headroom))).reshape(np.shape(work_variation))
+
+    def _rates_by_cell(self) -> list[float]:
+        """Demand of all classes by region and period, as far as there is any. [1/s]"""
+        found: dict[tuple[str, str], float] = {}
+        for (region, period, _), rate in self.service.demand_requests_per_s.items():
+            found[region, period] = found.get((region, period), 0.0) + rate
+        return [rate for rate in found.values() if rate > 0]
 
     @property
     def inner_ttft(self) -> tuple[LatencyLimit, ...]:
@@ -122,8 +164,8 @@ def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.D
         Without rows whose pools carry nothing; `requests_per_s` of aggregated rows is the simulated one.
     """
     if question is None or usable.empty:
-        loads = [POOL_SIZES.astype(np.float64)] * len(usable)
-        return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series(loads, usable.index)})
+        whole = [POOL_SIZES.astype(np.float64)] * len(usable)
+        return usable.assign(**{CARRIED: usable["requests_per_s"], LOADS: pd.Series(whole, usable.index)})
     parts = []
     for phase, rows in usable.groupby("phase", sort=False):
         if phase == AGGREGATED:
@@ -132,7 +174,8 @@ def under_load(question: LoadQuestion | None, evaluator: Evaluator, usable: pd.D
         loads = (_prefill if phase == PREFILL else _decode)(question, evaluator, rows)
         carried = rows["requests_per_s"].to_numpy(dtype=np.float64)
         carried = carried * _carried_ratio(loads, question.demand_per_s[1] / carried)
-        parts.append(rows.assign(**{CARRIED: carried, LOADS: pd.Series(list(loads), rows.index)}))
+        of_pools = {CARRIED: pd.Series(carried, rows.index), LOADS: pd.Series(list(loads), rows.index)}
+        parts.append(rows.assign(**of_pools))
     found = pd.concat(parts)
     return found[found[CARRIED] > 0]
 
@@ -155,9 +198,8 @@ def lines_of(
     least = np.min(np.stack(list(loads)), axis=0)
     if np.array_equal(least, POOL_SIZES):
         return ()
-    knots = sorted(
-        {int(POOL_SIZES[min(np.searchsorted(least, load), POOL_SIZES.size - 1)]) for load in needed}
-    )
+    at_knots = np.minimum(np.searchsorted(least, np.array(needed)), POOL_SIZES.size - 1)
+    knots = sorted({int(size) for size in POOL_SIZES[at_knots]})
     if not simulated:
         return capacity_lines(POOL_SIZES, least, knots)
     each = least / POOL_SIZES
@@ -192,14 +234,16 @@ def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -
         ),
     )
     outside_ms = question.service.outside_ms.total_ms
-    return prefill_loads(servers, question.traffic.ttft, outside_ms, question.traffic.burstiness)
+    loads = prefill_loads(servers, question.traffic.ttft, outside_ms, question.traffic.burstiness)
+    return loads * question.carried_ratio(servers.spread.variation)[:, None]
 
 
 def _decode(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> FloatArray:
     del evaluator  # TPOT is that of the landscape, at a full batch.
     places = (rows["batch"] * rows["dp"] * rows["pp"]).to_numpy(dtype=np.int64)
     variation = question.kind.output_variation
-    return decode_loads(places, question.traffic.ttft, question.traffic.burstiness, variation)
+    loads = decode_loads(places, question.traffic.ttft, question.traffic.burstiness, variation)
+    return loads * float(question.carried_ratio(variation))
 
 
 def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -> pd.DataFrame:
@@ -213,6 +257,8 @@ def _aggregated(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame
         layout = parse_parallelism(str(row["parallelism"]))
         batch, mean_rate = int(row["batch"]), float(best_rate[row["parallelism"]])
         rates = _simulated_rates(question, evaluator, layout, batch, mean_rate)
+        free = float(question.carried_ratio(question.kind.output_variation))
+        rates = {size: rate * free for size, rate in rates.items()}
         top = max(rates.values())
         if top > 0:
             loads = _step_loads(rates, top)
@@ -225,15 +271,15 @@ def _promising(
     question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame, each_per_s: pd.Series[float]
 ) -> pd.Index:
     """Rows whose long prompts alone leave room within the limits, by what they may carry an accelerator."""
-    room = pd.Series(1.0, rows.index)
+    room = np.ones(len(rows))
     shares = [limit.share for limit in question.inner_ttft if limit.share is not None]
     layouts = [parse_parallelism(label) for label in rows["parallelism"]]
     spread = prompt_spread(evaluator, layouts, question.kind, shares)
     mean_ms = _prompt_ms(evaluator, layouts, question.kind) * spread.mean
     for limit in question.inner_ttft:
-        widest = 1.0 if limit.share is None else spread.percentiles[limit.share]
+        widest = np.ones(len(rows)) if limit.share is None else spread.percentiles[limit.share]
         room = np.minimum(room, 1 - mean_ms * widest / limit.limit_ms)
-    promise = (each_per_s * room)[room > 0]
+    promise = (each_per_s * room)[pd.Series(room > 0, rows.index)]
     return promise.sort_values(ascending=False, kind="stable").index[:SIMULATED_LAYOUTS]
 
 
@@ -273,7 +319,7 @@ def _simulated_rates(
     sizes = {1} | {
         int(np.clip(np.ceil(demand / mean_rate), 1, most)) for demand in question.demand_per_s if demand > 0
     }
-    rates = {}
+    rates: dict[int, float] = {}
     for replicas in sorted(sizes):
         pool = EnginePool(engine.costs, engine.limits, replicas * engines_each)
         rate = sustained_rate_per_s(pool, target, _RATE_SEARCH * mean_rate * replicas)

@@ -19,6 +19,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.highs_race import HighsAnswer, complete, program
+from fleetplan.planner.interrupt import POLL_S, Stop
 from fleetplan.planner.solving import Enough, ModelOutcome, ModelStatus, SolverLimits
 from fleetplan.planner.variables import Variables
 
@@ -69,6 +70,11 @@ def solve_reproducibly(
         The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
     enough : callable
         Whether a gap is small enough.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a stop is requested.
     """
     best, status = _search(model, limits, enough, FIRST_SEARCH, presolve=True)
     if status == cp_model.INFEASIBLE:
@@ -84,7 +90,7 @@ def solve_reproducibly(
         if found.closed(enough):
             break
         gap = COARSE_GAP if found.solver is None else _gap_for(found.objective, enough)
-        answer = _highs(model, variables, limits.time_limit_s, gap)
+        answer = _highs(model, variables, limits, gap)
         exact = None
         if answer.values is not None:
             exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
@@ -136,19 +142,34 @@ def _gap_for(objective: float, enough: Enough) -> float:
 
 
 def _highs(
-    model: cp_model.CpModel, variables: Variables, time_limit_s: float, gap_ratio: float
+    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, gap_ratio: float
 ) -> HighsAnswer:
-    """HiGHS in one run to the gap, in a process of its own."""
-    written = program(model, variables, time_limit_s, gap_ratio)
-    ended = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"],
-        input=written.archive,
-        stdout=subprocess.PIPE,
-        check=True,
-        start_new_session=True,
-    )
-    lines = ended.stdout.splitlines()
+    """HiGHS in one run to the gap, in a process of its own that ends with this one's group.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a stop is requested: what is known by then would not be reproducible.
+    """
+    written = program(model, variables, limits.time_limit_s, gap_ratio)
+    command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            lines = _lines_of(child, written.archive, limits.stop)
+        finally:
+            child.kill()
     return written.answer(lines[-1]) if lines else HighsAnswer(None, None)
+
+
+def _lines_of(child: subprocess.Popen[bytes], archive: bytes, stop: Stop) -> list[bytes]:
+    unsent: bytes | None = archive
+    while True:
+        if stop.requested:
+            raise KeyboardInterrupt
+        try:
+            return child.communicate(unsent, timeout=POLL_S)[0].splitlines()
+        except subprocess.TimeoutExpired:
+            unsent = None
 
 
 def _outcome(

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
 from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
@@ -21,7 +22,15 @@ from fleetplan.planner.objective import fixed_usd, started_accelerators, total_c
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.reproducible import solve_reproducibly
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.solving import ModelOutcome, ModelStatus, SolverLimits, hint, solve_model
+from fleetplan.planner.solving import (
+    Listener,
+    ModelOutcome,
+    ModelStatus,
+    SolverLimits,
+    Step,
+    hint,
+    solve_model,
+)
 from fleetplan.planner.variables import Variables
 
 FULL_SERVICE_SHARE_OF_TIME = 0.5
@@ -80,12 +89,26 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a running search, for those who watch it."""
+    """State of a running search, for those who watch it.
+
+    Attributes
+    ----------
+    stage : str
+        What is being minimised.
+    wall_s : float
+        Since the search began. [s]
+    objective_usd, bound_usd : float or None
+        The best plan and bound, where the stage is about cost. [USD]
+    source, detail : str
+        The part of the search that made the last step, and what it did.
+    """
 
     stage: str
     wall_s: float
     objective_usd: float | None
     bound_usd: float | None
+    source: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +216,8 @@ def search(
     elsewhere_usd = fixed_usd(problem) - sum(part.fixed_usd for part in parts)
     results: list[SearchResult] = []
     for done, part in enumerate(parts):
-        left = limits.time_limit_s - (time.monotonic() - started)
+        spent = sum(result.deterministic_time for result in results)
+        left = limits.time_limit_s - (spent if limits.reproducible else time.monotonic() - started)
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
         run = _Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)
@@ -239,7 +263,7 @@ def _joined(
     gap = (objective - bound) / objective if objective > 0 else 0.0
     goal = _reached_together([result.goal for result in results if result.goal is not None])
     return SearchResult(
-        status=_status(gap if goal is None else max(gap, goal.gap), limits),
+        status=status_of(gap if goal is None else max(gap, goal.gap), limits),
         solution=whole,
         objective_usd=objective,
         bound_usd=bound,
@@ -257,7 +281,8 @@ def _reached_together(parts: Sequence[Reached]) -> Reached | None:
     return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))
 
 
-def _status(gap: float, limits: SearchLimits) -> SolveStatus:
+def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
+    """How good a plan of a gap is."""
     if gap <= OPTIMAL_GAP:
         return SolveStatus.OPTIMAL
     return SolveStatus.WITHIN_GAP if gap <= limits.gap_ratio else SolveStatus.LIMIT
@@ -278,6 +303,7 @@ class _Run:
         self.watch: Watcher = lambda _: None
         self.goal = goal_of(part.problem)
         self.reached: Reached | None = None
+        self.values: cp_model.CpSolver | None = None
 
     def search(self) -> SearchResult:
         """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
@@ -294,11 +320,42 @@ class _Run:
             failed = self.minimise_unmet(planning)
             outcome = failed or self.minimise(planning, "cost of what is served", 1.0)
         result = self.result(planning.variables, outcome)
-        return self.simplify(planning, result, outcome) if result.solution is not None else result
+        if result.solution is None:
+            return result
+        self.values = outcome.values
+        return self.at_home(planning, self.simplify(planning, result, outcome))
+
+    def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
+        """The same plan, with as few requests as may be served in another region."""
+        if self.values is None or self.limits.reproducible:
+            return result
+        planning.model.add(
+            total_cost(self.problem, planning.variables)
+            <= self.values.value(total_cost(self.problem, planning.variables))
+        )
+        solver = send_home(planning, self.values, self.limits.seed)
+        if solver is None:
+            return result
+        self.deterministic_time += solver.response_proto.deterministic_time
+        objective_usd = self.usd(solver.value(total_cost(self.problem, planning.variables)))
+        return replace(
+            result,
+            solution=_values(planning.variables, solver),
+            objective_usd=objective_usd,
+            wall_s=time.monotonic() - self.started,
+            deterministic_time=self.deterministic_time,
+        )
 
     def time_left_s(self) -> float:
-        """Time until the limit. [s]"""
+        """Time until the limit, or work where the clock must not decide. [s]"""
+        if self.limits.reproducible:
+            return self.limits.time_limit_s - self.deterministic_time
         return self.deadline - time.monotonic()
+
+    def tell(self, stage: str, step: Step, plan_usd: float | None, bound_usd: float | None) -> None:
+        """Tell those who watch of a step."""
+        wall_s = time.monotonic() - self.started
+        self.watch(Progress(stage + self.label, wall_s, plan_usd, bound_usd, step.source, step.detail))
 
     def usd(self, units: float) -> float:
         """TCO of a value of the cost objective. [USD]"""
@@ -320,8 +377,8 @@ class _Run:
         def enough(objective: float, bound: float) -> bool:
             return goal.gap(goal.figure(objective), goal.figure(bound)) <= self.limits.gap_ratio
 
-        def listen(_: float | None, __: float | None) -> None:
-            self.watch(Progress(goal.name + self.label, time.monotonic() - self.started, None, None))
+        def listen(step: Step) -> None:
+            self.tell(goal.name, step, None, None)
 
         outcome = self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
         if outcome.values is None or outcome.bound is None:
@@ -342,15 +399,9 @@ class _Run:
             plan = self.usd(objective)
             return plan - self.usd(bound) <= self.limits.gap_ratio * plan
 
-        def listen(objective: float | None, bound: float | None) -> None:
-            self.watch(
-                Progress(
-                    stage + self.label,
-                    time.monotonic() - self.started,
-                    None if objective is None else self.usd(objective),
-                    None if bound is None else self.usd(bound),
-                )
-            )
+        def listen(step: Step) -> None:
+            plan, bound = (None if each is None else self.usd(each) for each in (step.objective, step.bound))
+            self.tell(stage, step, plan, bound)
 
         return self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
 
@@ -362,10 +413,10 @@ class _Run:
             if isinstance(unmet, int):
                 continue
             model.minimize(unmet)
-            stage = f"unmet demand of priority {priority}{self.label}"
+            stage = f"unmet demand of priority {priority}"
 
-            def listen(_: float | None, __: float | None, stage: str = stage) -> None:
-                self.watch(Progress(stage, time.monotonic() - self.started, None, None))
+            def listen(step: Step, stage: str = stage) -> None:
+                self.tell(stage, step, None, None)
 
             outcome = self.solve(
                 planning,
@@ -385,17 +436,17 @@ class _Run:
         planning: PlanningModel,
         time_limit_s: float,
         enough: Callable[[float, float], bool],
-        listen: Callable[[float | None, float | None], None],
+        listen: Listener,
     ) -> ModelOutcome:
         """Solve one stage."""
         limits = SolverLimits(max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop)
-        parts = None if self.limits.reproducible else decomposed(planning)
-        if self.limits.reproducible:
+        parts = decomposed(planning)
+        if parts is not None:
+            outcome = solve_in_blocks(planning, parts, limits, enough, listen, self.limits.reproducible)
+        elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
-        elif parts is None:
-            outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
         else:
-            outcome = solve_in_blocks(planning, parts, limits, enough, listen)
+            outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
         self.deterministic_time += outcome.deterministic_time
         return outcome
 
@@ -423,10 +474,10 @@ class _Run:
 
     def status(self, gap: float) -> SolveStatus:
         """How good a plan is by its gap in TCO, and by that of the goal before it."""
-        return _status(gap if self.reached is None else max(gap, self.reached.gap), self.limits)
+        return status_of(gap if self.reached is None else max(gap, self.reached.gap), self.limits)
 
     def simplify(self, planning: PlanningModel, result: SearchResult, outcome: ModelOutcome) -> SearchResult:
-        """Among the plans of about the same cost, one with few distinct configurations, that serves at home.
+        """Among the plans of about the same cost, one with few distinct configurations.
 
         About the same: at most `SIMPLICITY_RATIO` dearer and still within the asked gap of the bound.
         Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays as it is.
@@ -450,13 +501,12 @@ class _Run:
             if key not in running:
                 running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
             model.add(replicas <= replicas.proto.domain[1] * running[key])
-        simple = [*running.values(), *_ways(problem, model, variables)]
         # Fewest changes first; last fewest units: what is bought for no reason costs less than the allowance.
         units = list(variables.acquired.values())
         weight = 1 + sum(variable.proto.domain[1] for variable in units)
         changes = started_accelerators(problem, variables)
-        above = weight * (len(simple) + 1)
-        model.minimize(above * changes + weight * sum(simple) + sum(units))
+        above = weight * (len(running) + 1)
+        model.minimize(above * changes + weight * sum(running.values()) + sum(units))
         solver = configured_solver(left, self.limits.seed, self.limits.workers)
         self.stop.running(solver)
         status = solver.solve(model)
@@ -464,6 +514,7 @@ class _Run:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return result
         self.deterministic_time += solver.response_proto.deterministic_time
+        self.values = solver
         objective_usd = self.usd(solver.value(cost))
         gap = (objective_usd - bound_usd) / objective_usd if objective_usd > 0 else 0.0
         return replace(
@@ -474,20 +525,6 @@ class _Run:
             wall_s=time.monotonic() - self.started,
             deterministic_time=self.deterministic_time,
         )
-
-
-def _ways(problem: Problem, model: cp_model.CpModel, variables: Variables) -> list[cp_model.IntVar]:
-    """Whether a region serves anything of a service for another region: one variable each."""
-    ways: dict[tuple[str, str, str], cp_model.IntVar] = {}
-    for (_, _, p, index), load in variables.load.items():
-        cell, region = problem.cells[index], problem.pools[p].region
-        if region == cell.region:
-            continue
-        key = (cell.service, cell.region, region)
-        if key not in ways:
-            ways[key] = model.new_bool_var(f"way[{','.join(key)}]")
-        model.add(load <= load.proto.domain[1] * ways[key])
-    return list(ways.values())
 
 
 def _values(variables: Variables, solver: cp_model.CpSolver) -> Solution:

@@ -74,11 +74,26 @@ def _service(service: Service) -> ServiceInput:
         ttft_ms=service.ttft_ms,
         tpot_ms=service.tpot_ms,
         outside_ms=service.outside_ms.total_ms,
+        load_limits=_load_limits(service),
         headroom=service.headroom,
         priority=service.priority,
         chunk_tokens=techniques.chunk_tokens,
         draft_tokens=None if techniques.speculative is None else techniques.speculative.draft_tokens,
         prefix_caching=cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
+    )
+
+
+def _load_limits(service: Service) -> tuple[str, ...]:
+    """Limits under load in words, such as `TTFT 500 ms for 95 % of the requests`."""
+    if service.traffic is None:
+        return ()
+    limits = [("TTFT", each) for each in service.traffic.ttft] + [
+        ("TPOT", each) for each in service.traffic.tpot
+    ]
+    return tuple(
+        f"{name} {each.limit_ms:g} ms "
+        + ("in the mean" if each.share is None else f"for {100 * each.share:g} % of the requests")
+        for name, each in limits
     )
 
 
@@ -104,7 +119,7 @@ def _class(request_class: RequestClass) -> ClassInput:
 
 
 def _demand(problem: Problem) -> tuple[DemandInput, ...]:
-    """Demand of every cell; classes without any left out."""
+    """Demand of every cell, class by class."""
     return tuple(
         DemandInput(
             service=cell.service,
@@ -119,5 +134,4 @@ def _demand(problem: Problem) -> tuple[DemandInput, ...]:
         for request_class, rate in zip(
             problem.services[cell.service].classes, cell.requests_per_s, strict=True
         )
-        if rate > 0
     )

@@ -14,12 +14,15 @@ from fleetplan.planner.deferral import work_places
 from fleetplan.planner.handover import Handovers, cell_handovers
 from fleetplan.planner.once import once
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
-from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact, whole_weights
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, exact, usd_units, whole_weights
 from fleetplan.planner.supply import SupplyPool
 from fleetplan.planner.survival import joint_cells
 
 UNLIMITED_UNITS = 1_000_000
 """Bound of an offer without a maximum, where the demand gives no smaller one. [units]"""
+
+REGRET_RANGE = 100
+"""Bound of a regret over the largest cost of the best plan for one scenario."""
 
 ReplicaKey = tuple[int, int, int]
 """(candidate index, pool index, moment index)"""
@@ -82,6 +85,8 @@ class Variables:
         latencies are limited under load.
     lots : dict[AcquireKey, IntVar]
         Lots of an offer whose units come together.
+    regret : dict[str, IntVar]
+        The largest extra cost of any demand scenario, as `largest`; where it is minimised. [objective units]
     """
 
     replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
@@ -104,6 +109,7 @@ class Variables:
     pooled: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
     pooled_replicas: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
     lots: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
+    regret: dict[str, cp_model.IntVar] = field(default_factory=dict)
 
     def all(self) -> Iterator[cp_model.IntVar]:
         """Every variable."""
@@ -127,6 +133,7 @@ class Variables:
             self.pooled,
             self.pooled_replicas,
             self.lots,
+            self.regret,
         )
         for group in groups:
             yield from group.values()
@@ -283,6 +290,10 @@ def create_variables(
     if problem.counts_tides:
         _create_tide_variables(model, problem, variables)
     _create_supply_variables(model, problem, variables, served)
+    if problem.minimises_regret:
+        # No regret is more than many times what the dearest scenario costs, nor less than all of that.
+        most = REGRET_RANGE * usd_units(max(best.usd for best in (problem.best_alone or {}).values()) + 1)
+        variables.regret["largest"] = model.new_int_var(-most, most, "regret[largest]")
     return variables
 
 
@@ -302,7 +313,9 @@ def _create_work_variables(
         if service.offline is None:
             continue
         places = work_places(problem.moments, service.offline.deadline_hours)[cell.moment]
-        cells = [by_place[cell.service, cell.region, m] for m in places]
+        # A moment into which nothing can be put off has no cell.
+        keys = [(cell.service, cell.region, m) for m in places]
+        cells = [by_place[key] for key in keys if key in by_place]
         for k, demand in enumerate(cell.requests_per_s):
             label, scale = cell_label(problem, cell, k), scales[cell.service]
             most = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
@@ -442,10 +455,13 @@ def _create_supply_variables(
                 bound = -(-most // lot) * lot
                 if limit is not None:
                     bound = min(bound, limit // lot * lot)
+                least = 0
+                if problem.fixed_supply is not None:
+                    least = bound = problem.fixed_supply.acquired.get((p, a, q), 0)
                 if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
                     continue
                 variables.acquired[p, a, q] = model.new_int_var(
-                    0, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
+                    least, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
                 )
                 if lot > 1:
                     variables.lots[p, a, q] = model.new_int_var(
@@ -454,9 +470,10 @@ def _create_supply_variables(
         if pool.retirement is not None and pool.region in problem.regions:
             for q, period in enumerate(problem.periods):
                 if pool.retirement.possible_in(q):
-                    variables.retired[p, q] = model.new_int_var(
-                        0, pool.existing_units, f"retired[{pool.name},{period}]"
-                    )
+                    least, most = 0, pool.existing_units
+                    if problem.fixed_supply is not None:
+                        least = most = problem.fixed_supply.retired.get((p, q), 0)
+                    variables.retired[p, q] = model.new_int_var(least, most, f"retired[{pool.name},{period}]")
         if pool.reserve_units and pool.may_stay_empty:
             for m, moment in enumerate(problem.moments):
                 # Where more than the reserve stands for good, using the pool takes nothing that is wanted.

@@ -16,9 +16,6 @@ from fleetplan.fleet.errors import InputError, Issue
 Run = Callable[[], object]
 """A kernel with its operands."""
 
-WARM_UPS: Final = 3
-"""Executions before the first that counts: libraries choose kernels, clocks rise."""
-
 FLUSH_CACHES: Final = 2.0
 """What is written between executions, over the size of the last cache of a GPU, so that nothing of the
 operands is left in it."""
@@ -87,17 +84,22 @@ class Device(Protocol):
 class CpuDevice:
     """The CPU, with a fixed number of threads.
 
+    With one thread, the processor time of that thread counts, of which other processes take nothing (they do
+    take bandwidth and caches). With more, the time on the clock counts, and the machine has to be idle.
+
     Attributes
     ----------
     name, where
         As in `Device`.
     """
 
-    def __init__(self, threads: int = 1, flush_bytes: int = CPU_FLUSH_BYTES) -> None:
+    def __init__(self, threads: int = 1, flush_bytes: int | None = None) -> None:
         torch.set_num_threads(threads)
         self.name = f"{_cpu_name()}, {threads} thread{'s' if threads > 1 else ''}"
         self.where = torch.device("cpu")
-        self._flush = torch.zeros(max(1, flush_bytes // 8), dtype=torch.float64)
+        written = CPU_FLUSH_BYTES if flush_bytes is None else flush_bytes
+        self._flush = torch.zeros(max(1, written // 8), dtype=torch.float64)
+        self._clock_ns = time.thread_time_ns if threads == 1 else time.perf_counter_ns
 
     def missing(self, dtype: str) -> str:
         """Everything but BF16 has no kernels that a server would use."""
@@ -115,9 +117,9 @@ class CpuDevice:
         times = []
         for _ in range(repeats):
             self._flush.add_(1.0)
-            start = time.perf_counter_ns()
+            start = self._clock_ns()
             run()
-            times.append((time.perf_counter_ns() - start) / 1e3)
+            times.append((self._clock_ns() - start) / 1e3)
         return times
 
     def state(self) -> DeviceState:

@@ -8,8 +8,9 @@ from typing import Final
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
 
-from fleetplan.perfmodel.microbench.device import WARM_UPS, Device, Run
+from fleetplan.perfmodel.microbench.device import Device, Run
 from fleetplan.perfmodel.microbench.points import Point, Unmeasurable
+from fleetplan.perfmodel.microbench.timing import WARM_UPS
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.work import work
 
@@ -34,6 +35,8 @@ def kernel(point: Point, device: Device) -> Run:
     reason = device.missing(point.dtype)
     if reason:
         raise Unmeasurable(reason)
+    if point.dtype != "bf16" and point.kind is not OperatorKind.GEMM:
+        raise Unmeasurable(f"torch has no kernel for {point.kind} in {point.dtype}")
     maker = MAKERS.get(point.kind)
     if maker is None:
         raise Unmeasurable(f"no kernel of torch stands for {point.kind}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 import torch
 import torch.distributed as dist
@@ -14,6 +16,9 @@ from fleetplan.perfmodel.microbench.device import DeviceState, open_device
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
+
+LONGEST_WAIT: Final = timedelta(minutes=2)
+"""A rank that waits longer for the others gives up, and the run with it: no collective takes seconds."""
 
 Result = tuple[Point, float, float, int, str]
 """A point with its time, spread and repeats, or with the reason why it has none."""
@@ -118,7 +123,7 @@ def _rank(
 ) -> None:
     backend = "gloo" if device == "cpu" else "nccl"
     together = _Together(device, rank)
-    dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=ranks)
+    dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=ranks, timeout=LONGEST_WAIT)
     try:
         for each in points:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.fleet.hardware import Accelerator
@@ -38,7 +38,7 @@ class Goal:
 
     target_ratio: float
     budget_s: float | None = None
-    extent: Extent = Extent()
+    extent: Extent = field(default_factory=Extent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import quantiles
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fleetplan.perfmodel.microbench.device import WARM_UPS, Device, Run
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.microbench.device import Device, Run
+
+WARM_UPS: Final = 3
+"""Executions before the first that counts: libraries choose kernels, clocks rise."""
 
 BLOCK_REPEATS: Final = 7
 """Executions between two looks at the quantile."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.perfmodel.collectives import send_recv_ms
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.rows import CURVES, MeasuredRows
 from fleetplan.perfmodel.optables.times import OperatorTimes
 
@@ -49,3 +51,17 @@ def curve_of(rows: MeasuredRows) -> Curve:
     order = np.argsort(sizes)
     falling = np.minimum.accumulate(rows.latency_ms[order][::-1])[::-1]
     return Curve(sizes[order].astype(np.float64), falling)
+
+
+def curve_times(
+    curve: Curve, accelerator: Accelerator, kind: OperatorKind, dims: dict[str, IntArray]
+) -> OperatorTimes:
+    """Times by a curve; messages that leave the scale-up domain, where it was measured, by the roofline."""
+    found = curve.times(dims[CURVES[kind]])
+    if kind is not OperatorKind.SEND_RECV:
+        return found
+    leaves = dims["stride"] >= accelerator.scale_up_accelerators
+    return OperatorTimes(
+        np.where(leaves, send_recv_ms(accelerator, dims), found.latency_ms),
+        np.where(leaves, np.uint8(Provenance.ROOFLINE), found.provenance),
+    )

@@ -16,7 +16,6 @@ from fleetplan.perfmodel.collectives import (
     groups,
     inside_message,
     network_bytes,
-    send_recv_ms,
     with_network_ms,
 )
 from fleetplan.perfmodel.operators import (
@@ -29,7 +28,7 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
-from fleetplan.perfmodel.optables.curves import Curve, curve_of
+from fleetplan.perfmodel.optables.curves import Curve, curve_of, curve_times
 from fleetplan.perfmodel.optables.dispatch import routed_times
 from fleetplan.perfmodel.optables.dispatched import dispatched_times
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
@@ -197,8 +196,7 @@ class OperatorSource:
 
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         if kind in CURVES and (curve := self._curve(kind)) is not None:
-            found = curve.times(dims[CURVES[kind]])
-            return found if kind is OperatorKind.ELEMENTWISE else self._beyond_host(found, dims)
+            return curve_times(curve, self.accelerator, kind, dims)
         if kind is not OperatorKind.DISPATCHED_MOE:
             return self._tabled_times(kind, dtype, dims)
 
@@ -239,15 +237,6 @@ class OperatorSource:
                 if own is not None:
                     self._sources |= dict.fromkeys(own.sources)
             return self._curves[kind]
-
-    def _beyond_host(self, found: OperatorTimes, dims: dict[str, IntArray]) -> OperatorTimes:
-        """Messages between neighbours as measured; those that leave the scale-up domain by the roofline."""
-        leaves = dims["stride"] >= self.accelerator.scale_up_accelerators
-        network_ms = send_recv_ms(self.accelerator, dims)
-        return OperatorTimes(
-            np.where(leaves, network_ms, found.latency_ms),
-            np.where(leaves, np.uint8(Provenance.ROOFLINE), found.provenance),
-        )
 
     def _untabled_ms(self, kind: OperatorKind, dims: dict[str, IntArray]) -> FloatArray:
         """Times of what no table holds and the data sheet does not decide."""

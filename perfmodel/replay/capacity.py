@@ -22,7 +22,7 @@ from fleetplan.perfmodel.replay.step_costs import StepCosts
 REQUESTS: Final = 6_000
 """Requests of a simulation: 60 of them lie above the 99th percentile."""
 
-REQUESTS_PER_PLACE: Final = 6
+REQUESTS_PER_PLACE: Final = 4
 """Requests for each sequence that runs at once: a batch must fill and turn over several times."""
 
 WARM_UP_SHARE: Final = 0.25
@@ -31,8 +31,8 @@ WARM_UP_SHARE: Final = 0.25
 RATE_MARGIN: Final = 0.03
 """Taken off the rate that is found. Source: twice the spread of that rate between seeds."""
 
-_HALVINGS: Final = 7
-"""Halvings of the interval of rates: to under one per cent of its upper end."""
+_HALVINGS: Final = 6
+"""Halvings of the interval of rates: to under two per cent of its upper end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,7 +291,13 @@ def engine(
             held += steps * running
         while now > until:
             # Whoever asks meanwhile must not see yet what this run ends.
-            until = yield now
+            next_end = now
+            if not waiting and ends[0] >> _ID_BITS > step:
+                steps = (ends[0] >> _ID_BITS) - step
+                growth = slope_ms[running] * running / 2
+                each_ms = token_ms[running] + decode_ms[running] + slope_ms[running] * context - growth
+                next_end += steps * (each_ms + growth * steps)
+            until = yield next_end
         while ends and ends[0] >> _ID_BITS <= step:
             i = heappop(ends) & _ID_MASK
             finish[i] = now

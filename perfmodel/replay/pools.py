@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from heapq import heapreplace
+from heapq import heappop, heappush, heapreplace
 from math import inf
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -80,15 +81,21 @@ def _run_least_loaded(
     states = [EngineState(number) for number in range(engines)]
     running = [engine(costs, limits, work, log, state) for state in states]
     next_end = [next(each) for each in running]
+    due: list[
+        tuple[float, int]
+    ] = []  # heap of (time, engine); entries that next_end has left behind are stale
     home: dict[int, int] = {}
+    unfinished = attrgetter("unfinished")
     for i, (arrival, session) in enumerate(zip(log.arrival_ms, work.session, strict=True)):
         # Engines that end nothing before this arrival need no look: their counts stand.
-        for number, end in enumerate(next_end):
-            if end < arrival:
+        while due and due[0][0] < arrival:
+            end, number = heappop(due)
+            if next_end[number] == end:
                 next_end[number] = running[number].send(arrival)
+                heappush(due, (next_end[number], number))
         chosen = home.get(session, -1) if session >= 0 else -1
         if chosen < 0:
-            chosen = min(range(engines), key=lambda number: states[number].unfinished)
+            chosen = min(states, key=unfinished).number
             if session >= 0:
                 home[session] = chosen
         # What it did before the arrival must not see the request.
@@ -96,6 +103,7 @@ def _run_least_loaded(
         states[chosen].unfinished += 1
         states[chosen].pending.append(i)
         next_end[chosen] = arrival
+        heappush(due, (arrival, chosen))
     for each in running:
         each.send(inf)
 

@@ -15,7 +15,7 @@ BLOCK_TOKENS: Final = 512
 """Tokens of a block that has a hash. Source: the description of the Mooncake traces. [tokens]"""
 
 COMMON_SHARE: Final = 0.5
-"""A leading block that so many requests begin with is common to all rather than part of a session."""
+"""A leading block that more requests than this begin with is common to all rather than part of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,6 @@ def _common_blocks(prompts: Sequence[tuple[int, ...]]) -> int:
         if not heads:
             return common
         _, counts = np.unique(np.array(heads), return_counts=True)
-        if counts.max() < COMMON_SHARE * len(prompts):
+        if counts.max() <= COMMON_SHARE * len(prompts):
             return common
         common += 1

@@ -8,17 +8,20 @@ from typing import Final
 
 from fleetplan.planner.decomposition.highs_jobs import Effort
 
-ROUGH_PRICING_GAP: Final = 5e-3
+ROUGH_PRICING_GAP: Final = 1e-2
 """Gap of a block in the first rounds, whose prices are far from the last."""
 
 FINE_PRICING_GAP: Final = 3e-4
 """Gap of a block once prices settle: the bound loses as much."""
 
-ROUGH_PRICING_S, FINE_PRICING_S = 0.2, 0.6
+ROUGH_PRICING_S, FINE_PRICING_S = 0.15, 0.6
 """Limits of one block; nine of ten take less than a tenth of that. [s]"""
 
 ROUGH_PRICING_NODES, FINE_PRICING_NODES = 60, 400
 """The same where work is counted in nodes."""
+
+ANY_GAP: Final = 1e6
+"""Gap at which the first solution ends a search."""
 
 MASTER_GAP: Final = 5e-4
 """Gap at which an integer master is content."""
@@ -31,6 +34,10 @@ SECONDS_A_JOB: Final = 0.02
 
 SECONDS_A_NODE: Final = 0.002
 """What a node of a block counts for. [s]"""
+
+
+COUNTED_CORES: Final = 2
+"""Cores that counted work is shared by, whatever the machine has: a limit must mean the same everywhere."""
 
 
 @dataclass(slots=True)
@@ -55,7 +62,7 @@ class Clock:
 
     def count(self, jobs: int, nodes: int, seconds_a_node: float = SECONDS_A_NODE) -> None:
         """Note work that was done."""
-        self.worked_s += (SECONDS_A_JOB * jobs + seconds_a_node * nodes) / self.workers
+        self.worked_s += (SECONDS_A_JOB * jobs + seconds_a_node * nodes) / COUNTED_CORES
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""
@@ -72,6 +79,11 @@ class Clock:
             return Effort(None, ROUGH_PRICING_NODES if rough else FINE_PRICING_NODES, gap)
         limit_s = ROUGH_PRICING_S if rough else FINE_PRICING_S
         return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap)
+
+    def first_pattern(self) -> Effort:
+        """Effort for a block that has no pattern yet: whatever it takes, for any."""
+        limit_s = None if self.deterministic else max(0.1, self.left_s())
+        return Effort(limit_s, 1_000_000, ANY_GAP)
 
     def master(self, seconds: float) -> Effort:
         """Effort for an integer master that may take so long."""

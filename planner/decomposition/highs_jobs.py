@@ -83,6 +83,8 @@ class Answer:
         Whether there is no solution, within the tolerances of floating point.
     nodes : int
         Nodes of its tree.
+    status : str
+        What HiGHS says of the model.
     """
 
     values: Array | None
@@ -91,3 +93,4 @@ class Answer:
     row_duals: Array | None = None
     infeasible: bool = False
     nodes: int = 0
+    status: str = ""

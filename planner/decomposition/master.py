@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,9 @@ from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import Pattern
 from fleetplan.planner.decomposition.relaxation import Relaxation
+
+ROW_TOLERANCE: Final = 1e-6
+"""Passing a scaled limit by less than this is rounding. [largest coefficients of the row]"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +193,14 @@ class Master:
         master = np.zeros(len(self.cost)) if before is None else before.master.copy()
         master[scope.columns] = answer.values[len(patterns) :]
         return self.choice([picked[block] for block in range(len(self._parts.blocks))], master)
+
+    def holds(self, choice: Choice) -> bool:
+        """Whether a choice keeps the linking rows, within the tolerance of floating point."""
+        used = self.rows @ choice.master
+        for pattern in choice.patterns:
+            used[pattern.entries[0]] += pattern.entries[1]
+        above, below = used - self.row_upper, self.row_lower - used
+        return bool(max(above.max(initial=0.0), below.max(initial=0.0)) <= ROW_TOLERANCE)
 
     def choice(self, patterns: Sequence[Pattern], master: FloatArray) -> Choice:
         """A choice with its cost."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,9 @@ from fleetplan.planner.decomposition.workers import Workers
 MOST_BLOCKS: Final = 100
 """Blocks of one neighbourhood at most: beyond it the integer master takes too long."""
 
+AT_A_TIME: Final = 2
+"""Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
+
 LEAST_BLOCKS: Final = 3
 """Rows that fewer blocks share are no reason for a neighbourhood."""
 
@@ -34,6 +38,15 @@ PENALTY_RATIO: Final = 20.0
 
 PRICE_SPREAD: Final = 0.3
 """Prices of a neighbourhood are multiplied by one plus or minus up to this, row by row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Improvement:
+    """What the integer master of one neighbourhood chose among its patterns."""
+
+    scope: Scope
+    patterns: list[Pattern]
+    answer: Answer
 
 
 class Neighbourhoods:
@@ -95,53 +108,82 @@ class Neighbourhoods:
         # Where no row is shared by several blocks, all blocks are one neighbourhood.
         return list(found.values()) or [np.arange(len(self._parts.blocks), dtype=np.int64)]
 
-    def learn(self, improved: bool) -> None:
-        """Whether the last neighbourhood gave a better plan; kept for choosing among them."""
-        del improved
-
-    def improve(self, workers: Workers, clock: Clock, choice: Choice) -> tuple[Choice | None, str]:
-        """One neighbourhood; None where it gives nothing better."""
-        if not self._order:
-            self._order = list(range(len(self._anchors)))
-            self._random.shuffle(self._order)
-        blocks = self._anchors[self._order.pop()]
-        if len(blocks) > MOST_BLOCKS:
-            blocks = np.array(sorted(self._random.sample(blocks.tolist(), MOST_BLOCKS)))
-        touched = np.unique(np.concatenate([self._touched[block] for block in blocks]))
-        scope = self._master.around(choice, blocks, touched)
-        duals = self._own_prices(workers, clock, scope, choice)
-        self._price(workers, clock, blocks, duals)
-        patterns = self._cheapest(blocks, duals, choice)
-        job = self._master.integer_job(scope, patterns, clock.master(MASTER_S), choice)
-        answers = workers.solve([job])
-        self._count(clock, answers)
-        return (
-            self._master.chosen(scope, patterns, answers[0], choice),
-            f"{len(blocks)} blocks around a shared row",
-        )
-
-    def _own_prices(self, workers: Workers, clock: Clock, scope: Scope, choice: Choice) -> FloatArray:
-        """Prices with the supply that the plan has, varied a little; the best prices elsewhere."""
-        patterns = list(self._pool.of(set(scope.blocks.tolist())))
-        penalty = PENALTY_RATIO * float(np.abs(self._prices).max(initial=1.0))
-        answer = workers.solve([self._master.linear_job(scope, patterns, penalty, choice.master)])[0]
-        clock.count(1, 0)
-        duals = self._prices.copy()
-        if answer.row_duals is not None:
-            weight = self._random.random()
-            own = answer.row_duals[: len(scope.rows)]
-            duals[scope.rows] = weight * own + (1 - weight) * duals[scope.rows]
-        spread = np.array([self._random.uniform(-1, 1) for _ in scope.rows])
-        duals[scope.rows] *= 1 + PRICE_SPREAD * spread
-        return duals
-
-    def _price(self, workers: Workers, clock: Clock, blocks: IntArray, duals: FloatArray) -> None:
-        reduced = self._lagrangian.price(duals).reduced_cost
-        effort = clock.pricing(rough=True)
-        jobs = [Job(int(block), reduced[self._parts.blocks[block].columns], effort) for block in blocks]
+    def improve(self, workers: Workers, clock: Clock, choice: Choice) -> list[Improvement]:
+        """Some neighbourhoods at a time, each as if the others stayed as they are."""
+        picked = self._pick()
+        scopes = [self._scope(choice, blocks) for blocks in picked]
+        prices = self._own_prices(workers, clock, scopes, choice)
+        self._price(workers, clock, picked, prices)
+        patterns = [
+            self._cheapest(blocks, duals, choice) for blocks, duals in zip(picked, prices, strict=True)
+        ]
+        jobs = [
+            self._master.integer_job(scope, own, clock.master(MASTER_S), choice)
+            for scope, own in zip(scopes, patterns, strict=True)
+        ]
         answers = workers.solve(jobs)
-        self._count(clock, answers)
-        for block, answer in zip(blocks.tolist(), answers, strict=True):
+        clock.count(len(answers), sum(answer.nodes for answer in answers))
+        return [Improvement(*each) for each in zip(scopes, patterns, answers, strict=True)]
+
+    def _pick(self) -> list[IntArray]:
+        """Neighbourhoods without a block in common, in a random order in which each has its turn."""
+        picked: list[IntArray] = []
+        taken: set[int] = set()
+        for _ in range(AT_A_TIME):
+            if not self._order:
+                self._order = list(range(len(self._anchors)))
+                self._random.shuffle(self._order)
+            blocks = self._anchors[self._order[-1]]
+            if taken & set(blocks.tolist()):
+                break
+            self._order.pop()
+            if len(blocks) > MOST_BLOCKS:
+                blocks = np.array(sorted(self._random.sample(blocks.tolist(), MOST_BLOCKS)))
+            picked.append(blocks)
+            taken |= set(blocks.tolist())
+        return picked
+
+    def _scope(self, choice: Choice, blocks: IntArray) -> Scope:
+        touched = np.unique(np.concatenate([self._touched[block] for block in blocks]))
+        return self._master.around(choice, blocks, touched)
+
+    def _own_prices(
+        self, workers: Workers, clock: Clock, scopes: list[Scope], choice: Choice
+    ) -> list[FloatArray]:
+        """Prices with the supply that the plan has, varied a little; the best prices elsewhere."""
+        penalty = PENALTY_RATIO * float(np.abs(self._prices).max(initial=1.0))
+        jobs = [
+            self._master.linear_job(
+                scope, list(self._pool.of(set(scope.blocks.tolist()))), penalty, choice.master
+            )
+            for scope in scopes
+        ]
+        answers = workers.solve(jobs)
+        clock.count(len(answers), 0)
+        found = []
+        for scope, answer in zip(scopes, answers, strict=True):
+            duals = self._prices.copy()
+            if answer.row_duals is not None:
+                weight = self._random.random()
+                own = answer.row_duals[: len(scope.rows)]
+                duals[scope.rows] = weight * own + (1 - weight) * duals[scope.rows]
+            spread = np.array([self._random.uniform(-1, 1) for _ in scope.rows])
+            duals[scope.rows] *= 1 + PRICE_SPREAD * spread
+            found.append(duals)
+        return found
+
+    def _price(
+        self, workers: Workers, clock: Clock, picked: list[IntArray], prices: list[FloatArray]
+    ) -> None:
+        """New patterns of all blocks of some neighbourhoods, each at the prices of its own."""
+        effort = clock.pricing(rough=True)
+        jobs = []
+        for blocks, duals in zip(picked, prices, strict=True):
+            reduced = self._lagrangian.price(duals).reduced_cost
+            jobs += [Job(int(block), reduced[self._parts.blocks[block].columns], effort) for block in blocks]
+        answers = workers.solve(jobs)
+        clock.count(len(answers), sum(answer.nodes for answer in answers))
+        for block, answer in zip(np.concatenate(picked).tolist(), answers, strict=True):
             if answer.values is not None:
                 self._pool.add(block, answer.values)
 
@@ -158,9 +200,6 @@ class Neighbourhoods:
             if choice.patterns[block] not in best:
                 kept.append(choice.patterns[block])
         return kept
-
-    def _count(self, clock: Clock, answers: list[Answer]) -> None:
-        clock.count(len(answers), sum(answer.nodes for answer in answers))
 
 
 def _rows_by_block(parts: Split) -> list[IntArray]:

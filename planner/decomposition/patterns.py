@@ -82,6 +82,11 @@ class PatternPool:
             self.patterns.append(pattern)
         return self._seen[key]
 
+    def blocks_without(self) -> list[int]:
+        """Blocks that have no pattern yet."""
+        having = {pattern.block for pattern in self.patterns}
+        return [block for block in range(len(self.parts.blocks)) if block not in having]
+
     def of(self, blocks: set[int]) -> Iterator[Pattern]:
         """Patterns of some blocks."""
         return (pattern for pattern in self.patterns if pattern.block in blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ FIRST_CENTRE_WEIGHT: Final = 0.8
 """The same until the master has patterns from three rounds."""
 
 ROUGH_ROUNDS: Final = 3
-"""Rounds whose blocks are priced roughly."""
+"""Rounds in which prices are still far from the last: blocks are priced roughly."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,13 +44,11 @@ class Prices:
     best: FloatArray
     bound: float
     rounds: int = 0
-    gains: list[float] = field(default_factory=list)
 
     def note(self, duals: FloatArray, bound: float) -> bool:
         """Keep the bound of a round; True if it is the best so far."""
         self.rounds += 1
         better = bound > self.bound
-        self.gains.append(max(0.0, bound - self.bound))
         if better:
             self.best, self.bound = duals, bound
         return better

@@ -8,25 +8,31 @@ neighbourhoods take over: the blocks around a shared row are priced at prices of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import threading
 from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.decomposition.blocks import Split
-from fleetplan.planner.decomposition.bound import Lagrangian
+from fleetplan.planner.decomposition.bound import Lagrangian, Priced
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
-from fleetplan.planner.decomposition.incumbent import Completion, Incumbent
+from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.master import Choice, Master
 from fleetplan.planner.decomposition.matrix import IntArray
 from fleetplan.planner.decomposition.neighbourhoods import Neighbourhoods
-from fleetplan.planner.decomposition.patterns import PatternPool
+from fleetplan.planner.decomposition.patterns import Pattern, PatternPool
 from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation, relax
-from fleetplan.planner.decomposition.rounds import InfeasibleBlockError, Prices, pricing_jobs, take
+from fleetplan.planner.decomposition.request import BlockOutcome, Request
+from fleetplan.planner.decomposition.rounds import (
+    ROUGH_ROUNDS,
+    InfeasibleBlockError,
+    Prices,
+    pricing_jobs,
+    take,
+)
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError
 from fleetplan.planner.interrupt import Stop
+from fleetplan.planner.solving import Step
 
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a linking row's limit in the linear master, over the largest first price."""
@@ -46,69 +52,14 @@ MASTER_S_A_BLOCK: Final = 0.015
 LEAST_MASTER_S: Final = 2.0
 """Its least time. [s]"""
 
+OVERTIME_S: Final = 1.0
+"""Time past the limit after which running jobs are given up. [s]"""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockOutcome:
-    """What a search over blocks found.
+FIRST_MASTER_S: Final = 1.5
+"""Time of the integer master that is to find the first plan. [s]"""
 
-    Attributes
-    ----------
-    values : IntArray or None
-        Of all variables, exact.
-    objective, bound : float or None
-        In objective units.
-    bound_source : str
-        What proved the bound.
-    infeasible : bool
-        Whether a relaxation has no solution, within the tolerances of floating point.
-    work_s : float
-        Work in deterministic seconds.
-    """
-
-    values: IntArray | None
-    objective: float | None
-    bound: float | None
-    bound_source: str
-    infeasible: bool
-    work_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Told after every step: the part, what it did, the best objective and bound."""
-
-    source: str
-    detail: str
-    objective: float | None
-    bound: float | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """What is to be solved.
-
-    Attributes
-    ----------
-    parts : Split
-        The program in blocks.
-    continuous : Collection[int]
-        Variables that a relaxation need not keep whole.
-    start : IntArray or None
-        A plan to begin with.
-    complete : callable
-        Makes a plan exact where patterns alone are not.
-    enough : callable
-        Whether an objective and a bound are close enough.
-    listen : callable
-        Told after every step.
-    """
-
-    parts: Split
-    continuous: Collection[int]
-    start: IntArray | None
-    complete: Completion
-    enough: Callable[[float, float], bool]
-    listen: Callable[[Report], None]
+PASSED_TOLERANCE: Final = 1e-6
+"""Scaled limits that the linear master passes by no more than this, all together, are kept."""
 
 
 class BlockSearch:
@@ -143,12 +94,18 @@ class BlockSearch:
         infeasible = False
         with Workers(self._clock.workers, blocks) as workers:
             stop.running(workers)
+            # HiGHS has been seen not to heed its time limit.
+            overtime = threading.Timer(self._clock.left_s() + OVERTIME_S, workers.stop_search)
+            overtime.daemon = True
+            if not self._clock.deterministic:
+                overtime.start()
             try:
                 infeasible = self._run(workers)
             except WorkersStoppedError:
                 # The best plan so far is what somebody who stops a search wants.
                 pass
             finally:
+                overtime.cancel()
                 stop.running(None)
         found = self._incumbent
         return BlockOutcome(
@@ -177,12 +134,19 @@ class BlockSearch:
                 self.parts, self._master, self._lagrangian, self._pool, prices.best, self._seed
             )
             while not self._finished():
-                choice, what = around.improve(workers, self._clock, self._incumbent.choice)
-                improved = choice is not None and self._incumbent.offer(choice)
-                around.learn(improved)
-                if improved:
-                    self._tell("neighbourhood", what)
+                self._improve(workers, around, self._incumbent.choice)
         return False
+
+    def _improve(self, workers: Workers, around: Neighbourhoods, choice: Choice) -> None:
+        """Try some neighbourhoods, and keep what makes the plan better, one after the other."""
+        for found in around.improve(workers, self._clock, choice):
+            before = self._incumbent.choice
+            better = self._master.chosen(found.scope, found.patterns, found.answer, before)
+            # Two that share a limit may pass it together.
+            if better is None or not self._master.holds(better):
+                continue
+            if self._incumbent.offer(better):
+                self._tell("neighbourhood", f"{len(found.scope.blocks)} blocks chosen anew")
 
     def _choice_of(self, values: IntArray) -> Choice:
         """A plan as patterns, which are remembered."""
@@ -191,6 +155,10 @@ class BlockSearch:
             self._pool.known(block, scaled[each.columns]) for block, each in enumerate(self.parts.blocks)
         ]
         return self._master.choice(patterns, scaled[self.parts.master_columns])
+
+    def _expired(self) -> bool:
+        """Whether work that is under way should be cut short; counted work is always done."""
+        return not self._clock.deterministic and self._clock.left_s() <= 0
 
     def _finished(self) -> bool:
         objective = self._incumbent.objective
@@ -207,7 +175,7 @@ class BlockSearch:
         self._clock.count(1, 0)
         if answer.row_duals is None:
             if not answer.infeasible:
-                raise RuntimeError("HiGHS did not solve the linear relaxation")
+                raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
             return None
         self._raise_bound(answer.bound - BOUND_SAFETY * abs(answer.bound), "linear relaxation")
         self._tell("guide", "linear relaxation of the whole program")
@@ -216,59 +184,101 @@ class BlockSearch:
 
     def _rounds(self, workers: Workers, prices: Prices) -> None:
         """Price until the bound settles, its share of time is spent, or the gap is small enough."""
-        columns = [block.columns for block in self.parts.blocks]
         penalty = PENALTY_RATIO * float(np.abs(prices.current).max(initial=1.0))
         pending: Job | None = None
-        used = 0
+        patterns: list[Pattern] = []
         while not self._finished():
-            priced = self._lagrangian.price(prices.current)
-            rough = prices.rounds < 2
-            jobs = pricing_jobs(priced, columns, self._clock, rough)
-            answers = workers.solve([*jobs, *([] if pending is None else [pending])])
-            self._count(answers)
-            if pending is not None:
-                self._offer(answers[-1], used)
-            bound, new = take(priced, answers[: len(jobs)], self._pool)
-            if prices.note(priced.duals, bound):
-                self._raise_bound(bound, "pricing of blocks")
-            patterns = list(self._pool.patterns)
-            mixed = workers.solve([self._master.linear_job(self._master.everything(), patterns, penalty)])[0]
-            self._clock.count(1, 0)
-            if mixed.row_duals is None or mixed.values is None:
-                # HiGHS lost its way; what is proven and what was found stay.
-                self._tell("pricing", "HiGHS did not solve the linear master: no more rounds")
+            new = self._price_blocks(workers, prices, pending, patterns)
+            if new is None:
                 return
-            slack = float(mixed.values[-2 * len(self.parts.linking_rows) :].sum())
-            if slack > 1e-6 and prices.rounds > 2:
-                penalty *= PENALTY_GROWTH
-            prices.follow(mixed.row_duals[: len(self.parts.linking_rows)])
+            patterns = list(self._pool.patterns)
+            passed, mixed = self._mix(workers, prices, patterns, penalty)
             self._tell(
                 "pricing",
-                f"round {prices.rounds}: {new} new patterns of {len(patterns)}, linear master "
-                f"{mixed.objective:.6g}, bound of the round {bound:.6g}",
+                f"round {prices.rounds}: {new} new patterns of {len(patterns)}, linear master {mixed:.6g}",
             )
-            settled = slack <= 1e-6 and mixed.objective - prices.bound <= SETTLED_RATIO * abs(mixed.objective)
+            if passed and prices.rounds > ROUGH_ROUNDS:
+                penalty *= PENALTY_GROWTH
+            if self._incumbent.objective is None:
+                self._choose(workers, self._whole_master(patterns, FIRST_MASTER_S), patterns)
+            seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
+            pending = self._whole_master(patterns, seconds)
+            settled = mixed - prices.bound <= SETTLED_RATIO * abs(mixed)
             spent = self._clock.spent_s() > ROUNDS_SHARE_OF_TIME * self._clock.limit_s
-            used = len(patterns)
-            seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(columns))
-            pending = self._master.integer_job(
-                self._master.everything(),
-                patterns,
-                self._clock.master(seconds),
-                self._incumbent.choice,
-            )
-            if (settled or (spent and slack <= 1e-6) or new == 0) and not self._finished():
-                answers = workers.solve([pending])
-                self._count(answers)
-                self._offer(answers[0], used)
+            if ((settled or spent) and not passed) or new == 0:
+                if not self._finished():
+                    self._choose(workers, pending, patterns)
                 return
 
-    def _offer(self, answer: Answer, used: int) -> None:
-        """What an integer master found, and its plan if it is better."""
-        patterns = self._pool.patterns[:used]
+    def _price_blocks(
+        self, workers: Workers, prices: Prices, pending: Job | None, patterns: list[Pattern]
+    ) -> int | None:
+        """Price all blocks, an integer master over earlier patterns beside them.
+
+        Returns
+        -------
+        int or None
+            New patterns; None where the time is over before every block has one.
+        """
+        priced = self._lagrangian.price(prices.current)
+        columns = [block.columns for block in self.parts.blocks]
+        jobs = pricing_jobs(priced, columns, self._clock, rough=prices.rounds < ROUGH_ROUNDS - 1)
+        # The master first: it takes longest.
+        beside = [] if pending is None else [pending]
+        answers = workers.solve([*beside, *jobs], self._expired)
+        self._count(answers)
+        if beside:
+            self._offer(answers[0], patterns)
+        bound, new = take(priced, answers[len(beside) :], self._pool)
+        if prices.note(priced.duals, bound):
+            self._raise_bound(bound, "pricing of blocks")
+        return new if self._complete_pool(workers, priced) else None
+
+    def _mix(
+        self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float
+    ) -> tuple[bool, float]:
+        """Set the next prices by the linear master; whether it passes limits, and its objective."""
+        job = self._master.linear_job(self._master.everything(), patterns, penalty)
+        mixed = workers.solve([job])[0]
+        self._clock.count(1, 0)
+        if mixed.row_duals is None or mixed.values is None:
+            raise RuntimeError(f"HiGHS did not solve the linear master: {mixed.status}")
+        n_linking = len(self.parts.linking_rows)
+        prices.follow(mixed.row_duals[:n_linking])
+        return float(mixed.values[-2 * n_linking :].sum()) > PASSED_TOLERANCE, mixed.objective
+
+    def _whole_master(self, patterns: list[Pattern], seconds: float) -> Job:
+        """The integer master over all blocks."""
+        everything, effort = self._master.everything(), self._clock.master(seconds)
+        return self._master.integer_job(everything, patterns, effort, self._incumbent.choice)
+
+    def _choose(self, workers: Workers, job: Job, patterns: list[Pattern]) -> None:
+        """Let an integer master choose now."""
+        answers = workers.solve([job])
+        self._count(answers)
+        self._offer(answers[0], patterns)
+
+    def _complete_pool(self, workers: Workers, priced: Priced) -> bool:
+        """Find a pattern for the blocks whose pricing ended without one; False if the time is over."""
+        without = self._pool.blocks_without()
+        effort = self._clock.first_pattern()
+        jobs = [
+            Job(block, priced.reduced_cost[self.parts.blocks[block].columns], effort) for block in without
+        ]
+        answers = workers.solve(jobs, self._expired)
+        self._count(answers)
+        for block, answer in zip(without, answers, strict=True):
+            if answer.infeasible:
+                raise InfeasibleBlockError
+            if answer.values is not None:
+                self._pool.add(block, answer.values)
+        return not self._pool.blocks_without()
+
+    def _offer(self, answer: Answer, patterns: list[Pattern]) -> None:
+        """What an integer master chose, if it is better."""
         choice = self._master.chosen(self._master.everything(), patterns, answer, None)
         if choice is not None and self._incumbent.offer(choice):
-            self._tell("master", f"integer master over {used} patterns")
+            self._tell("master", f"integer master over {len(patterns)} patterns")
 
     def _count(self, answers: list[Answer]) -> None:
         self._clock.count(len(answers), sum(answer.nodes for answer in answers))
@@ -280,7 +290,7 @@ class BlockSearch:
     def _tell(self, source: str, detail: str) -> None:
         objective = self._incumbent.objective
         self._request.listen(
-            Report(source, detail, None if objective is None else float(objective), self._bound)
+            Step(source, detail, None if objective is None else float(objective), self._bound)
         )
 
 

@@ -12,7 +12,8 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.decomposition.blocks import Split, split
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.matrix import IntArray, Program, read_program
-from fleetplan.planner.decomposition.search import BlockOutcome, BlockSearch, Report, Request
+from fleetplan.planner.decomposition.request import BlockOutcome, Request
+from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.highs_race import complete, continuous_indices
 from fleetplan.planner.model import PlanningModel
@@ -22,6 +23,7 @@ from fleetplan.planner.solving import (
     ModelOutcome,
     ModelStatus,
     SolverLimits,
+    Step,
     solve_model,
 )
 
@@ -33,6 +35,9 @@ LEAST_BLOCKS: Final = 12
 
 LARGEST_BLOCK_SHARE: Final = 0.2
 """A block with a larger share of the variables is as hard as the whole."""
+
+ENDING_SHARE_OF_TIME: Final = 0.03
+"""Share of the time for making the plan a solution of CP-SAT at the end."""
 
 COMPLETION_LIMIT_S: Final = 30.0
 """Time to complete a plan in integers where its patterns are not exact together. [s]"""
@@ -54,7 +59,12 @@ def decomposed(planning: PlanningModel) -> Split | None:
 
 
 def solve_in_blocks(
-    planning: PlanningModel, parts: Split, limits: SolverLimits, enough: Enough, listen: Listener
+    planning: PlanningModel,
+    parts: Split,
+    limits: SolverLimits,
+    enough: Enough,
+    listen: Listener,
+    reproducible: bool = False,
 ) -> ModelOutcome:
     """Minimise a model over its blocks.
 
@@ -65,11 +75,13 @@ def solve_in_blocks(
     parts : Split
         Its blocks.
     limits : SolverLimits
-        When to stop. There is one process a core, whatever the workers of CP-SAT.
+        When to stop. There is one process a worker, and no more than cores.
     enough : callable
         Whether a gap is small enough.
     listen : callable
         Told after every step.
+    reproducible : bool
+        Whether the time limit counts work, so that every run takes the same steps.
 
     Returns
     -------
@@ -90,12 +102,13 @@ def solve_in_blocks(
         start=_hint(model, program),
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
-        listen=lambda report: listen(*_shifted(report, offset)),
+        listen=lambda step: listen(_shifted(step, offset)),
     )
-    clock = Clock(limits.time_limit_s, deterministic=False, workers=len(os.sched_getaffinity(0)))
+    workers = min(limits.workers, len(os.sched_getaffinity(0)))
+    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None:
-        return _without_a_plan(planning, limits, enough, found)
+        return _without_a_plan(planning, limits, enough, listen, found)
     solver = complete(model, variables, found.values.tolist(), COMPLETION_LIMIT_S)
     if solver is None or found.bound is None:
         raise RuntimeError("a plan that keeps all rows was not accepted by CP-SAT")
@@ -112,11 +125,11 @@ def solve_in_blocks(
 
 
 def _without_a_plan(
-    planning: PlanningModel, limits: SolverLimits, enough: Enough, found: BlockOutcome
+    planning: PlanningModel, limits: SolverLimits, enough: Enough, listen: Listener, found: BlockOutcome
 ) -> ModelOutcome:
     """What CP-SAT says of a model for which blocks gave no plan."""
     short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
-    outcome = solve_model(planning.model, planning.variables, short, enough, lambda _, __: None)
+    outcome = solve_model(planning.model, planning.variables, short, enough, listen)
     if outcome.objective is None or outcome.bound is None or found.bound is None:
         return outcome
     if found.bound + planning.model.proto.objective.offset <= outcome.bound:
@@ -139,9 +152,7 @@ def _hint(model: cp_model.CpModel, program: Program) -> IntArray | None:
     return values if program.holds(values) else None
 
 
-def _shifted(report: Report, offset: float) -> tuple[float | None, float | None]:
-    """Objective and bound of a report with the constant part of the objective."""
-    return (
-        None if report.objective is None else report.objective + offset,
-        None if report.bound is None else report.bound + offset,
-    )
+def _shifted(step: Step, offset: float) -> Step:
+    """A step with the constant part of the objective."""
+    objective, bound = (None if each is None else each + offset for each in (step.objective, step.bound))
+    return replace(step, objective=objective, bound=bound)

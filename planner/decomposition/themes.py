@@ -44,13 +44,17 @@ def _placements(problem: Problem, variables: Variables) -> Iterator[tuple[Theme,
     """Variables that place a service, with what they decide."""
     service = [candidate.service for candidate in problem.candidates]
     cells = problem.cells
-    for (c, _, m), variable in (*variables.replicas.items(), *variables.started.items()):
+    for (c, _, m), variable in (
+        *variables.replicas.items(),
+        *variables.started.items(),
+        *variables.switched.items(),
+    ):
         yield (service[c], m), variable
     for (c, _, _, cell), variable in variables.load.items():
         yield (service[c], cells[cell].moment), variable
     for (cell, _, _), variable in variables.disaggregated.items():
         yield (cells[cell].service, cells[cell].moment), variable
-    for (cell, _), variable in variables.unmet.items():
+    for (cell, _), variable in (*variables.unmet.items(), *variables.worked.items()):
         yield (cells[cell].service, cells[cell].moment), variable
     for (c, _, m), variable in variables.configuration.items():
         yield (service[c], m), variable

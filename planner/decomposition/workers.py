@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
+
+UNKNOWN: Final = Answer(None, math.inf, -math.inf)
+"""Answer to a job that nobody had the time for."""
 
 
 class WorkersStoppedError(Exception):
@@ -65,8 +70,15 @@ class Workers:
                 if pipe is not None:
                     pipe.close()
 
-    def solve(self, jobs: Sequence[Job]) -> list[Answer]:
+    def solve(self, jobs: Sequence[Job], expired: Callable[[], bool] = lambda: False) -> list[Answer]:
         """Solve jobs, each by the next child that is free.
+
+        Parameters
+        ----------
+        jobs : Sequence[Job]
+            What to solve.
+        expired : callable
+            Asked before each job; once it says so, those that are left are answered with nothing known.
 
         Returns
         -------
@@ -88,7 +100,7 @@ class Workers:
             try:
                 while not failures:
                     number = waiting.get_nowait()
-                    answers[number] = self._ask(index, jobs[number])
+                    answers[number] = UNKNOWN if expired() else self._ask(index, jobs[number])
             except queue.Empty:
                 return
             except (OSError, EOFError, ValueError) as error:

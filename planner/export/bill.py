@@ -37,7 +37,7 @@ class Bill:
     Attributes
     ----------
     lines : tuple[CostLine, ...]
-        By period, capacity by pool before what services pay alone.
+        By period and pool, capacity before what services pay alone.
     placements : tuple[Placement, ...]
         By period, then by service.
     prices : Mapping[str, PriceInput]
@@ -74,12 +74,7 @@ NOTHING: Final = Sum("0", 0.0)
 def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
     """Return the bill of a plan in the order of a workbook."""
     periods = {period: position for position, period in enumerate((*plan.periods, ""))}
-    lines = tuple(
-        sorted(
-            inputs.cost_lines,
-            key=lambda line: (periods[line.period], bool(line.service), line.pool, line.service),
-        )
-    )
+    lines = tuple(sorted(inputs.cost_lines, key=lambda line: (periods[line.period], line.pool, line.service)))
     placements = tuple(sorted(plan.placements, key=lambda row: (periods[row.period], row.service)))
     shared = [((line.pool, line.period), line.usd) if not line.service else None for line in lines]
     return Bill(

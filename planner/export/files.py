@@ -12,7 +12,9 @@ from pydantic import BaseModel
 
 from fleetplan.planner.plan import (
     Cost,
+    DemandScenarioCost,
     Infeasible,
+    KvFlow,
     OfflineWork,
     Placement,
     Plan,
@@ -23,6 +25,7 @@ from fleetplan.planner.plan import (
     SurvivingPlacement,
     Transition,
     Unmet,
+    WrongForecast,
 )
 from fleetplan.planner.plan_inputs import CostLine, DemandInput, PriceInput
 
@@ -66,9 +69,12 @@ def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:
         "retirements": table(Retired, plan.retirements),
         "unmet": table(Unmet, plan.unmet),
         "transitions": table(Transition, plan.transitions),
+        "demand_scenarios": table(DemandScenarioCost, plan.demand_scenarios),
+        "wrong_forecasts": table(WrongForecast, plan.wrong_forecasts),
         "tides": table(Transition, plan.tides),
         "offline_work": table(OfflineWork, plan.offline_work),
         "region_losses": table(SurvivingPlacement, plan.region_losses),
+        "kv_flows": table(KvFlow, plan.kv_flows),
     }
     if plan.inputs is not None:
         tables["bill"] = table(CostLine, plan.inputs.cost_lines)
@@ -83,12 +89,17 @@ def table(kind: type[BaseModel], rows: Sequence[BaseModel]) -> pd.DataFrame:
     for row in rows:
         cells: dict[str, object] = {}
         for name, value in row.model_dump().items():
-            if isinstance(value, dict):
-                cells.update({f"{name}.{key}": as_text(inner) for key, inner in value.items()})
-            else:
-                cells[name] = as_text(value)
+            cells.update(_cells(name, value))
         flat.append(cells)
     return pd.DataFrame(flat) if flat else pd.DataFrame(columns=list(kind.model_fields))
+
+
+def _cells(name: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        return {name: as_text(value)}
+    return {
+        place: cell for key, inner in value.items() for place, cell in _cells(f"{name}.{key}", inner).items()
+    }
 
 
 def as_text(value: object) -> object:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
+from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
@@ -128,6 +129,7 @@ class _Solver:
     limits: SearchLimits
     watch: Watcher | None
     say: Callable[[str], None]
+    baseline: Plan | None
     solved: dict[tuple[int, tuple[Candidate, ...]], Plan | Infeasible] = field(default_factory=dict)
 
     def solve(self, title: str, fleet: Fleet, candidates: CandidateSet) -> Plan | Infeasible:
@@ -135,6 +137,8 @@ class _Solver:
         if key not in self.solved:
             self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
             problem = build_problem(fleet, candidates.candidates)
+            if self.baseline is not None:
+                problem, _ = with_baseline(problem, self.baseline)
             self.solved[key] = solve_problem(candidates, problem, self.limits, self.watch, self.say).outcome
         return self.solved[key]
 
@@ -145,6 +149,7 @@ def compare(
     limits: SearchLimits,
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
+    baseline: Plan | None = None,
 ) -> Comparison:
     """Solve a fleet and its counterfactuals.
 
@@ -158,14 +163,18 @@ def compare(
         Of each solve.
     watch, announce : callable, optional
         As `plan_fleet` has them.
+    baseline : Plan, optional
+        The plan in force, against which the changes of every fleet are counted.
 
     Raises
     ------
     NoPlanFoundError
         If the limit came before the first plan of the fleet itself.
     """
-    solver = _Solver(limits, watch, announce or (lambda _: None))
+    solver = _Solver(limits, watch, announce or (lambda _: None), baseline)
     keep = frozenset().union(*(each.configurations for each in counterfactuals))
+    if baseline is not None:
+        keep |= configurations_in_force(baseline)
     candidates = build_candidates(fleet, solver.say, keep)
     outcome = solver.solve("the plan", fleet, candidates)
     if isinstance(outcome, Infeasible):
@@ -180,7 +189,9 @@ def _compared(
     """One counterfactual, solved option by option."""
     other = against.fleet or fleet
     if not _same_candidates(fleet, other):
-        candidates = build_candidates(other, solver.say)
+        running = solver.baseline
+        kept_anyway = frozenset() if running is None else configurations_in_force(running)
+        candidates = build_candidates(other, solver.say, kept_anyway)
     trials = tuple(_trial(other, candidates, against, option, solver) for option in against.options)
     planned = [(trial, trial.plan) for trial in trials if trial.plan is not None]
     if not planned:

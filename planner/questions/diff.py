@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import AtMoment, Plan, PoolUse
 
 TRAFFIC_TOLERANCE_RATIO: Final = 1e-6
 """Relative difference of a quantity below which it is the same: rounding of the traffic in a plan file."""
@@ -204,7 +204,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
             lines[subject, renamed.get(period, period), region, name][figure] += value
 
     for row in plan.placements:
-        name = f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}"
+        name = f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}{_when(row)}"
         rates = {f"requests/s {each}": rate for each, rate in row.requests_per_s_by_class.items()}
         figures = {"replicas": row.replicas, "accelerators": row.accelerators, **rates}
         add(Subject.PLACEMENT, row.period, row.region, name, figures)
@@ -215,14 +215,26 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
     for gone in plan.retirements:
         name = f"{gone.hardware} from {gone.pool}"
         add(Subject.RETIREMENT, gone.period, gone.region, name, {"hosts": gone.hosts})
+    # What stands is the same in every slice and demand scenario; it is kept free where something runs.
+    standing: dict[tuple[str, str], PoolUse] = {}
     for use in plan.pools:
+        known = standing.get((use.period, use.pool))
+        if known is None or use.reserve_accelerators > known.reserve_accelerators:
+            standing[use.period, use.pool] = use
+    for use in standing.values():
         name = f"{use.pool} of {use.hardware}"
         figures = {"accelerators": use.accelerators, "reserve": use.reserve_accelerators}
         add(Subject.POOL, use.period, use.region, name, figures)
     for unmet in plan.unmet:
-        name = f"{unmet.service} {unmet.request_class}"
+        name = f"{unmet.service} {unmet.request_class}{_when(unmet)}"
         add(Subject.UNMET, unmet.period, unmet.region, name, {"requests/s": unmet.requests_per_s})
     return lines
+
+
+def _when(row: AtMoment) -> str:
+    """Slice and demand scenario of a row; empty where there are none."""
+    part = "" if row.slice is None else f" by {row.slice}"
+    return part if row.scenario is None else f"{part} if {row.scenario}"
 
 
 def _change(

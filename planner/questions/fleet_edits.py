@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Policy, Pool, Service
 from fleetplan.fleet.traffic import LatencyLimit
@@ -171,21 +172,29 @@ def delivered_late(fleet: Fleet, quarters: int) -> Fleet:
     return replace(fleet, offers=tuple(map(late, fleet.offers)))
 
 
+def latency_limits_scaled(fleet: Fleet, ratio: float, service: str | None = None) -> Fleet:
+    """The fleet with all latency limits of one service, or of all, times a ratio."""
+    for each in fleet.services:
+        if service in (None, each.name):
+            fleet = latency_limits_changed(
+                fleet, each.name, lambda limit_ms: limit_ms * ratio, ttft=True, tpot=True
+            )
+    return fleet
+
+
 def served_slower(fleet: Fleet, slowdown: float) -> Fleet:
     """The fleet whose latency limits a model keeps that is slower than the one of the rates by a share."""
     for service in fleet.services:
-        outside_ms = service.outside_ms.total_ms
-        fleet = latency_limits_changed(
-            fleet,
-            service.name,
-            lambda limit_ms, outside_ms=outside_ms: (limit_ms - outside_ms) / (1 + slowdown) + outside_ms,
-            ttft=True,
-            tpot=False,
-        )
-        fleet = latency_limits_changed(
-            fleet, service.name, lambda limit_ms: limit_ms / (1 + slowdown), ttft=False, tpot=True
-        )
+        ttft = partial(_tightened, slowdown, service.outside_ms.total_ms)
+        fleet = latency_limits_changed(fleet, service.name, ttft, ttft=True, tpot=False)
+        tpot = partial(_tightened, slowdown, 0.0)
+        fleet = latency_limits_changed(fleet, service.name, tpot, ttft=False, tpot=True)
     return fleet
+
+
+def _tightened(slowdown: float, outside_ms: float, limit_ms: float) -> float:
+    """A limit on a latency of which a part is not slowed down. [ms]"""
+    return (limit_ms - outside_ms) / (1 + slowdown) + outside_ms
 
 
 def more_of_pool(fleet: Fleet, name: str, hosts: int | None) -> Fleet:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import pandas as pd
+
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Plan
@@ -241,3 +243,19 @@ def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resol
         resolver.say(f"{case.name} ({done + 1} of {len(cases)})")
         found.append(outcome_of(case, plan, fleet, resolver))
     return found
+
+
+def stress_table(found: Sequence[Outcome]) -> pd.DataFrame:
+    """One row a case and promise that breaks; a case without any has one row. [requests/s; USD]"""
+    rows: list[list[object]] = []
+    for outcome in found:
+        cost: list[object] = [outcome.least_usd, outcome.most_usd]
+        broken = outcome.broken or ()
+        for row in broken:
+            rows.append(
+                [outcome.case.name, row.service, row.region, row.period, row.unserved, row.asked, *cost]
+            )
+        if not broken:
+            rows.append([outcome.case.name, "", "", "", None if outcome.broken is None else 0.0, None, *cost])
+    columns = ["case", "service", "region", "period", "unserved_requests_per_s", "asked_requests_per_s"]
+    return pd.DataFrame(rows, columns=[*columns, "kept_least_usd", "kept_most_usd"])

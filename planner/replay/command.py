@@ -15,10 +15,11 @@ from fleetplan.perfmodel.replay.pools import Router
 from fleetplan.planner.api import prepare
 from fleetplan.planner.export.files import write_text
 from fleetplan.planner.loading import read_plan
+from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.console import print_replay
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.plots import write_replay_plots
-from fleetplan.planner.replay.run import replay_plan
+from fleetplan.planner.replay.run import ReplayScope, lacks_batch, replay_plan
 from fleetplan.planner.replay.traffic import TrafficChoice
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class ReplayRequest:
         What arrives.
     period : str or None
         Which period; None is the first.
+    part_of_day : str or None
+        Which slice of the day; None is the first.
     services : tuple[str, ...]
         Only these; all without any.
     router : str
@@ -48,6 +51,7 @@ class ReplayRequest:
     plan_file: Path
     choice: TrafficChoice
     period: str | None
+    part_of_day: str | None
     services: tuple[str, ...]
     router: str
     routers: Sequence[str]
@@ -72,10 +76,13 @@ def run_replay(
     def say(text: str) -> None:
         errors.print(text, style="dim", markup=False)
 
-    _, problem = prepare(fleet, say)
+    problem = build_problem(fleet, ())
+    if any(lacks_batch(problem, row) for row in plan.placements):
+        _, problem = prepare(fleet, say)
     period = asked.period or plan.periods[0]
     router = cast("Router", asked.router)
-    outcome = replay_plan(problem, plan, asked.choice, period, asked.services, router, say)
+    scope = ReplayScope(period, asked.part_of_day, asked.services, router)
+    outcome = replay_plan(problem, plan, asked.choice, scope, say)
     if out is not None:
         write_replay(outcome, out)
         errors.print(f"written to {out}/replay.json", style="dim", markup=False)

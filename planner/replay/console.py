@@ -25,8 +25,9 @@ def print_replay(outcome: ReplayOutcome, console: Console) -> None:
     """
     speed = outcome.requests / outcome.cpu_s if outcome.cpu_s > 0 else 0.0
     load = "" if outcome.load_ratio == 1 else f", {outcome.load_ratio:.0%} of the planned traffic"
+    when = " ".join([outcome.period, *([outcome.slice] if outcome.slice else [])])
     console.print(
-        f"{escape(outcome.fleet)} {escape(outcome.period)}: {outcome.requests:,} requests in "
+        f"{escape(outcome.fleet)} {escape(when)}: {outcome.requests:,} requests in "
         f"{outcome.duration_s:g} s, arrivals {outcome.arrivals}{load}, seed {outcome.seed} "
         f"({speed:,.0f} simulated requests per CPU second)"
     )

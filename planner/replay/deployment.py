@@ -104,11 +104,11 @@ class DeploymentBuilder:
         return Deployment(tuple(aggregated), tuple(prefill), tuple(decode))
 
     def _engine_group(self, place: ServedPlace, row: Placement) -> EngineGroup:
-        candidate, evaluator, layout = self._configured(place, row)
+        batch, evaluator, layout = self._configured(place, row)
         engine = deployed_engine(
             evaluator,
             layout,
-            _largest_batch(candidate),
+            batch,
             _longest_tokens(place),
             place.service.framework,
             _session_tokens(place),
@@ -117,9 +117,8 @@ class DeploymentBuilder:
         return EngineGroup(_label(row), engine, engines, _rates(place, row))
 
     def _prefill_group(self, place: ServedPlace, row: Placement) -> PrefillGroup:
-        candidate, evaluator, layout = self._configured(place, row)
+        batch, evaluator, layout = self._configured(place, row)
         chunk = evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
-        batch = _largest_batch(candidate)
         # Prompts run whole unless the service cuts them.
         reach = max(chunk, batch * max(kind.input_tokens for kind in place.kinds), _longest_tokens(place))
         costs = step_costs(evaluator, layout, Range(1, reach, _longest_tokens(place)))
@@ -134,15 +133,24 @@ class DeploymentBuilder:
         )
         return PrefillGroup(_label(row), pool, _rates(place, row))
 
-    def _configured(self, place: ServedPlace, row: Placement) -> tuple[Candidate, Evaluator, Parallelism]:
-        candidate = self._candidates[row.service, row.phase, row.hardware, row.config]
-        key = (row.service, candidate.variant, row.hardware)
+    def _configured(self, place: ServedPlace, row: Placement) -> tuple[int, Evaluator, Parallelism]:
+        """Batch, evaluator and layout of a placement."""
+        variant, layout, batch = parts_of_config(row.config)
+        if batch is None:
+            batch = _largest_batch(self._candidates[row.service, row.phase, row.hardware, row.config])
+        key = (row.service, variant, row.hardware)
         if key not in self._evaluators:
-            service = _as_served(place.service, candidate.variant, row.hardware)
+            service = _as_served(place.service, variant, row.hardware)
             plain = service_evaluator(self._fleet, service, self._fleet.hardware[row.hardware])
             self._evaluators[key] = self._calibrator.apply(plain, service.framework)
-        label = row.config.removeprefix(f"{candidate.variant}/").split("@")[0].split()[0]
-        return candidate, self._evaluators[key], parse_parallelism(label)
+        return batch, self._evaluators[key], parse_parallelism(layout)
+
+
+def parts_of_config(config: str) -> tuple[str, str, int | None]:
+    """Variant, layout and batch of a configuration such as `quantised/TP4 b8@20ms`; it may have no batch."""
+    variant, _, rest = config.rpartition("/")
+    layout, _, batch = rest.partition("@")[0].partition(" b")
+    return variant, layout, int(batch) if batch else None
 
 
 def _as_served(service: Service, variant: str, hardware: str) -> Service:

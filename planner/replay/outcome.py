@@ -107,6 +107,8 @@ class ReplayOutcome(_Record):
 
     fleet: str
     period: str
+    slice: str | None
+    """Slice of the day; none where there is only one."""
     arrivals: str
     duration_s: float
     load_ratio: float

@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.replay.pools import Router
 from fleetplan.perfmodel.replay.service_run import run_service
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.replay.deployment import DeploymentBuilder, ServedPlace, served_places
+from fleetplan.planner.replay.deployment import (
+    DeploymentBuilder,
+    ServedPlace,
+    parts_of_config,
+    served_places,
+)
 from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome, place_outcome
 from fleetplan.planner.replay.traffic import TrafficChoice, arriving
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayScope:
+    """Which part of a plan is replayed, and how its engines share their requests.
+
+    Attributes
+    ----------
+    period : str
+        Of the plan.
+    part_of_day : str or None
+        Slice of the day; None is the first. Of several demand scenarios the first is taken.
+    services : Sequence[str]
+        Only these; all without any.
+    router : Router
+        How engines of continuous batching share their requests.
+    """
+
+    period: str
+    part_of_day: str | None = None
+    services: Sequence[str] = ()
+    router: Router = "least-loaded"
 
 
 def replay_plan(
     problem: Problem,
     plan: Plan,
     choice: TrafficChoice,
-    period: str,
-    only: Sequence[str] = (),
-    router: Router = "least-loaded",
+    scope: ReplayScope,
     announce: Callable[[str], None] = lambda _: None,
 ) -> ReplayOutcome:
     """Simulate the requests of a plan.
@@ -34,35 +60,33 @@ def replay_plan(
         The plan.
     choice : TrafficChoice
         What arrives.
-    period : str
-        Which period of the plan; its first slice and demand scenario.
-    only : Sequence[str]
-        Services to simulate; all without any.
-    router : Router
-        How engines of continuous batching share their requests.
+    scope : ReplayScope
+        Which part of the plan.
     announce : callable
         Told what is being done.
 
     Raises
     ------
     InputError
-        The plan has no such period or service, or runs what the fleet file does not allow.
+        The plan has no such period, slice or service, or runs what the fleet file does not allow.
     """
-    rows = _rows_of_period(plan, period)
+    only = scope.services
+    rows = _rows_of_moment(plan, scope.period, scope.part_of_day)
     _check_known(problem, plan, rows, only)
     places = [place for place in served_places(problem, rows) if not only or place.service.name in only]
     builder = DeploymentBuilder(problem.fleet, problem)
     outcomes, requests, cpu_s = [], 0, 0.0
     for number, place in enumerate(places):
         announce(f"replaying {place.service.name} in {place.region} ({number + 1} of {len(places)})")
-        outcome, count, took_s = _replay_place(builder, place, choice, number, router)
+        outcome, count, took_s = _replay_place(builder, place, choice, number, scope.router)
         outcomes.append(outcome)
         requests, cpu_s = requests + count, cpu_s + took_s
     simulated = {place.service.name for place in places}
     wanted = dict.fromkeys(row.service for row in rows if not only or row.service in only)
     return ReplayOutcome(
         fleet=plan.fleet,
-        period=period,
+        period=scope.period,
+        slice=rows[0].slice if rows else None,
         arrivals=choice.arrivals.value,
         duration_s=choice.duration_s,
         load_ratio=choice.load_ratio,
@@ -88,12 +112,18 @@ def _replay_place(
     return place_outcome(place, run, choice.duration_s), len(requests), took_s
 
 
-def _rows_of_period(plan: Plan, period: str) -> list[Placement]:
-    """Placements of the first slice and demand scenario of a period."""
+def _rows_of_moment(plan: Plan, period: str, part_of_day: str | None) -> list[Placement]:
+    """Placements of a period and slice, in the first demand scenario."""
     if period not in plan.periods:
         message = f"the plan has no period {period!r}"
         raise InputError([Issue("command line", 0, 0, "--period", message, names_hint(period, plan.periods))])
     rows = [row for row in plan.placements if row.period == period]
+    slices = list(dict.fromkeys(row.slice for row in rows if row.slice))
+    if part_of_day is not None and part_of_day not in slices:
+        message = f"the plan has no slice {part_of_day!r}"
+        raise InputError([Issue("command line", 0, 0, "--slice", message, names_hint(part_of_day, slices))])
+    if part_of_day is not None:
+        rows = [row for row in rows if row.slice == part_of_day]
     first = rows[0].moment_key if rows else None
     return [row for row in rows if row.moment_key == first]
 
@@ -107,12 +137,27 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
         if name not in known
     ]
     candidates = {candidate.key for candidate in problem.candidates}
+    hint = "replay a plan with the fleet file that it was made with"
     for row in rows:
-        if row.service not in known or (row.service, row.phase, row.hardware, row.config) not in candidates:
+        if row.service not in known or row.hardware not in problem.hardware:
+            message = f"the plan runs {row.service} on {row.hardware}, which the fleet file does not have"
+            issues.append(Issue(plan.fleet, 0, 0, "", message, hint))
+        elif lacks_batch(problem, row) and row_key(row) not in candidates:
             message = (
                 f"{row.service} runs {row.config} on {row.hardware} ({row.phase}), which is no candidate"
             )
-            hint = "replay a plan with the fleet file, scenarios and settings that it was made with"
-            issues.append(Issue(plan.fleet, 0, 0, "", message, hint))
+            issues.append(Issue(plan.fleet, 0, 0, "", message, f"{hint}, its scenarios and its settings"))
     if issues:
         raise InputError(issues)
+
+
+def lacks_batch(problem: Problem, row: Placement) -> bool:
+    """Whether only the candidates of the fleet say which batch a placement runs."""
+    service = problem.services.get(row.service)
+    modelled = service is not None and service.model is not None
+    return modelled and parts_of_config(row.config)[2] is None
+
+
+def row_key(row: Placement) -> tuple[str, str, str, str]:
+    """Service, phase, hardware and configuration of a placement, as candidates have them."""
+    return row.service, row.phase, row.hardware, row.config

@@ -10,6 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.planner.plan import Goal, Infeasible, MomentKey, Placement, Plan
+from fleetplan.planner.report.day_console import (
+    has_slices,
+    likeliest,
+    pool_lines,
+    print_day,
+    print_scenarios,
+    probability,
+)
+from fleetplan.planner.report.figures import money, percent
+
+__all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
@@ -19,20 +30,6 @@ STATUS_TEXT = {
     "within_gap": "within the asked gap",
     "limit": "best found before the limit",
 }
-
-
-def money(usd: float) -> str:
-    """Dollars with three or four significant digits: $412, $8.61 k, -$12.3 M."""
-    sign, size_usd = "-" if usd < 0 else "", abs(usd)
-    for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
-        if size_usd >= size:
-            return f"{sign}${size_usd / size:.4g}{unit}"
-    return f"{sign}${size_usd:.4g}"
-
-
-def percent(ratio: float) -> str:
-    """A ratio in percent, small ones with more digits."""
-    return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"
 
 
 def print_plan(plan: Plan, console: Console) -> None:
@@ -52,8 +49,10 @@ def print_plan(plan: Plan, console: Console) -> None:
     _purchases(plan, console)
     _retirements(plan, console)
     _changes(plan, console)
+    print_day(plan, console)
     _served_elsewhere(plan, console)
     _costs(plan, console)
+    print_scenarios(plan, console)
     _limits(plan, console)
 
 
@@ -70,9 +69,10 @@ def _headline(plan: Plan, console: Console) -> None:
     parts.append(f"{STATUS_TEXT[plan.status]}, {plan.solve.wall_s:.1f} s")
     console.print(" · ".join(parts))
     for row in plan.unmet:
+        when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
-            f"{escape(row.period)}: {row.requests_per_s:.4g} requests/s"
+            f"{escape(when)}: {row.requests_per_s:.4g} requests/s"
         )
 
 
@@ -84,32 +84,37 @@ def _goal(goal: Goal) -> str:
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:
-    """One line a service and region: what runs where, traffic, load, latency, cost."""
-    table = Table(title=f"Placements {period}", box=None, pad_edge=False, title_justify="left")
+    """One line a service, region and slice in the likeliest scenario: what runs, traffic, latency, cost."""
+    shown = likeliest(plan)
+    placed = [row for row in plan.placements if (row.period, row.scenario) == (period, shown)]
+    title = f"Placements {period}" if shown is None else f"Placements {period} if demand is {escape(shown)}"
+    table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     table.add_column("service", overflow="fold")
     table.add_column("region")
+    if has_slices(placed):
+        table.add_column("slice")
     table.add_column("replicas x config on hardware (P prefill, D decode, A aggregated)", overflow="fold")
     for name in ("req/s", "load", "TTFT ms", "TPOT ms", "P:D", "USD"):
         table.add_column(name, justify="right", no_wrap=True)
-    groups: dict[tuple[str, str], list[Placement]] = defaultdict(list)
-    for row in plan.placements:
-        if row.period == period:
-            groups[row.service, row.region].append(row)
-    ratios = {(r.service, r.region): r.ratio for r in plan.phase_ratios if r.period == period}
-    for (service, region), rows in groups.items():
+    groups: dict[tuple[str, str, str | None], list[Placement]] = defaultdict(list)
+    for row in placed:
+        groups[row.service, row.region, row.slice].append(row)
+    ratios = {(r.service, r.region, r.moment_key): r.ratio for r in plan.phase_ratios}
+    for (service, region, slice_name), rows in groups.items():
         served = sum(row.requests_per_s for row in rows if row.phase != "decode")
         load = sum(row.utilisation * row.accelerators for row in rows) / sum(row.accelerators for row in rows)
-        ratio = ratios.get((service, region))
+        ratio = ratios.get((service, region, rows[0].moment_key))
         table.add_row(
             escape(service),
             escape(region),
+            *([escape(slice_name or "")] if has_slices(placed) else []),
             escape(", ".join(_configs(rows))),
             f"{served:.4g}",
             f"{load:.0%}",
             _worst(row.ttft_ms for row in rows),
             _worst(row.tpot_ms for row in rows),
             "" if ratio is None else f"{ratio:.2f}",
-            money(sum(row.usd for row in rows)),
+            money(sum(row.usd for row in rows) / probability(plan, shown)),
         )
     console.print(table)
 
@@ -133,17 +138,17 @@ def _pools(plan: Plan, console: Console) -> None:
         table.add_column(name, overflow="fold")
     for name in ("accelerators", "used", "reserve", "in use", "USD", "idle USD"):
         table.add_column(name, justify="right")
-    for row in plan.pools:
+    for row, used, utilisation, usd, idle_usd in pool_lines(plan):
         table.add_row(
             escape(row.pool),
             escape(row.hardware),
             row.period,
             str(row.accelerators),
-            str(row.used_accelerators),
+            used,
             str(row.reserve_accelerators),
-            f"{row.utilisation:.0%}",
-            money(row.usd),
-            money(row.idle_usd),
+            utilisation,
+            money(usd),
+            money(idle_usd),
         )
     console.print(table)
 
@@ -175,15 +180,16 @@ def _retirements(plan: Plan, console: Console) -> None:
 
 def _changes(plan: Plan, console: Console) -> None:
     """Accelerators that start and end by period, and what outlives the loss of each region."""
+    shown = likeliest(plan)
     for period in plan.periods:
-        rows = [row for row in plan.transitions if row.period == period]
-        started = sum(max(0, row.accelerators) for row in rows)
-        ended = sum(max(0, -row.accelerators) for row in rows)
-        if rows:
-            usd = money(sum(row.usd for row in rows))
-            console.print(
-                f"[bold]Changes[/] {escape(period)}: {started} accelerators start ({usd}), {ended} are freed"
-            )
+        changes = [row for row in plan.transitions if (row.period, row.scenario) == (period, shown)]
+        usd = money(sum(row.usd for row in plan.transitions if row.period == period))
+        for slice_name in dict.fromkeys(row.slice for row in changes):
+            rows = [row for row in changes if row.slice == slice_name]
+            started = sum(max(0, row.accelerators) for row in rows)
+            ended = sum(max(0, -row.accelerators) for row in rows)
+            when = escape(period if slice_name is None else f"{period} {slice_name}")
+            console.print(f"[bold]Changes[/] {when}: {started} accelerators start ({usd}), {ended} are freed")
     for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
         kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
         console.print(
@@ -241,8 +247,9 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
     """Print what is short, by how much, and what would serve it."""
     console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible")
     for row in outcome.shortages:
+        when = " ".join(part for part in row.moment_key if part)
         console.print(
-            f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {row.period}: "
+            f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {escape(when)}: "
             f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s unserved; "
             f"for want of {escape(row.reason)}"
         )

@@ -9,7 +9,8 @@ from rich.table import Table
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.plan import Conflict, Placement
 from fleetplan.planner.questions.story import Story, left_out
-from fleetplan.planner.questions.why_not.answer import Extra, WhyNot, price_text
+from fleetplan.planner.questions.why_not.answer import Extra, WhyNot
+from fleetplan.planner.questions.why_not.assumed_offer import price_text
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, BreakEven
 from fleetplan.planner.report.console import money
 

@@ -54,10 +54,11 @@ def _started_accelerators(check: PlanCheck) -> list[int]:
     return found
 
 
-def transition_usd(check: PlanCheck) -> float:
-    """Expected cost of everything that starts. [USD]"""
+def transition_usd(check: PlanCheck, scenario: str | None = None) -> float:
+    """Expected cost of everything that starts; of one demand scenario where one is named. [USD]"""
     starting = zip(check.problem.moments, _started_accelerators(check), strict=True)
-    return sum(_usd_each(check, moment) * accelerators for moment, accelerators in starting)
+    counted = [(moment, count) for moment, count in starting if scenario in (None, moment.scenario)]
+    return sum(_usd_each(check, moment) * count for moment, count in counted)
 
 
 def _usd_each(check: PlanCheck, moment: Moment) -> float:

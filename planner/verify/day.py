@@ -31,10 +31,11 @@ def _switched_accelerators(check: PlanCheck) -> list[int]:
     ]
 
 
-def tidal_usd(check: PlanCheck) -> float:
-    """Expected cost of everything that starts within the days of the horizon. [USD]"""
+def tidal_usd(check: PlanCheck, scenario: str | None = None) -> float:
+    """Expected cost of what starts within the days; of one demand scenario where one is named. [USD]"""
     switched = zip(check.problem.moments, _switched_accelerators(check), strict=True)
-    return sum(_usd_each(check, moment) * accelerators for moment, accelerators in switched)
+    counted = [(moment, count) for moment, count in switched if scenario in (None, moment.scenario)]
+    return sum(_usd_each(check, moment) * count for moment, count in counted)
 
 
 def _usd_each(check: PlanCheck, moment: Moment) -> float:

@@ -7,6 +7,7 @@ from typing import Final
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.statements import GAP_TOLERANCE, Violation, differs, exceeds
+from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
 
 ROUNDING_RATIO: Final = 1e-4
@@ -16,18 +17,28 @@ ROUNDING_RATIO: Final = 1e-4
 def check_goal(check: PlanCheck) -> Iterator[Violation]:
     """The plan reaches what it states, and no more than its bound allows."""
     objective, goal = check.problem.fleet.objective, check.plan.goal
+    if check.problem.fleet.demand_objective == "least-regret" and check.plan.demand_scenarios:
+        objective = "least-regret"
     if goal is None or goal.objective != objective:
         stated = "TCO" if goal is None else goal.objective
         if objective != "tco" or goal is not None:
             yield Violation("goal", f"the objective is {objective}, the plan states {stated}")
         return
-    value = _served(check) if objective == "served" else _used(check, objective)
+    values = {"served": _served, "least-regret": largest_regret_usd}
+    value = values[objective](check) if objective in values else _used(check, objective)
     if differs(value, goal.value):
         yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
     if exceeds(worse, better * (1 + ROUNDING_RATIO)):
         yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
-    larger = max(abs(goal.value), abs(goal.bound))
+    # A regret near 0 is compared with what a scenario costs.
+    scale = min((row.best_usd or 0.0 for row in check.plan.demand_scenarios), default=0.0)
+    if goal.model_value is not None:
+        worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
+        if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
+            text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
+            yield Violation("goal", text)
+    larger = max(abs(goal.value), abs(goal.bound), scale if objective == "least-regret" else 0.0)
     gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
     if abs(gap - goal.gap) > GAP_TOLERANCE:
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")

@@ -85,7 +85,19 @@ def cost_kinds(check: PlanCheck) -> dict[str, float]:
         left = check.problem.periods.index(retired.period)
         for kind, rows in ({} if retirement is None else retirement.unit_cost_by_period).items():
             kinds[kind] += retired.hosts * sum(rows[left])
+    kinds["energy"] = energy_usd(check)
+    kinds["transition"] = transition_usd(check)
+    kinds["tidal"] = tidal_usd(check)
+    kinds["data"] = data_usd(check)
+    return kinds
+
+
+def energy_usd(check: PlanCheck, scenario: str | None = None) -> float:
+    """Expected energy cost of what runs; of one demand scenario alone where one is named. [USD]"""
+    total = 0.0
     for row, candidate in check.rows:
+        if scenario not in (None, row.scenario):
+            continue
         names = [c.name for c in check.problem.services[row.service].classes]
         load = sum(
             rate / candidate.requests_per_s[names.index(name)]
@@ -94,19 +106,16 @@ def cost_kinds(check: PlanCheck) -> dict[str, float]:
         )
         moment = check.problem.moment_of(row)
         usd_per_kw = check.pool(row.pool).energy_usd_per_kw[moment.period] * moment.weight
-        kinds["energy"] += load * (candidate.power_kw or 0.0) * usd_per_kw
-    kinds["transition"] = transition_usd(check)
-    kinds["tidal"] = tidal_usd(check)
-    kinds["data"] = _data_usd(check)
-    return kinds
+        total += load * (candidate.power_kw or 0.0) * usd_per_kw
+    return total
 
 
-def _data_usd(check: PlanCheck) -> float:
-    """What the requests of other regions cost on their way, at its present value. [USD]"""
+def data_usd(check: PlanCheck, scenario: str | None = None) -> float:
+    """Cost of the way of requests of other regions; of one demand scenario where one is named. [USD]"""
     total = 0.0
     yearly = 1 + check.problem.fleet.finance.discount_rate_per_year
     for row, candidate in check.rows:
-        if candidate.phase is Phase.DECODE:
+        if candidate.phase is Phase.DECODE or scenario not in (None, row.scenario):
             continue
         moment = check.problem.moment_of(row)
         seconds = HOURS_PER_QUARTER * 3600 * moment.hours_share * moment.probability

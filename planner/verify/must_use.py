@@ -1,4 +1,4 @@
-"""Family 13: what a question forces into the plan is in it."""
+"""Family 14: what a question forces into the plan is in it."""
 
 from __future__ import annotations
 

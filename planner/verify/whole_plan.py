@@ -11,6 +11,7 @@ from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.statements import Violation, placement_faults, purchase_faults
 from fleetplan.planner.verify.changes import check_transitions
 from fleetplan.planner.verify.day import check_offline, check_tides
+from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
 from fleetplan.planner.verify.finance import check_cost_rows
 from fleetplan.planner.verify.goals import check_goal
 from fleetplan.planner.verify.handover import check_handover
@@ -47,6 +48,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_placement,
     check_quality,
     check_offline,
+    check_demand_scenarios,
     check_must_use,
     check_budgets,
     check_cost,

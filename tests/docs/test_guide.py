@@ -12,7 +12,7 @@ import pytest
 from tests.planner.export.test_launch import plan
 from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
 
-from fleetplan.planner.cli import main
+from fleetplan.planner.cli import app, main
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -65,3 +65,35 @@ def test_the_index_names_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     for path in DOCS.glob("*.md"):
         assert path.name == "index.md" or f"({path.name})" in index, path.name
+
+
+def written_commands() -> list[tuple[str, str]]:
+    """Every `plan ...` line of the pages and the README: in blocks of code, and indented."""
+    pages = [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"]
+    found = []
+    for path in pages:
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+        lines = [line for block in blocks for line in block.splitlines()]
+        lines += re.findall(r"^ {4}(plan .*)", text, flags=re.MULTILINE)
+        found += [(path.name, line.split("#")[0].strip()) for line in lines if line.startswith("plan ")]
+    return found
+
+
+def test_every_option_that_a_page_names_exists() -> None:
+    from typer.main import get_command  # noqa: PLC0415 - the only test here that needs the command line
+
+    root = get_command(app)
+    assert len(written_commands()) > 30
+    for page, line in written_commands():
+        words = line.split()[1:]
+        command = root
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        if command is root and not words[0].startswith("-"):
+            assert words[0].endswith((".yaml", ".yml")), f"{page}: there is no command in {line!r}"
+            command = root.commands["solve"]  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        known |= {"--install-completion", "--show-completion"}
+        used = {word.split("=")[0] for word in words if word.startswith("--")}
+        assert used <= known, f"{page}: {line!r} has {', '.join(sorted(used - known))}"

@@ -15,7 +15,7 @@ def add_region_losses(program: _Milp, problem: Problem) -> None:
     """Every protected service is served by the rest, whichever region is lost."""
     protected = [s for s in problem.fleet.services if s.name in problem.fleet.policy.survive_region_loss]
     for lost in problem.regions if protected else ():
-        for q in range(len(problem.periods)):
+        for q, moment in enumerate(problem.moments):
             pools = [p for p, pool in enumerate(problem.pools) if pool.region != lost]
             for c, candidate in enumerate(problem.candidates):
                 if candidate.service not in {s.name for s in protected}:
@@ -37,7 +37,7 @@ def add_region_losses(program: _Milp, problem: Problem) -> None:
                         for p in pools
                         if problem.pools[p].region == region.name
                     }
-                    program.at_most(drawn, region.power_kw[q] / region.pue)
+                    program.at_most(drawn, region.power_kw[moment.period] / region.pue)
 
 
 def _replicas(program: _Milp, problem: Problem, key: tuple[str, int, int, int]) -> None:
@@ -78,7 +78,7 @@ def _packed(program: _Milp, problem: Problem, lost: str, p: int, q: int) -> None
     """Units are divided in every way, as in the plan itself; the reserve is divided too."""
     from tests.oracles.highs import divisions  # noqa: PLC0415 - that module calls this one
 
-    pool = problem.pools[p]
+    pool, period = problem.pools[p], problem.moments[q].period
     unit = pool.accelerators_per_unit
     sizes = {c: problem.candidates[c].accelerators for c in range(len(problem.candidates))}
     hosted = [c for c in sizes if ("left", lost, c, p, q) in program.columns]
@@ -96,6 +96,6 @@ def _packed(program: _Milp, problem: Problem, lost: str, p: int, q: int) -> None
         program.at_most(terms, 0.0)
     for a, acquisition in enumerate(pool.acquisitions):
         for ordered in range(len(problem.periods)):
-            if acquisition.serves(ordered, q):
+            if acquisition.serves(ordered, period):
                 units["acquired", p, a, ordered] = -1.0
-    program.at_most(units, float(pool.existing_units - pool.maintenance_in(q)))
+    program.at_most(units, float(pool.existing_units - pool.maintenance_in(period)))

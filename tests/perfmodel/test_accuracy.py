@@ -69,7 +69,9 @@ def test_nearly_every_row_that_counts_is_predicted() -> None:
     rows = packaged()
     kept = rows[(rows["quality"] == "A") & (rows["rule"] == "")]
     assert (kept["status"] == "ok").mean() >= 0.99
-    assert (rows["rule"] != "").mean() < 0.12
+    # One row of six stands there twice.
+    assert (rows["rule"] == "duplicate").mean() < 0.18
+    assert (~rows["rule"].isin(["", "duplicate"])).mean() < 0.05
     refused = rows[(rows["rule"] == "") & (rows["status"] != "ok")]
     assert (refused["reason"] != "").all()
 
@@ -106,6 +108,7 @@ def row(**changes: object) -> dict[str, object]:
         ("offline", {"mode": "offline"}),
         ("framework", {"framework": "llama.cpp"}),
         ("rack-label", {"hardware": "GB200-NVL72", "tp": 36}),
+        ("host-label", {"tp": 4, "dp": 4, "ep": 16}),
         ("degrees", {"model_class": "other MoE", "moe_tp": 4}),
         ("nvfp4-alias", {"model": "nvidia/DeepSeek-R1-NVFP4"}),
         ("starved", {"ttft_ms": 60_000.0}),
@@ -144,6 +147,16 @@ def test_one_factor_is_judged_on_many_draws() -> None:
     corrected = after_maturity(rows)
     assert len(corrected) == MATURITY_DRAWS * (len(rows) - MATURITY_ROWS)
     assert corrected.abs().max() <= 0.11
+
+
+def test_degrees_that_were_multiplied_fit_a_host_again() -> None:
+    rows = packaged()
+    one_host = rows[~rows["hardware"].str.startswith("GB") & (rows["rule"] == "")]
+    assert (one_host["tp"] * one_host["dp"] * one_host["pp"]).max() == 8
+    # Every row of gpt-oss with experts in eight groups stands at tensor parallelism of 8.
+    split = rows[(rows["model"] == "openai/gpt-oss-120b") & (rows["ep"] == 8) & (rows["dp"] == 1)]
+    assert len(split) > 4
+    assert set(split["tp"]) == {8}
 
 
 def test_a_measurement_under_two_names_counts_once() -> None:

@@ -195,6 +195,29 @@ def test_the_chip_computes_heads_in_tiles() -> None:
     assert blackwell[0] == pytest.approx(2 * flops / (accelerators()["B200-SXM"].bf16_tflops * 0.55e9))
 
 
+def test_one_query_waits_for_its_own_choice() -> None:
+    part = accelerators()["H200-SXM"]
+    names = ("batch", "new_tokens", "prefix_tokens", "heads", "head_dim", "top_k")
+    asked = {
+        name: whole(*values)
+        for name, values in zip(
+            names, ((1, 1), (1, 1), (131_071, 1_999), (32, 32), (128, 128), (2048, 2048)), strict=True
+        )
+    }
+    long, short = roofline_ms(part, OperatorKind.TOKEN_SELECTION, "fp8", asked)
+    reading_us = 131_072 * 128 / (part.hbm_gb_per_s * 1e3 * part.efficiency.kv_read_ratio)
+    # Scores, then 3.8 us and 0.21 us a thousand tokens of one block; 2,000 tokens leave nothing to choose.
+    assert long * 1e3 == pytest.approx(3.6 + reading_us + 3.8 + 0.21 * 131.072, rel=1e-6)
+    assert 3.6 < short * 1e3 < 3.8
+
+
+def test_attention_to_few_tokens_takes_its_least_time() -> None:
+    names = ("batch", "new_tokens", "prefix_tokens", "heads", "kv_rank", "rope_head_dim", "top_k")
+    dims = {name: whole(value) for name, value in zip(names, (1, 1, 99, 8, 512, 64, 2048), strict=True)}
+    found = roofline_ms(accelerators()["H200-SXM"], OperatorKind.SPARSE_ATTENTION, "bf16", dims)
+    assert found.tolist() == pytest.approx([8.4e-3])
+
+
 @cache
 def on_h200(model: ModelArchitecture, framework: str) -> Evaluator:
     part = accelerators()["H200-SXM"]

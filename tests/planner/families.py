@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +21,11 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
 
-from fleetplan.fleet.demand_cases import Offline, Slice
+from fleetplan.fleet.demand_cases import DemandScenario, Offline, Slice
 from fleetplan.fleet.inventory import Fleet, KvLink, MustUse, Owned, Tidal
 from fleetplan.fleet.techniques import ModelVariant
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.variables import create_variables
@@ -42,7 +43,7 @@ class Example:
     """A fleet that a family limits, its optimum, and a change of it that no plan can meet.
 
     `unlimited` is a fleet whose plan breaks the family's rule where the family is left out of the model;
-    the fleet itself where that is None.
+    the fleet itself where that is None. `best_alone` is what would be best for each demand scenario.
     """
 
     fleet: Fleet
@@ -50,6 +51,11 @@ class Example:
     usd: float
     infeasible: Fleet
     unlimited: Fleet | None = None
+    best_alone: Mapping[str, BestAlone] | None = None
+
+    def problem(self) -> Problem:
+        """The problem of the fleet."""
+        return replace(build_problem(self.fleet, self.candidates), best_alone=self.best_alone)
 
 
 def coverage() -> Example:
@@ -393,6 +399,38 @@ def quality() -> Example:
     return Example(question, runs, 4 * 2190.0, too_good)
 
 
+def regret() -> Example:
+    """Demand is 5 or, far more likely, 10; dear hardware runs for nothing, cheap hardware does not.
+
+    A costs 2000 USD a quarter, B 1000 and 1200 more for energy if it runs. Five of A and five of B cost
+    15,000 where 5 turn out (10,000 at best) and 21,000 where 10 do (20,000 at best).
+    """
+    hour = 1 / 2190
+    scenarios = (DemandScenario("low", 0.1), DemandScenario("high", 0.9))
+    chat = service("chat", 10.0, demand_ratios={(None, "low"): {("here", "now", "all"): 0.5}})
+    question = replace(
+        fleet(
+            services=[chat],
+            hardware=[hardware("A", 1), hardware("B", 1)],
+            offers=[rent_offer("A", 2000 * hour), rent_offer("B", 1000 * hour)],
+            regions=[region(energy_usd_per_kwh=(1.0,))],
+        ),
+        demand_scenarios=scenarios,
+        demand_objective="least-regret",
+    )
+    runs = (
+        candidate("chat", "A", 1.0, power_kw=0.0),
+        candidate("chat", "B", 1.0, power_kw=1200 * hour),
+    )
+    usd = 0.1 * 15_000 + 0.9 * 21_000
+    few = replace(question, offers=(rent_offer("A", 2000 * hour, maximum=9),))
+    best = {
+        "low": BestAlone(10_000.0, 10_000.0, 0.0, FixedSupply({(0, 0, 0): 5}, {})),
+        "high": BestAlone(20_000.0, 20_000.0, 0.0, FixedSupply({(0, 0, 0): 10}, {})),
+    }
+    return Example(question, runs, usd, few, best_alone=best)
+
+
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "coverage": coverage,
     "replica_load": replica_load,
@@ -407,6 +445,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "placement": placement,
     "offline": offline,
     "tidal": tidal,
+    "regret": regret,
     "must_use": must_use,
     "kv_transfer": kv_transfer,
     "quality": quality,
@@ -450,7 +489,7 @@ def rows_of(model: cp_model.CpModel) -> Iterator[str]:
 def dump(name: str) -> str:
     """The golden text of a family: its variables and rows in its example."""
     example = EXAMPLES[name]()
-    problem = build_problem(example.fleet, example.candidates)
+    problem = example.problem()
     planning: PlanningModel = build_model(problem, allow_unmet=False)
     variables = [
         f"{variable.name}: {variable.domain[0]}..{variable.domain[1]}"
@@ -463,7 +502,7 @@ def dump(name: str) -> str:
 def check_optimum(name: str) -> Solved:
     """The example costs what was worked out by hand."""
     example = EXAMPLES[name]()
-    solved = solve(example.fleet, example.candidates)
+    solved = solve(example.fleet, example.candidates, best_alone=example.best_alone)
     assert solved.usd == pytest.approx(example.usd)
     return solved
 
@@ -490,7 +529,9 @@ def check_deletion(
     example = EXAMPLES[name]()
     rest = tuple(family for family in FAMILIES if family_name(family) != name)
     monkeypatch.setattr("fleetplan.planner.model.FAMILIES", (*rest, *instead))
-    solved = solve_unchecked(example.unlimited or example.fleet, example.candidates)
+    solved = solve_unchecked(
+        example.unlimited or example.fleet, example.candidates, best_alone=example.best_alone
+    )
     assert solved.plan is not None
     assert (reported or name) in {violation.family for violation in verify(solved.problem, solved.plan)}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan
 from fleetplan.planner.baseline import with_baseline
 from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.hindsight import BestAlone
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
@@ -57,9 +58,10 @@ def solve_unchecked(
     time_limit_s: float = 60.0,
     watch: Watcher | None = None,
     baseline: Plan | None = None,
+    best_alone: Mapping[str, BestAlone] | None = None,
 ) -> Solved:
     """Search and assemble; nothing is verified."""
-    problem = build_problem(fleet, candidates)
+    problem = replace(build_problem(fleet, candidates), best_alone=best_alone)
     if baseline is not None:
         problem, _ = with_baseline(problem, baseline)
     result = search(problem, SearchLimits(time_limit_s, gap, seed, workers), watch)

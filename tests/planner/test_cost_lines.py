@@ -80,7 +80,7 @@ def test_rent_and_energy_are_hours_and_kilowatt_hours() -> None:
 def dearer_fleets(fleet: Fleet) -> dict[str, Fleet]:
     """For each price of the plan, the fleet in which it alone is a tenth dearer."""
     by_name: dict[str, Fleet] = {}
-    old, hired = fleet.pools
+    old, aged, hired = fleet.pools
     assert old.owned is not None
     assert old.owned.resale_usd_per_host is not None
     assert hired.rented is not None
@@ -89,13 +89,21 @@ def dearer_fleets(fleet: Fleet) -> dict[str, Fleet]:
     assert more.rent_usd_per_accelerator_hour is not None
     assert new.capex_usd_per_host is not None
     dearer_old = replace(old, owned=replace(old.owned, capex_usd_per_host=220_000.0))
-    by_name["old purchase"] = replace(fleet, pools=(dearer_old, hired))
+    by_name["old purchase"] = replace(fleet, pools=(dearer_old, aged, hired))
     rent = replace(hired.rented, usd_per_accelerator_hour=(1.65,) * 3)
-    by_name["hired rent"] = replace(fleet, pools=(old, replace(hired, rented=rent)))
+    by_name["hired rent"] = replace(fleet, pools=(old, aged, replace(hired, rented=rent)))
     by_name["new purchase"] = replace(fleet, offers=(replace(new, capex_usd_per_host=286_000.0), more))
     by_name["hosting here"] = replace(fleet, regions=(replace(here, hosting_usd_per_kw_month=132.0), there))
     policy = replace(fleet.policy, transition_usd_per_accelerator=60.5)
     by_name["transition"] = replace(fleet, policy=policy)
+    assert aged.owned is not None
+    assert aged.owned.resale_usd_per_host is not None
+    dearer_aged = replace(aged, owned=replace(aged.owned, capex_usd_per_host=165_000.0))
+    by_name["aged purchase"] = replace(fleet, pools=(old, dearer_aged, hired))
+    sold = replace(
+        aged, owned=replace(aged.owned, resale_usd_per_host=_raised(aged.owned.resale_usd_per_host, 1))
+    )
+    by_name["aged resale 2027Q2"] = replace(fleet, pools=(old, sold, hired))
     for kind in ("network", "software", "staff"):
         value = getattr(fleet.finance, f"{kind}_usd_per_host_quarter") * 1.1
         finance = replace(fleet.finance, **{f"{kind}_usd_per_host_quarter": value})
@@ -103,7 +111,7 @@ def dearer_fleets(fleet: Fleet) -> dict[str, Fleet]:
     for q, period in enumerate(fleet.periods):
         resale = _raised(old.owned.resale_usd_per_host, q)
         owned = replace(old.owned, resale_usd_per_host=resale)
-        by_name[f"old resale {period}"] = replace(fleet, pools=(replace(old, owned=owned), hired))
+        by_name[f"old resale {period}"] = replace(fleet, pools=(replace(old, owned=owned), aged, hired))
         rents = _raised(more.rent_usd_per_accelerator_hour, q)
         by_name[f"more rent {period}"] = replace(
             fleet, offers=(new, replace(more, rent_usd_per_accelerator_hour=rents))
@@ -132,6 +140,22 @@ def test_a_dearer_price_costs_what_the_planner_says() -> None:
         assert plan.objective_usd == pytest.approx(was.objective_usd + extra, rel=1e-9), price.name
         seen += 1
     assert seen >= 12
+
+
+def test_what_starts_every_day_and_data_are_lines_of_their_period() -> None:
+    solved = whole_plan()
+    assert solved.plan is not None
+    assert solved.result.solution is not None
+    rows = tuple(
+        row.model_copy(update={"tidal_usd": 10.0, "data_usd": 1.0}) for row in solved.plan.placements
+    )
+    costs = {**solved.plan.cost_breakdown, "tidal": 10.0 * len(rows), "data": 1.0 * len(rows)}
+    lines, _ = cost_lines(solved.problem, solved.result.solution, rows, costs)
+    for kind in ("tidal", "data"):
+        own = [line for line in lines if line.kind == kind]
+        assert sum(line.usd for line in own) == pytest.approx(costs[kind])
+        assert {line.period for line in own} == set(solved.plan.periods)
+        assert all(line.service and line.pool for line in own)
 
 
 def test_what_follows_no_price_is_a_line_without_one() -> None:

@@ -59,11 +59,11 @@ def built_names() -> tuple[set[str], set[str]]:
         regions=(region("east"), region("west")),
         policy=replace(one_class.policy, survive_region_loss=("chat",)),
     )
-    fleets = [(example().fleet, example().candidates) for example in EXAMPLES.values()]
+    problems = [example().problem() for example in EXAMPLES.values()]
     rows: set[str] = set()
     variables: set[str] = set()
-    for question, candidates in [*fleets, (one_class, runs), (lost, runs)]:
-        model = build_model(build_problem(question, candidates), allow_unmet=True).model
+    for problem in [*problems, build_problem(one_class, runs), build_problem(lost, runs)]:
+        model = build_model(problem, allow_unmet=True).model
         rows |= {row.name.partition("[")[0] for row in model.proto.constraints}
         variables |= {variable.name.partition("[")[0] for variable in model.proto.variables}
     return rows, variables
@@ -94,8 +94,7 @@ def test_functions_and_tests_exist() -> None:
 
 def test_names_of_rows_and_variables_are_unique() -> None:
     for example in EXAMPLES.values():
-        question = replace(example().fleet)
-        proto = build_model(build_problem(question, example().candidates), allow_unmet=True).model.proto
+        proto = build_model(example().problem(), allow_unmet=True).model.proto
         for group in (proto.constraints, proto.variables):
             names = [item.name for item in group]
             assert all(names)

@@ -9,17 +9,20 @@ import pytest
 from tests.oracles.highs_handover import least_rent_usd
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
-from tests.planner.handover_cases import handover_case
+from tests.planner.handover_cases import PLACES, handover_case
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet, KvLink
+from fleetplan.planner.dominance import prune_dominated
 from fleetplan.planner.handover import cell_handovers
 from fleetplan.planner.model import build_model
 from fleetplan.planner.plan import KvFlow, Plan
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.scaling import LARGEST_SUM, whole_row
 from fleetplan.planner.verify import verify
 from fleetplan.planner.verify.handover import most_passed
+from fleetplan.planner.ways import ways_in_time, ways_ms
 
 RENT = 2190.0
 """One accelerator for one quarter at 1 USD an hour. [USD]"""
@@ -61,6 +64,37 @@ def test_random_fleets_have_one_optimum(seed: int) -> None:
     assert (solved.usd is None) == (wanted is None)
     if wanted is not None:
         assert solved.usd == pytest.approx(wanted, rel=1e-6)
+
+
+def relaxed(asked: Fleet) -> dict[str, Fleet]:
+    """The fleet with each of its rules about who serves whom made wider."""
+    chat, rules = asked.services[0], asked.policy
+    anywhere = {place: tuple(other for other in PLACES if other != place) for place in PLACES}
+    return {
+        "regions": replace(asked, services=(replace(chat, serve_from=anywhere),)),
+        "hardware": replace(asked, policy=replace(rules, kv_pairs=None)),
+        "links": replace(asked, kv_links=tuple(replace(link, gb_per_s=1e6) for link in asked.kv_links)),
+        "quality": replace(asked, services=(replace(chat, average_quality_floor=None),)),
+        "limit": replace(asked, services=(replace(chat, ttft_ms=400.0),)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(0, 48, 3))
+def test_wider_rules_are_never_dearer(seed: int) -> None:
+    case = handover_case(seed)
+    usd = solve(case.fleet, case.candidates).usd
+    for name, wider in relaxed(case.fleet).items():
+        found = solve(wider, case.candidates).usd
+        assert usd is None or (found is not None and found <= usd * (1 + 1e-9)), name
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 5))
+def test_pruned_candidates_cost_nothing(seed: int) -> None:
+    case = handover_case(seed)
+    (chat,) = case.fleet.services
+    ways = ways_in_time(chat, ways_ms(case.fleet, chat))
+    kept = prune_dominated(case.candidates, case.fleet.hardware, RejectionLog(), ways=ways)
+    assert solve(case.fleet, kept).usd == solve(case.fleet, case.candidates).usd
 
 
 def two_kinds(**policy: object) -> Fleet:
@@ -158,6 +192,34 @@ def test_a_link_within_a_region_limits_what_is_disaggregated() -> None:
     assert plan.objective_usd == pytest.approx(2 * RENT)
 
 
+def test_a_link_counts_the_cache_of_each_configuration() -> None:
+    large = replace(candidate("chat", "A", 3.0, phase="prefill", config="large"), kv_gb=(3.0,))
+    small = replace(candidate("chat", "A", 1.0, phase="prefill", config="small"), kv_gb=(1.0,))
+    asked = replace(two_kinds(), services=(service("chat", 3.0, runtimes=("disaggregated",)),))
+    runs = (large, small, RUNS[3])
+    # 3 GB x + 1 GB (3 - x) <= 7 GB/s: two requests/s on a large one, one on a small one; two decode.
+    solved = solve(replace(asked, kv_links=(KvLink("here", "here", 7.0),)), runs)
+    assert solved.usd == pytest.approx(4 * RENT)
+    sizes = {flow.prefill_config: flow.kv_gb_per_s for flow in plan_of(solved).kv_flows}
+    assert sizes["small"] == pytest.approx(1.0)
+    assert sizes["large"] == pytest.approx(6.0)
+    for gb_per_s, replicas in ((9.0, 3), (6.9, 5), (3.0, 5)):
+        link = KvLink("here", "here", gb_per_s)
+        assert solve(replace(asked, kv_links=(link,)), runs).usd == pytest.approx(replicas * RENT)
+    assert solve(replace(asked, kv_links=(KvLink("here", "here", 2.9),)), runs).usd is None
+
+
+def test_pruning_keeps_what_hands_over_less() -> None:
+    large = replace(candidate("chat", "A", 2.0, phase="prefill", config="large"), kv_gb=(3.0,))
+    small = replace(candidate("chat", "A", 1.0, phase="prefill", config="small"), kv_gb=(1.0,))
+    kinds = two_kinds().hardware
+    assert prune_dominated((large, small), kinds, RejectionLog()) == [large, small]
+    light = replace(large, kv_gb=(1.0,))
+    assert prune_dominated((light, small), kinds, RejectionLog()) == [light]
+    unknown = replace(large, kv_gb=())
+    assert prune_dominated((unknown, small), kinds, RejectionLog()) == [unknown, small]
+
+
 def test_caches_of_unknown_size_cannot_be_counted() -> None:
     asked = replace(two_kinds(), kv_links=(KvLink("here", "here", 2.0),))
     with pytest.raises(ValueError, match="unknown size"):
@@ -178,7 +240,11 @@ def test_phases_pair_after_the_loss_of_a_region_as_well() -> None:
     # Two and a half times two in either region: the cheap pair of A and B may not meet in the other one.
     assert solve(asked, RUNS).usd == pytest.approx(10 * RENT)
     free = replace(asked, policy=replace(asked.policy, kv_pairs=None))
-    assert solve(free, RUNS).usd == pytest.approx(4 * RENT)
+    mixed = solve(free, RUNS)
+    assert mixed.usd == pytest.approx(4 * RENT)
+    apart = replace(mixed.problem, fleet=asked)
+    families = {violation.family for violation in verify(apart, plan_of(mixed))}
+    assert {"region_loss", "kv_transfer"} <= families
 
 
 def changed(plan: Plan, **change: object) -> Plan:

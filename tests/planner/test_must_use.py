@@ -1,4 +1,4 @@
-"""Family 13: what a question forces into a plan serves traffic there, at the least extra cost."""
+"""Family 14: what a question forces into a plan serves traffic there, at the least extra cost."""
 
 from __future__ import annotations
 
@@ -115,3 +115,21 @@ def test_forcing_in_what_runs_anyway_changes_nothing(seed: int) -> None:
         required = MustUse("row", row.service, row.hardware, row.config, row.region, (row.phase,))
         policy = replace(case.fleet.policy, must_use=(required,))
         assert solve(replace(case.fleet, policy=policy), case.candidates).usd == pytest.approx(free.usd)
+
+
+def test_a_group_that_must_be_used_passes_requests_on() -> None:
+    """Vendors pair among themselves: the dear one is forced in for a phase and needs its own other phase."""
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 3.0)],
+        policy={
+            "must_use": (MustUse("B prefill", hardware="B", phases=("prefill",), share=0.2),),
+            "kv_pairs": frozenset({("A", "A"), ("B", "B")}),
+        },
+    )
+    runs = [candidate("chat", kind, 1.0, phase=phase) for kind in "AB" for phase in ("prefill", "decode")]
+    solved = solve(question, runs)
+    assert sum(row.requests_per_s for row in solved.rows(hardware="B", phase="prefill")) == pytest.approx(2.0)
+    pairs = 8 * 2 * 1.0 + 2 * 2 * 3.0
+    assert solved.usd == pytest.approx(pairs * HOURS)

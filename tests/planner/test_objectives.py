@@ -160,6 +160,22 @@ def test_headroom_is_no_traffic() -> None:
     assert reached(solved).value == pytest.approx(2 * 2 / 3 + 8 / 9)
 
 
+def test_headroom_is_not_what_counts() -> None:
+    asked, candidates = scarce("served")
+    large, small = asked.services
+    # Two accelerators for demands of two: a request of the first service counts 1.0, of the second 0.9, and
+    # the headroom of the first takes half as much again.
+    roomy = replace(large, headroom=0.5, demand_requests_per_s={("here", "now", "all"): 2.0})
+    plain = replace(small, served_weight=0.9, demand_requests_per_s={("here", "now", "all"): 2.0})
+    two = replace(asked, services=(roomy, plain), budget=replace(asked.budget, tco_usd=2.0 * QUARTER_H))
+    runs = (candidates[0], replace(candidates[1], requests_per_s=(0.7,)))
+    solved = solve(two, runs)
+    # One accelerator serves 2/3 of the first, or 0.63 weighted of the second.
+    assert {row.service: row.replicas for row in solved.rows()} == {"large": 2}
+    assert reached(solved).value == pytest.approx(4 / 3)
+    assert reached(solved).bound == pytest.approx(4 / 3)
+
+
 def test_regions_that_share_nothing_add_up() -> None:
     places = (region("east", pue=1.2), region("west", pue=1.5))
     asked = replace(

@@ -15,6 +15,7 @@ from fleetplan.fleet.load import load_fleet
 from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.components import components
 from fleetplan.planner.dominance import prune_dominated
+from fleetplan.planner.export.files import plan_tables
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, Phase, build_problem
 from fleetplan.planner.rejections import RejectionLog
@@ -277,3 +278,32 @@ def test_the_report_says_who_serves_whom() -> None:
     with console.capture() as captured:
         print_plan(plan_of(solve(question(), (timed(1.0, 240.0, "x"),))), console)
     assert "Served elsewhere chat: 1 requests/s of east by west" in captured.get()
+
+
+def test_regions_do_not_swap_their_requests() -> None:
+    # Both regions are as cheap, and either may serve the other: every plan costs the same.
+    asked = question(serve_from={"east": ("west",), "west": ("east",)})
+    even = tuple(
+        replace(offer, rent_usd_per_accelerator_hour=(1.0,), max_units=(2,)) for offer in asked.offers
+    )
+    for seed in range(3):
+        solved = solve(replace(asked, offers=even), (timed(1.0, 200.0, "x"),), seed=seed)
+        assert [row.requests_per_s_by_origin for row in solved.rows()] == [{}, {}]
+    # One that has room for three serves one of the other's, and no more than that.
+    odd = (replace(even[0], max_units=(1,)), replace(even[1], max_units=(3,)))
+    solved = solve(replace(asked, offers=odd), (timed(1.0, 200.0, "x"),))
+    elsewhere = {row.region: row.requests_per_s_by_origin for row in solved.rows()}
+    assert elsewhere == {"east": {}, "west": {"east": {"all": pytest.approx(1.0)}}}
+
+
+def test_the_tables_have_a_column_for_each_origin() -> None:
+    runs = tuple(
+        replace(candidate("chat", "A", 1.0, phase=phase), ttft_ms=(None if phase == "decode" else 200.0,))
+        for phase in ("prefill", "decode")
+    )
+    asked = question()
+    six = replace(asked, offers=(asked.offers[0], replace(asked.offers[1], max_units=(6,))))
+    tables = plan_tables(plan_of(solve(six, runs)))
+    column = tables["placements"]["requests_per_s_by_origin.east.all"]
+    assert sorted(column.fillna(0.0)) == pytest.approx([0.0, 0.0, 1.0, 1.0])
+    assert set(tables["kv_flows"]["prefill_pool"]) == {"east/dear", "west/cheap"}

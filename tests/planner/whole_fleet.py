@@ -39,6 +39,13 @@ def whole_fleet() -> Fleet:
         resale_usd_per_host=(40_000.0, 30_000.0, 20_000.0),
         price_as_of="2026-05",
     )
+    # Leaves in the second quarter: then it must, and before it would sell for little.
+    aged = replace(
+        owned,
+        capex_usd_per_host=150_000.0,
+        resale_usd_per_host=(1_000.0, 40_000.0, 1_000.0),
+        end_of_life="2027Q2",
+    )
     tariffs = (0.06, 0.07, 0.08)
     regions = (
         region("here", pue=1.2, energy_usd_per_kwh=tariffs, hosting_usd_per_kw_month=120.0),
@@ -66,6 +73,7 @@ def whole_fleet() -> Fleet:
         hardware=[hardware("A", 4, 800.0), hardware("B", 4, 1000.0)],
         pools=[
             Pool("old", "here", "A", 5, 4, owned, None),
+            Pool("aged", "there", "A", 1, 4, aged, None),
             rented_pool("hired", 2, 1.5, hardware="A", per_host=4, region="there", periods=PERIODS),
         ],
         offers=[

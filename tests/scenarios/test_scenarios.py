@@ -25,6 +25,10 @@ SCENARIOS = (
     "power-capped",
     "scale-up-or-out/fleet",
     "head-and-tail",
+    "tidal",
+    "percentiles",
+    "prefill-decode-day",
+    "uncertain",
 )
 WARNINGS = {
     # The next-generation part of the paper is not to be had yet.
@@ -185,3 +189,29 @@ def test_quarterly_has_a_verified_plan_in_seconds() -> None:
     assert {row.service for row in plan.placements} == {
         service.name for service in load_expanded_fleet(scenario_file("quarterly"), (), ()).services
     }
+
+
+def test_tides_save_what_the_night_has_room_for() -> None:
+    """Without changes within the day, or without waiting, a host more is rented."""
+    shared = plan_of("tidal", gap_ratio=0.01)
+    static = plan_of("tidal", "apart", gap_ratio=0.01)
+    hasty = plan_of("tidal", "now", gap_ratio=0.01)
+    assert shared.objective_usd < 0.92 * static.bound_usd
+    assert shared.objective_usd < 0.92 * hasty.bound_usd
+    put_off = {row.service for row in shared.offline_work if row.arises_in != row.slice}
+    assert put_off == {"batch"}
+    assert not any(row.arises_in != row.slice for row in hasty.offline_work)
+
+
+def test_uncertain_demand_is_bought_for_once() -> None:
+    plan = plan_of("uncertain", gap_ratio=0.01)
+    costs = {row.name: row for row in plan.demand_scenarios}
+    assert set(costs) == {"slow", "planned", "boom"}
+    mean = sum(row.probability * row.usd for row in plan.demand_scenarios)
+    assert plan.objective_usd == pytest.approx(mean)
+    # All of it is served whatever turns out: it costs most to have bought for a boom that does not come.
+    assert all(row.unmet_requests_per_s == 0 for row in plan.demand_scenarios)
+    assert (costs["slow"].regret_usd or 0.0) > (costs["boom"].regret_at_most_usd or 0.0)
+    wrong = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
+    assert (wrong["slow", "boom"].unmet_requests_per_s or 0.0) > 50
+    assert (wrong["boom", "slow"].extra_usd or 0.0) > 100_000

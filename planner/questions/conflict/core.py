@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from fleetplan.planner.questions.conflict.requirements import Requirement
+from fleetplan.planner.questions.conflict.requirement import Requirement
 from fleetplan.planner.questions.feasibility import Verdict
 
 Oracle = Callable[[frozenset[str]], Verdict]

@@ -11,7 +11,8 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage
 from fleetplan.planner.plan import WayOut as WayOutRecord
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
-from fleetplan.planner.questions.conflict.requirements import Kind, Requirement, requirements_of
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
+from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import WayOut, named, ways_out
 from fleetplan.planner.questions.feasibility import Verdict
 from fleetplan.planner.questions.resolving import Answer, Resolver

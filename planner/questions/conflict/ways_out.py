@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict.core import CoreSearch
-from fleetplan.planner.questions.conflict.requirements import Kind, Requirement
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
 from fleetplan.planner.questions.feasibility import Verdict
 
 MOST_STEPS: Final = 2**20

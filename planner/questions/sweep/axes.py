@@ -170,12 +170,7 @@ def _latency(fleet: Fleet, name: str, ratio: float, label: str) -> Fleet:
     services = [service.name for service in fleet.services]
     if name and name not in services:
         raise _unknown(label, f"there is no service {name!r}", name, services)
-    for service in services:
-        if name in ("", service):
-            fleet = fleet_edits.latency_limits_changed(
-                fleet, service, lambda limit_ms: limit_ms * ratio, ttft=True, tpot=True
-            )
-    return fleet
+    return fleet_edits.latency_limits_scaled(fleet, ratio, name or None)
 
 
 def _unknown(label: str, message: str, name: str, known: Sequence[str]) -> InputError:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
-from fleetplan.fleet.catalog import accelerators, price_book
-from fleetplan.fleet.inventory import Fleet, Hardware, Offer
-from fleetplan.fleet.power import all_in_power_w
+from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
-from fleetplan.planner.questions.conflict.requirements import latency_requirements
+from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
 from fleetplan.planner.questions.feasibility import Verdict
 from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
     BreakEven,
     Without,
@@ -25,15 +23,6 @@ from fleetplan.planner.questions.why_not.break_even import (
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Kind, Subject
-
-MOST_ASSUMED_PRICE: Final = 16.0
-"""Up to so many times the assumed price the break-even is looked for."""
-
-ASSUMED_OFFER: Final = "assumed offer"
-"""Name of the offer of hardware that the fleet cannot get: rent by the host, in every region, without end."""
-
-UNKNOWN_PRICE_USD_PER_HOUR: Final = 1.0
-"""Rent of a card that no price book knows; only the break-even price that follows says anything. [USD/h]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +111,7 @@ def why_not(plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, time
     used = subject.used_in(plan)
     if used or _bought(subject, plan):
         return _worth(plan, fleet, subject, resolver, used)
-    stage = _Stage(plan, _supplied(fleet, subject), subject, resolver, time_box_s)
+    stage = _Stage(plan, supplied(fleet, subject), subject, resolver, time_box_s)
     return stage.answer()
 
 
@@ -144,39 +133,6 @@ def _worth(
     if answer.plan is not None:
         extra = Extra(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
     return WhyNot(subject, used, (), extra, answer.plan)
-
-
-def _supplied(fleet: Fleet, subject: Subject) -> Fleet:
-    """The fleet, with an offer of hardware that it cannot get."""
-    if subject.kind is not Kind.HARDWARE or subject.supplied:
-        return fleet
-    part = accelerators()[subject.name]
-    hardware = Hardware(subject.name, part.accelerators_per_host, part, all_in_power_w(part))
-    offer = Offer(
-        name=ASSUMED_OFFER,
-        hardware=subject.name,
-        regions=tuple(region.name for region in fleet.regions),
-        unit="host",
-        accelerators_per_unit=part.accelerators_per_host,
-        capex_usd_per_host=None,
-        rent_usd_per_accelerator_hour=tuple(reference_price(subject.name)[0] for _ in fleet.periods),
-        energy_included=False,
-        lead_time_quarters=0,
-        max_units=tuple(None for _ in fleet.periods),
-        life_quarters=1,
-        maintenance_ratio_per_year=0.0,
-        price_source=reference_price(subject.name)[1],
-    )
-    return replace(fleet, hardware={**fleet.hardware, subject.name: hardware}, offers=(*fleet.offers, offer))
-
-
-def reference_price(hardware: str) -> tuple[float, str]:
-    """The lowest price of a part in the price book, and what it is. [USD/h]"""
-    found = [
-        (price.usd_per_accelerator_hour, f"price book, {column}, {price.as_of}")
-        for column, price in price_book().get(hardware, {}).items()
-    ]
-    return min(found) if found else (UNKNOWN_PRICE_USD_PER_HOUR, "no price is known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +174,8 @@ class _Stage:
         if self.priced_offers:
             offers = [offer for offer in self.fleet.offers if offer.name in self.priced_offers]
             found = replace(found, price=self.price(), priced=tuple(offers))
-        if self.subject.kind is not Kind.OFFER and self.subject.kind is not Kind.REGION:
+        pays = extra.most_usd < 0
+        if self.subject.kind not in (Kind.OFFER, Kind.REGION) and not pays:
             self.resolver.say(f"looking for the speed at which {self.subject.name} belongs in")
             found = replace(found, speed=speed_break_even(self.at_speed, self.without))
         return found
@@ -319,14 +276,6 @@ class _Stage:
                         plan = self.plan
                         extra = Extra(forced.least_usd - plan.objective_usd, forced.most_usd - plan.bound_usd)
                     yield LatencyNeeded(service.name, steps.text(count), extra)
-
-
-def price_text(offer: Offer, ratio: float) -> str:
-    """The price of an offer times a ratio, as the fleet file states it."""
-    if offer.rent_usd_per_accelerator_hour is not None:
-        prices = dict.fromkeys(offer.rent_usd_per_accelerator_hour)
-        return " / ".join(f"{ratio * usd:.4g}" for usd in prices) + " USD/h"
-    return f"{ratio * (offer.capex_usd_per_host or 0.0):,.0f} USD a {offer.unit}"
 
 
 def _price_reason(extra: Extra) -> str:

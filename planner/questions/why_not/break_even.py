@@ -20,7 +20,7 @@ MOST_PRICE_SOLVES: Final = 8
 MOST_SPEED: Final = 16.0
 """Speed from which on nobody would call it the same hardware."""
 
-SPEED_RESOLUTION: Final = 1.01
+SPEED_RESOLUTION: Final = 1.02
 """Ratio of speeds that are told apart."""
 
 MONEY_RESOLUTION: Final = 1e-6

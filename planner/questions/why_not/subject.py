@@ -111,7 +111,11 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
     if not found:
         names = [*supplied_hardware(fleet), *accelerators(), *(offer.name for offer in fleet.offers)]
         names += [*RUNTIME_PHASES, *(region.name for region in fleet.regions)]
-        hint = f"{names_hint(name, tuple(dict.fromkeys(names)))}; a configuration is named as in the plan"
+        names += [candidate.config for candidate in _configurations(fleet)]
+        hint = (
+            f"{names_hint(name, tuple(dict.fromkeys(names)))}; of a layout the batch that serves most within "
+            "the limits counts"
+        )
         raise _mistake(text, "is no hardware, offer, runtime, region or configuration", hint)
     return replace(found[0], must_use=replace(found[0].must_use, share=share))
 
@@ -149,10 +153,15 @@ def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
     wanted = MustUse(name, service=service, hardware=hardware, config=label)
     subject = Subject(Kind.CONFIGURATION, name, wanted)
     asked = [each for each in fleet.services if service in (None, each.name)]
-    every = build_candidates(replace(fleet, services=tuple(asked)), lambda _: None, EVERYTHING).candidates
+    every = _configurations(replace(fleet, services=tuple(asked)))
     keys = frozenset(candidate.key for candidate in every if subject.matches(candidate))
     if keys:
         yield replace(subject, configurations=keys)
+
+
+def _configurations(fleet: Fleet) -> tuple[Candidate, ...]:
+    """Every configuration within the limits, also those that others dominate."""
+    return build_candidates(fleet, lambda _: None, EVERYTHING).candidates
 
 
 _READERS: Final[dict[Kind, Callable[[str, Fleet], Iterator[Subject]]]] = {

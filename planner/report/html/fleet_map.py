@@ -6,7 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from fleetplan.planner.plan import Plan, PoolUse
-from fleetplan.planner.report.html.moments import Moment, in_order, moments
+from fleetplan.planner.report.html.moments import Moment, moments
+
+OWN_COLOURS = 11
+"""Services with a colour of their own; a twelfth colour is for all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +74,26 @@ class FleetPicture:
 def fleet_pictures(plan: Plan) -> tuple[FleetPicture, ...]:
     """Return one picture a moment."""
     widest = max((use.accelerators for use in plan.pools), default=1)
-    colours = in_order([row.service for row in plan.placements])
-    return tuple(_picture(plan, moment, colours, max(widest, 1)) for moment in moments(plan))
+    styles = service_styles(plan)
+    return tuple(_picture(plan, moment, styles, max(widest, 1)) for moment in moments(plan))
 
 
-def _picture(plan: Plan, moment: Moment, colours: dict[str, int], widest: int) -> FleetPicture:
+def service_styles(plan: Plan) -> dict[str, str]:
+    """Style of each service that has a colour of its own, the dearest ones; the others share one."""
+    usd: dict[str, float] = defaultdict(float)
+    for row in plan.placements:
+        usd[row.service] += row.usd
+    dearest = set(sorted(usd, key=lambda name: -usd[name])[:OWN_COLOURS])
+    own = [name for name in usd if name in dearest]
+    return {name: f"s{index}" for index, name in enumerate(own)}
+
+
+def _picture(plan: Plan, moment: Moment, styles: dict[str, str], widest: int) -> FleetPicture:
     power = {} if plan.inputs is None else {each.name: each.power_kw for each in plan.inputs.regions}
     pools: dict[str, list[PoolPicture]] = defaultdict(list)
     for use in plan.pools:
         if use.moment_key == moment.key and use.accelerators:
-            parts = _segments(use, moment, colours)
+            parts = _segments(use, moment, styles)
             pools[use.region].append(PoolPicture(use, use.accelerators / widest, parts))
     return FleetPicture(
         moment.label,
@@ -96,15 +109,16 @@ def _picture(plan: Plan, moment: Moment, colours: dict[str, int], widest: int) -
     )
 
 
-def _segments(use: PoolUse, moment: Moment, colours: dict[str, int]) -> tuple[Segment, ...]:
+def _segments(use: PoolUse, moment: Moment, styles: dict[str, str]) -> tuple[Segment, ...]:
     running: dict[str, int] = defaultdict(int)
     for row in moment.placements:
         if row.pool == use.pool:
             running[row.service] += row.accelerators
-    parts = [
-        (name, f"s{colours[name] % 12}", count)
-        for name, count in sorted(running.items(), key=lambda item: colours[item[0]])
-    ]
+    parts = [(name, style, running[name]) for name, style in styles.items() if name in running]
+    others = {name: count for name, count in running.items() if name not in styles}
+    if others:
+        names = next(iter(others)) if len(others) == 1 else f"{len(others)} other services"
+        parts.append((names, "other", sum(others.values())))
     idle = use.accelerators - sum(running.values()) - use.reserve_accelerators - use.maintenance_accelerators
     parts += [
         ("reserve", "reserve", use.reserve_accelerators),

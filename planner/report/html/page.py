@@ -16,9 +16,9 @@ from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
-from fleetplan.planner.report.html.fleet_map import fleet_pictures
+from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
 from fleetplan.planner.report.html.frontier_view import frontier_figure, frontiers
-from fleetplan.planner.report.html.moments import in_order
+from fleetplan.planner.report.html.moments import in_order, moments
 from fleetplan.planner.report.html.purchases_view import timeline
 from fleetplan.planner.report.html.service_views import (
     LARGEST_SERVICES,
@@ -31,6 +31,12 @@ from fleetplan.planner.report.html.service_views import (
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
 
 REPORT_FILE: Final = "report.html"
+
+MOST_ROWS: Final = 600
+"""Rows of one table; the CSV files beside the page have all of them."""
+
+MOST_PICTURES: Final = 12
+"""Pictures of the fleet: three quarters of day and night in two demand scenarios."""
 
 _FOLDER: Final = files("fleetplan.planner.report.html")
 
@@ -66,21 +72,25 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
     baseline : Plan, optional
         The plan in force.
     """
-    services = in_order([row.service for row in plan.placements])
+    own_styles, n_services = service_styles(plan), len({row.service for row in plan.placements})
     figures = _figures(plan, frontier)
     return _render(
         "report.html.j2",
         plan=plan,
         status=STATUS_TEXT[plan.status],
         comparison=None if baseline is None else _comparison(baseline, plan),
-        pictures=fleet_pictures(plan),
-        service_styles={name: f"s{index % SERIES_COLOURS}" for name, index in services.items()},
+        pictures=fleet_pictures(plan)[:MOST_PICTURES],
+        n_moments=len(moments(plan)),
+        most_rows=MOST_ROWS,
+        service_styles={**own_styles, "other services": "other"}
+        if n_services > len(own_styles)
+        else own_styles,
         hardware_styles={
             name: f"s{index % SERIES_COLOURS}" for name, index in _colours(plan, frontier).items()
         },
         figures=figures,
         most_services=LARGEST_SERVICES,
-        n_services=len(services),
+        n_services=n_services,
         latencies=latency_rows(plan),
         timeline=timeline(plan),
         shares=share_bars(plan),

@@ -15,7 +15,8 @@ from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Effort, Job
 from fleetplan.planner.decomposition.matrix import read_program
 from fleetplan.planner.decomposition.relaxation import relax
-from fleetplan.planner.decomposition.search import BlockSearch, Request, rows_of
+from fleetplan.planner.decomposition.request import Request
+from fleetplan.planner.decomposition.search import BlockSearch, rows_of
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.highs_race import continuous_indices
@@ -146,7 +147,7 @@ def test_work_that_is_counted_repeats_bit_for_bit() -> None:
     parts = parts_of(planning)
 
     def run() -> tuple[list[int] | None, float | None, float | None, float]:
-        clock = Clock(0.4, deterministic=True, workers=2)
+        clock = Clock(0.15, deterministic=True, workers=2)
         found = BlockSearch(request(planning, parts), clock, seed=5).run(Stop())
         values = None if found.values is None else found.values.tolist()
         return values, found.objective, found.bound, found.work_s

@@ -7,8 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.planner.export.test_launch import plan
+from tests.planner.whole_fleet import EVIL, FORMULA
 
 from fleetplan.planner.cli import main
+from fleetplan.planner.export.files import write_plan
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 
@@ -90,3 +92,12 @@ def test_a_dump_holds_the_tables_and_the_model(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "acquisitions.csv")) == len(
         pd.read_csv(tmp_path / "acquisitions.csv").drop_duplicates()
     )
+
+
+def test_names_stay_text_in_every_table(tmp_path: Path) -> None:
+    write_plan(plan(), tmp_path)
+    for name in ("placements", "demand", "bill"):
+        services = set(pd.read_csv(tmp_path / f"{name}.csv")["service"].dropna())
+        assert f"'{FORMULA}" in services, name
+        assert EVIL in services, name
+        assert FORMULA not in services, name

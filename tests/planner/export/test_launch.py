@@ -263,8 +263,9 @@ def test_purchases_are_changes_with_what_comes_and_goes() -> None:
     assert sum(each["after"]["usd"] for each in created) == pytest.approx(
         sum(row.usd for row in plan().purchases)
     )
-    (gone,) = [each for each in changes.values() if each["actions"] == ["delete"]]
-    assert (gone["before"]["hosts"], gone["after"]) == (2, None)
+    old, aged = [each for each in changes.values() if each["actions"] == ["delete"]]
+    assert (old["before"]["hosts"], old["after"]) == (2, None)
+    assert (aged["before"]["hosts"], aged["before"]["period"]) == (1, "2027Q2")
 
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:

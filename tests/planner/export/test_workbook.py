@@ -59,6 +59,8 @@ def test_a_changed_price_changes_the_tco_as_the_planner_does(tmp_path: Path) -> 
             column = "BCD"[q]
             (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("period", period)]
             assert values[f"Services!{column}6"] == pytest.approx(stated), period
+            idle = sum(use.idle_usd for use in at_that_price.pools if use.period == period)
+            assert values[f"Services!{column}4"] == pytest.approx(idle), period
         for row, service in ((2, EVIL), (3, FORMULA)):
             (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("service", service)]
             assert values[f"Services!E{row}"] == pytest.approx(stated, rel=1e-9), service

@@ -450,3 +450,20 @@ def test_the_command_says_what_an_infeasible_counterfactual_lacks(
     printed = capsys.readouterr().out
     assert "infeasible" in printed
     assert "requests/s unserved" in printed
+
+
+def test_a_plan_in_force_counts_in_every_fleet_that_is_compared() -> None:
+    """Starting a card costs 4,380 USD, two dollars an hour; 16 B run already."""
+    question = two_kinds()
+    question = replace(question, policy=replace(question.policy, transition_usd_per_accelerator=4380.0))
+    (homogeneous,) = named(question, "homogeneous")
+    running = chosen_plan(only(compare.compare(question, [homogeneous], EXACT)))
+    found = compare.compare(question, [homogeneous], EXACT, baseline=running)
+    row = only(found)
+    # 12 A and 6 B would start 12 cards: 24 + 24 USD/h against 32 of the B that run.
+    assert hourly(plan_of(found.outcome)) == pytest.approx(32.0)
+    assert row.saving is not None
+    assert row.saving.usd == pytest.approx(0.0, abs=1e-6)
+    assert {trial.label: hourly(plan_of(trial.plan)) for trial in row.trials} == pytest.approx(
+        {"A": 42.0 + 42 * 2.0, "B": 32.0}
+    )

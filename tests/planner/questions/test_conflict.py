@@ -15,13 +15,8 @@ from tests.planner.random_fleets import tiny_case
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict.core import CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
-from fleetplan.planner.questions.conflict.requirements import (
-    Kind,
-    Requirement,
-    Steps,
-    requirements_of,
-    step_of,
-)
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, step_of
+from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.feasibility import Verdict
 from fleetplan.planner.questions.resolving import Resolver

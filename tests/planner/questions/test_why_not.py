@@ -17,7 +17,8 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.why_not.answer import ASSUMED_OFFER, WhyNot, why_not
+from fleetplan.planner.questions.why_not.answer import WhyNot, why_not
+from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, SPEED_RESOLUTION
 from fleetplan.planner.questions.why_not.reasons import Cause
 from fleetplan.planner.questions.why_not.subject import Kind, Subject, read_subject
@@ -112,7 +113,7 @@ def test_hardware_that_the_fleet_cannot_get_is_priced_as_if_it_could(monkeypatch
     part = "MI300X"
     rates = engine_table([("aggregated", "A", 1, 1.0), ("aggregated", part, 8, 12.0)])
     monkeypatch.setattr(
-        "fleetplan.planner.questions.why_not.answer.price_book",
+        "fleetplan.planner.questions.why_not.assumed_offer.price_book",
         lambda: {part: {}},
     )
     answer = asked(two_kinds(table=rates), part)
@@ -192,6 +193,8 @@ def test_names_that_mean_nothing_or_two_things() -> None:
     assert read_subject("offer:B", question, 0.1).kind is Kind.OFFER
     with pytest.raises(InputError, match=r"no hardware, offer, runtime.*'MI300X'"):
         read_subject("MI-300X", question, 0.1)
+    with pytest.raises(InputError, match=r"did you mean 'x1'"):
+        read_subject("X-1", question, 0.1)
 
 
 def cheaper(question: Fleet, subject: Subject, ratio: float) -> Plan:

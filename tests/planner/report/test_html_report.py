@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_plan
+from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
+from fleetplan.fleet.traffic import LatencyLimit, Traffic
 from fleetplan.planner.frontier_points import FrontierPoint, frontier_table, read_frontier
 from fleetplan.planner.plan import (
     Conflict,
+    DemandScenarioCost,
     GivenWay,
     Goal,
     Infeasible,
@@ -20,14 +23,18 @@ from fleetplan.planner.plan import (
     Rejections,
     Shortage,
     WayOut,
+    WrongForecast,
 )
-from fleetplan.planner.report.html.fleet_map import fleet_pictures
+from fleetplan.planner.report.console import money
+from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
+from fleetplan.planner.report.html.frontier_view import frontiers
 from fleetplan.planner.report.html.money_view import by_kind, by_service, changes
 from fleetplan.planner.report.html.page import infeasible_page, report_page
 from fleetplan.planner.report.html.purchases_view import timeline
 from fleetplan.planner.report.html.service_views import capacities, latency_rows
 from fleetplan.planner.report.html.svg import short
 from fleetplan.planner.report.html.write import write_report
+from fleetplan.planner.state_inputs import _load_limits
 
 SECTIONS = {
     "map", "placements", "capacity", "purchases", "cost", "latency", "frontiers", "evidence", "limits",
@@ -109,13 +116,13 @@ def test_names_stay_text_in_tables_and_figures() -> None:
     assert FORMULA in page.words
     assert "<script" not in text()
     # In a figure: mathematics is not read into a name.
-    figures = "".join(re.findall(r"<svg.*?</svg>", text(), flags=re.DOTALL))
-    assert "$y$" in figures
+    drawn = re.findall(r"<text[^>]*>(.*?)</text>", text(), flags=re.DOTALL)
+    assert any("$y$" in label for label in drawn)
 
 
 def test_headline_costs_and_sources_are_those_of_the_plan() -> None:
     words = " ".join(Page(text()).words.replace("\u00a0", " ").split())
-    assert "$378.9 k total cost of ownership" in words
+    assert f"{money(plan().objective_usd)} total cost of ownership" in words
     assert "proven by" in words
     for price in ("old purchase", "hired rent", "new purchase", "energy here 2027Q2"):
         assert price in words
@@ -174,6 +181,87 @@ def test_the_parts_of_a_pool_are_the_pool() -> None:
     assert {part.name: part.accelerators for part in old.segments} == {EVIL: 9, FORMULA: 3}
 
 
+def test_a_large_plan_has_a_page_of_the_allowed_size() -> None:
+    many = plan()
+    assert many.inputs is not None
+    lines = many.inputs.cost_lines * 20
+    slices = [f"part {n}" for n in range(30)]
+    changed = {
+        "placements": tuple(
+            row.model_copy(update={"slice": each}) for each in slices for row in many.placements
+        )
+        * 2,
+        "pools": tuple(row.model_copy(update={"slice": each}) for each in slices for row in many.pools),
+        "inputs": many.inputs.model_copy(update={"cost_lines": lines}),
+    }
+    large = report_page(many.model_copy(update=changed))
+    assert len(large.encode()) < LARGEST_BYTES
+    words = Page(large).words
+    for said in ("placements.csv", "bill.csv", "The first 12 of 90 moments"):
+        assert said in words
+
+
+def test_many_small_services_share_a_colour() -> None:
+    whole = plan()
+    row = next(row for row in whole.placements if row.pool == "hired" and row.period == "2027Q1")
+    many = tuple(
+        row.model_copy(update={"service": f"tail-{n}", "usd": 1.0 - n / 100, "accelerators": 1})
+        for n in range(13)
+    )
+    later = whole.model_copy(update={"placements": (row.model_copy(update={"accelerators": 2}), *many)})
+    styles = service_styles(later)
+    assert (len(styles), styles[FORMULA], styles["tail-9"]) == (11, "s0", "s10")
+    (hired,) = [
+        pool
+        for region in fleet_pictures(later)[0].regions
+        for pool in region.pools
+        if pool.use.pool == "hired"
+    ]
+    parts = {part.name: (part.style, part.accelerators) for part in hired.segments}
+    assert parts["3 other services"] == ("other", 3)
+    assert "other services" in Page(report_page(later.model_copy(update={"inputs": None}))).words
+
+
+def test_reserve_and_what_is_out_of_service_are_not_idle() -> None:
+    kept = {"reserve_accelerators": 2, "maintenance_accelerators": 1}
+    pools = tuple(use.model_copy(update=kept) if use.pool == "hired" else use for use in plan().pools)
+    picture = fleet_pictures(plan().model_copy(update={"pools": pools}))[0]
+    (hired,) = [pool for region in picture.regions for pool in region.pools if pool.use.pool == "hired"]
+    parts = {part.name: part.accelerators for part in hired.segments}
+    assert parts == {FORMULA: 4, "reserve": 2, "out of service": 1, "idle": 1}
+
+
+def test_limits_under_load_are_said_in_words() -> None:
+    limits = (LatencyLimit(0.95, 500.0), LatencyLimit(None, 300.0))
+    stated = _load_limits(replace(whole_fleet().services[0], traffic=Traffic(ttft=limits)))
+    assert stated == ("TTFT 500 ms for 95 % of the requests", "TTFT 300 ms in the mean")
+    whole = plan()
+    assert whole.inputs is not None
+    first, *others = whole.inputs.services
+    services = (first.model_copy(update={"load_limits": stated}), *others)
+    later = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"services": services})})
+    assert "TTFT 500 ms for 95 % of the requests" in Page(report_page(later)).words
+    assert "limited under load" not in Page(text()).words
+
+
+def test_uncertain_demand_has_its_costs_and_regrets() -> None:
+    rows = (
+        DemandScenarioCost(
+            name="low", probability=0.3, usd=90_000.0, unmet_requests_per_s=0.0, best_usd=80_000.0,
+            regret_usd=10_000.0,
+        ),
+        DemandScenarioCost(name="<i>high</i>", probability=0.7, usd=120_000.0, unmet_requests_per_s=2.5),
+    )  # fmt: skip
+    wrong = WrongForecast(planned_for="low", turns_out="<i>high</i>", usd=130_000.0, extra_usd=5_000.0)
+    changed = {"demand_scenarios": rows, "wrong_forecasts": (wrong,), "demand_objective": "least-regret"}
+    page = Page(report_page(plan().model_copy(update=changed)))
+    words = page.words.replace("\u00a0", " ")
+    for said in ("<i>high</i>", "least largest regret", "$10 k", "$130 k", "2.5", "not looked for"):
+        assert said in words
+    assert ("id", "uncertain") in page.attributes
+    assert "If demand turns out otherwise" not in Page(text()).words
+
+
 def test_waterfalls_add_up() -> None:
     for steps in (by_kind(plan()), by_service(plan())):
         *parts, total = steps
@@ -204,6 +292,8 @@ def test_capacity_covers_the_demand_that_is_planned_for() -> None:
     assert evil.demand == (40.0, 90.0, 120.0)
     assert evil.planned == pytest.approx((44.0, 99.0, 132.0))
     assert formula.demand == (60.0, 60.0, 60.0)
+    # Of the two phases the one that sustains less: two prefill replicas of 30/s, then decode ones of 12/s.
+    assert evil.by_hardware == {"B": pytest.approx((60.0, 0.0, 0.0)), "A": pytest.approx((0.0, 108.0, 132.0))}
     for each in (evil, formula):
         for position, planned in enumerate(each.planned):
             assert sum(values[position] for values in each.by_hardware.values()) >= planned * (1 - 1e-9)
@@ -227,12 +317,17 @@ def test_the_timeline_shows_order_arrival_and_leaving() -> None:
     assert [each.state for each in rows["new in here"].stretches] == ["", "ordered", "serves"]
     assert [each.text for each in rows["new in here"].stretches] == ["", "order", "8"]
     assert [each.state for each in rows["old in here"].stretches] == ["gone", "gone", "gone"]
+    assert [each.text for each in rows["aged in there"].stretches] == ["", "leaves", ""]
+    assert rows["aged in there"].stretches[0].state == "serves"
 
 
 def test_the_frontier_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_report(plan(), tmp_path, FRONTIER)
-    assert read_frontier(tmp_path / "frontiers.csv") == FRONTIER
-    assert len(frontier_table(FRONTIER)) == len(FRONTIER)
+    points = (*FRONTIER, FrontierPoint(FORMULA, "aggregated", "A", "x1", "all", 40.0, 9.0))
+    write_report(plan(), tmp_path, points)
+    assert read_frontier(tmp_path / "frontiers.csv") == points
+    assert len(frontier_table(points)) == len(points)
+    # A spreadsheet takes what begins so for text.
+    assert frontier_table(points)["service"].iloc[-1] == f"'{FORMULA}"
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert read_frontier(tmp_path / "nothing.csv") == ()
 
@@ -247,3 +342,20 @@ def test_an_objective_before_cost_stands_in_the_headline() -> None:
     words = Page(report_page(plan().model_copy(update={"goal": goal}))).words
     assert "Best at energy before cost" in words
     assert "1,200 kWh" in words
+
+
+def test_a_frontier_has_the_limit_that_is_left_to_inference_and_what_runs() -> None:
+    whole = plan()
+    assert whole.inputs is not None
+    services = tuple(
+        each.model_copy(update={"outside_ms": 50.0, "ttft_ms": 300.0}) for each in whole.inputs.services
+    )
+    later = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"services": services})})
+    points = (FrontierPoint(EVIL, "prefill", "B", "x1", "all", 120.0, 30.0), *FRONTIER)
+    prefill, decode = frontiers(later, points, [EVIL, FORMULA])
+    assert (prefill.phase, prefill.latency, prefill.limit_ms) == ("prefill", "TTFT", 250.0)
+    assert (decode.phase, decode.latency, decode.limit_ms) == ("decode", "TPOT", 30.0)
+    assert [point.latency_ms for point in decode.lines["A"]] == [10.0, 20.0, 30.0]
+    (ring,) = decode.chosen
+    assert (ring.hardware, ring.latency_ms) == ("A", 25.0)
+    assert ring.requests_per_s_per_accelerator == pytest.approx(12.0)

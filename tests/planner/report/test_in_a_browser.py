@@ -90,6 +90,24 @@ def test_nothing_is_logged_and_nothing_is_fetched(driver: Any, page: Path, width
     assert {url for url in asked if not url.startswith("data:")} == {page.as_uri()}
 
 
+def test_a_printed_page_is_as_wide_as_the_paper_and_nothing_is_folded_away(driver: Any, page: Path) -> None:
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        # A4 at 96 pixels an inch.
+        {"width": 794, "height": 1123, "deviceScaleFactor": 1, "mobile": False},
+    )
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    driver.get(page.as_uri())
+    try:
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 794
+        folded = "[...document.querySelectorAll('details:not([open]) table')]"
+        heights = driver.execute_script(f"return {folded}.map(each => each.getBoundingClientRect().height)")
+        assert heights
+        assert min(heights) > 0
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_the_page(driver: Any, page: Path, scheme: str) -> None:
     show(driver, page, 1400, scheme)

@@ -1,0 +1,434 @@
+"""How fast fleets of every size are solved, how close to the optimum, and against what.
+
+    python -m benchmarks.solve [--sizes small,medium] [--seeds 2] [--variants plain,head] [--flat]
+                               [--out DIR] [--repeat]
+
+Each fleet of benchmarks/fleets.py is solved as `plan solve` does it, one process a core, until the last of
+its bars; every plan is verified without the solver. `--flat` solves the same integer model, for the same
+time and in the same run, by one CP-SAT model and by HiGHS too. `--repeat` solves small and medium fleets
+three times with `--deterministic`. The gap is (plan - proven bound) / plan of the whole TCO; beside it stands
+the gap of what can be decided, without the cost of what exists. Times begin with the model's first variable;
+candidates are evaluated before. The last line says `all bars met` or names the bars missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.fleets import Variant, write_fleet
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.api import build_plan, prepare
+from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.highs_race import HighsAnswer, HighsRace
+from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.model import build_model
+from fleetplan.planner.objective import fixed_usd, total_cost
+from fleetplan.planner.plan import Provenance, Solve
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.scaling import USD_RESOLUTION
+from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
+from fleetplan.planner.verify import verify
+
+GIB: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What a fleet must reach.
+
+    Attributes
+    ----------
+    seconds : float
+        Within this time. [s]
+    gap_ratio : float or None
+        The gap; None where any plan will do.
+    """
+
+    seconds: float
+    gap_ratio: float | None
+
+
+BARS: Final[dict[tuple[str, str], tuple[Bar, ...]]] = {
+    ("small", "plain"): (Bar(5, 0.001),),
+    ("medium", "plain"): (Bar(10, None), Bar(45, 0.03), Bar(120, 0.01)),
+    ("medium", "head"): (Bar(60, 0.005),),
+    ("large", "plain"): (Bar(120, 0.05), Bar(300, 0.02)),
+    ("xl", "plain"): (Bar(1200, 0.10),),
+}
+"""Two cores; scarce variants have twice the gaps of the plain ones."""
+
+MEMORY_BAR_GIB: Final = 4.0
+"""Of a large fleet, all processes together."""
+
+SCARCE_FACTOR: Final = 2.0
+
+
+def bars_of(size: str, variant: Variant) -> tuple[Bar, ...]:
+    """The bars of a size and variant; none where the project has set none."""
+    if variant.value.startswith("scarce"):
+        return tuple(
+            Bar(bar.seconds, None if bar.gap_ratio is None else SCARCE_FACTOR * bar.gap_ratio)
+            for bar in BARS.get((size, "plain"), ())
+        )
+    return BARS.get((size, variant.value), ())
+
+
+@dataclass(slots=True)
+class Run:
+    """What one solver did on one fleet.
+
+    Attributes
+    ----------
+    steps : list[tuple[float, float | None, float | None]]
+        Time, best plan and best bound after every step of the stage that minimises cost. [s; USD; USD]
+    wall_s : float
+        The whole solve. [s]
+    memory_gib : float
+        Most memory of all its processes together.
+    result : SearchResult or None
+        Of our search.
+    """
+
+    size: str
+    variant: Variant
+    seed: int
+    solver: str
+    fixed_usd: float
+    steps: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    wall_s: float = 0.0
+    memory_gib: float = 0.0
+    result: SearchResult | None = None
+    violations: int = 0
+
+    def at(self, seconds: float) -> tuple[float | None, float | None]:
+        """The best plan and bound known by a time. [USD]"""
+        plan = bound = None
+        for when, better, higher in self.steps:
+            if when <= seconds:
+                plan, bound = better or plan, higher or bound
+        return plan, bound
+
+    def gap(self, seconds: float) -> float:
+        """Gap at a time; 1 without a plan or a bound."""
+        plan, bound = self.at(seconds)
+        return 1.0 if not plan or bound is None else max(0.0, (plan - bound) / plan)
+
+    def decidable_gap(self, seconds: float) -> float:
+        """The same without the cost of what exists."""
+        plan, bound = self.at(seconds)
+        if not plan or bound is None or plan <= self.fixed_usd:
+            return 1.0
+        return max(0.0, (plan - bound) / (plan - self.fixed_usd))
+
+    def first_plan_s(self) -> float:
+        """Time of the first plan; infinite without one. [s]"""
+        return min((when for when, plan, _ in self.steps if plan), default=float("inf"))
+
+
+def main() -> None:
+    """Solve the fleets that were asked for and print what was reached."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sizes", default="small,medium,large")
+    parser.add_argument("--variants", default="plain,head,scarce-supply,scarce-budget,scarce-power")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--flat", action="store_true", help="CP-SAT and HiGHS on the whole model as well")
+    parser.add_argument("--repeat", action="store_true", help="three deterministic runs of each fleet")
+    parser.add_argument("--out", type=Path, help="folder for gaps.csv and gap.svg")
+    arguments = parser.parse_args()
+    print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the first solve")
+    runs, missed = [], []
+    for size in arguments.sizes.split(","):
+        for variant in (Variant(name) for name in arguments.variants.split(",")):
+            if not bars_of(size, variant):
+                continue
+            own = [
+                run
+                for seed in range(1, arguments.seeds + 1)
+                for run in solve_fleet(size, variant, seed, arguments.flat)
+            ]
+            runs += own
+            missed += judge(size, variant, own)
+            if arguments.repeat and variant is Variant.PLAIN and size in ("small", "medium"):
+                missed += repeats(size, arguments.seeds)
+    if arguments.out is not None:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        write_steps(arguments.out / "gaps.csv", runs)
+        draw(arguments.out / "gap.svg", runs)
+    print("all bars met" if not missed else "bars missed: " + "; ".join(missed))
+    sys.exit(bool(missed))
+
+
+def solve_fleet(size: str, variant: Variant, seed: int, flat: bool) -> list[Run]:
+    """Solve one fleet by our search, and by one model each of CP-SAT and HiGHS."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = load_expanded_fleet(write_fleet(Path(folder), size, seed, variant), (), ())
+        candidates, problem = prepare(fleet, lambda _: None)
+    limit_s = max(bar.seconds for bar in bars_of(size, variant))
+    gap_ratio = min(
+        (bar.gap_ratio for bar in bars_of(size, variant) if bar.gap_ratio is not None), default=0.0
+    )
+    # A little less than the bar, which is on what is reported.
+    limits = SearchLimits(limit_s, 0.98 * gap_ratio, seed, default_workers())
+    runs = [
+        measured(Run(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits))
+    ]
+    if flat and not variant.value.startswith("scarce"):
+        for name, solve in (("CP-SAT", cpsat_alone), ("HiGHS", highs_alone)):
+            run = Run(size, variant, seed, name, fixed_usd(problem))
+            runs.append(measured(run, lambda run, solve=solve: solve(run, problem, runs[0].wall_s)))
+    for run in runs:
+        print(line(run), flush=True)
+    return runs
+
+
+def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Callable[[Run], None]:
+    """Our search, its plan verified."""
+
+    def solve(run: Run) -> None:
+        started = time.monotonic()
+
+        def watch(progress: Progress) -> None:
+            plan, bound = progress.objective_usd, progress.bound_usd
+            run.steps.append((time.monotonic() - started, plan, bound))
+
+        result = search(problem, limits, watch)
+        run.wall_s = time.monotonic() - started
+        run.steps.append((run.wall_s, result.objective_usd, result.bound_usd))
+        run.result = result
+        if result.solution is not None:
+            stated = Solve(
+                wall_s=run.wall_s,
+                deterministic_time=result.deterministic_time,
+                status=result.status.value,
+                bound_source=result.bound_source,
+            )
+            run.violations = len(verify(problem, build_plan(problem, candidates, result, NOTHING, stated)))
+
+    return solve
+
+
+NOTHING: Final = Provenance(
+    fleetplan_version="benchmark",
+    created="2026-01-01T00:00:00+00:00",
+    inputs_sha256={},
+    table_sources=(),
+    price_sources=(),
+    versions={},
+    seed=1,
+    time_limit_s=0.0,
+    gap_limit=0.0,
+    spend_share={},
+)
+
+
+def cpsat_alone(run: Run, problem: Problem, limit_s: float) -> None:
+    """CP-SAT with its default search on the whole model."""
+    started = time.monotonic()
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(total_cost(problem, planning.variables))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(0.1, limit_s - (time.monotonic() - started))
+    solver.parameters.num_workers = len(os.sched_getaffinity(0))
+
+    class Watch(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            usd = self.objective_value / USD_RESOLUTION, self.best_objective_bound / USD_RESOLUTION
+            run.steps.append((time.monotonic() - started, usd[0] + run.fixed_usd, usd[1] + run.fixed_usd))
+
+    status = solver.solve(planning.model, Watch())
+    bound = solver.best_objective_bound / USD_RESOLUTION + run.fixed_usd
+    plan = None
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        plan = solver.objective_value / USD_RESOLUTION + run.fixed_usd
+    run.wall_s = time.monotonic() - started
+    run.steps.append((run.wall_s, plan, bound))
+
+
+def highs_alone(run: Run, problem: Problem, limit_s: float) -> None:
+    """HiGHS on the whole model with continuous loads; its plans are not made exact."""
+    started = time.monotonic()
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(total_cost(problem, planning.variables))
+    cost = dict(zip(planning.model.proto.objective.vars, planning.model.proto.objective.coeffs, strict=True))
+
+    def hear(answer: HighsAnswer) -> None:
+        plan = None
+        if answer.values is not None:
+            plan = sum(each * answer.values[j] for j, each in cost.items()) / USD_RESOLUTION + run.fixed_usd
+        bound = None if answer.bound is None else answer.bound / USD_RESOLUTION + run.fixed_usd
+        run.steps.append((time.monotonic() - started, plan, bound))
+
+    left_s = max(1.0, limit_s - (time.monotonic() - started))
+    with HighsRace(planning.model, planning.variables, left_s, 1e-4, hear):
+        time.sleep(left_s + 0.5)
+    run.wall_s = time.monotonic() - started
+
+
+def measured(run: Run, solve: Callable[[Run], None]) -> Run:
+    """A run with the most memory that it had, children included."""
+    ended = threading.Event()
+    most = 0
+
+    def sample() -> None:
+        nonlocal most
+        while not ended.wait(0.25):
+            most = max(most, sum(_resident_bytes(pid) for pid in (os.getpid(), *_children(os.getpid()))))
+
+    watcher = threading.Thread(target=sample, daemon=True)
+    watcher.start()
+    solve(run)
+    ended.set()
+    watcher.join()
+    run.memory_gib = most / GIB
+    return run
+
+
+def _children(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], stdout=subprocess.PIPE, check=False)
+    return [int(each) for each in listed.stdout.split()]
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def line(run: Run) -> str:
+    """One run in one line."""
+    plan, bound = run.at(run.wall_s)
+    return (
+        f"{run.size:6} {run.variant.value:13} seed {run.seed} {run.solver:6} "
+        f"first plan {run.first_plan_s():6.1f} s  "
+        f"gap {100 * run.gap(run.wall_s):6.2f} % (decidable {100 * run.decidable_gap(run.wall_s):6.2f} %) "
+        f"after {run.wall_s:6.1f} s  plan {(plan or 0) / 1e6:9.4f} M  bound {(bound or 0) / 1e6:9.4f} M  "
+        f"{run.memory_gib:4.1f} GiB  violations {run.violations}"
+    )
+
+
+def judge(size: str, variant: Variant, runs: Sequence[Run]) -> list[str]:
+    """The bars that the fleets of one size and variant miss, by the median over seeds."""
+    own = [run for run in runs if run.solver == "blocks"]
+    missed = []
+    for bar in bars_of(size, variant):
+        if bar.gap_ratio is None:
+            reached = statistics.median(run.first_plan_s() for run in own)
+            text, good = f"first plan {reached:.1f} s (bar {bar.seconds:g} s)", reached <= bar.seconds
+        else:
+            reached = statistics.median(run.gap(bar.seconds) for run in own)
+            if size == "small":
+                reached = max(run.gap(bar.seconds) for run in own)
+            text = f"{100 * reached:.2f} % after {bar.seconds:g} s (bar {100 * bar.gap_ratio:g} %)"
+            good = reached <= bar.gap_ratio
+        missed += report(size, variant, text, good)
+    if size == "large":
+        most = max(run.memory_gib for run in own)
+        missed += report(size, variant, f"{most:.1f} GiB (bar {MEMORY_BAR_GIB:g})", most < MEMORY_BAR_GIB)
+    broken = sum(run.violations for run in own)
+    without = sum(run.result is None or run.result.solution is None for run in own)
+    text = f"{len(own) - without} plans of {len(own)}, {broken} violations"
+    missed += report(size, variant, text, not broken and not without)
+    for other in runs:
+        if other.solver == "blocks":
+            continue
+        mine = next(run for run in own if run.seed == other.seed)
+        missed += report(size, variant, *against(mine, other))
+    return missed
+
+
+def against(mine: Run, other: Run) -> tuple[str, bool]:
+    """Whether our plan is no worse than another solver's after the same time."""
+    plan, _ = mine.at(mine.wall_s)
+    theirs, _ = other.at(mine.wall_s + 1)
+    if theirs is None:
+        return f"seed {mine.seed}: {other.solver} has no plan", True
+    good = plan is not None and plan <= theirs * (1 + 1e-6)
+    return f"seed {mine.seed}: plan {(plan or 0) / 1e6:.4f} M, {other.solver} {theirs / 1e6:.4f} M", good
+
+
+def report(size: str, variant: Variant, text: str, good: bool) -> list[str]:
+    """Print one bar; its text where it is missed."""
+    print(f"  {'met   ' if good else 'MISSED'} {size} {variant.value}: {text}", flush=True)
+    return [] if good else [f"{size} {variant.value}: {text}"]
+
+
+def repeats(size: str, seeds: int) -> list[str]:
+    """Whether three deterministic runs of each fleet give the same plan and bound, and what they take."""
+    missed = []
+    for seed in range(1, seeds + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            fleet = load_expanded_fleet(write_fleet(Path(folder), size, seed), (), ())
+            _, problem = prepare(fleet, lambda _: None)
+        found, walls = [], []
+        for _ in range(3):
+            started = time.monotonic()
+            limits = SearchLimits(20.0, 0.001, seed, default_workers(), reproducible=True)
+            result = search(problem, limits)
+            walls.append(time.monotonic() - started)
+            found.append((result.solution, result.objective_usd, result.bound_usd))
+        same = all(each == found[0] for each in found)
+        plan, bound = found[0][1], found[0][2]
+        gap = 100 * (plan - bound) / plan if plan and bound is not None else 100.0
+        verdict = "the same" if same else "DIFFERENT"
+        text = f"deterministic, seed {seed}: gap {gap:.2f} %, {max(walls):.1f} s, {verdict}"
+        missed += report(size, Variant.PLAIN, text, same)
+    return missed
+
+
+def write_steps(path: Path, runs: Sequence[Run]) -> None:
+    """Every step of every run as a table."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("size", "variant", "seed", "solver", "seconds", "plan_usd", "bound_usd", "gap"))
+        for run in runs:
+            for when, plan, bound in run.steps:
+                row = (run.size, run.variant.value, run.seed, run.solver)
+                writer.writerow((*row, round(when, 2), plan, bound, run.gap(when)))
+
+
+def draw(path: Path, runs: Sequence[Run]) -> None:
+    """Gap over time, a panel for each size and variant."""
+    import matplotlib as mpl  # noqa: PLC0415 - only who wants the plot waits for it
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    panels = list(dict.fromkeys((run.size, run.variant) for run in runs))
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), squeeze=False)
+    colours = {"blocks": "tab:blue", "CP-SAT": "tab:orange", "HiGHS": "tab:green"}
+    for axis, (size, variant) in zip(axes[0], panels, strict=True):
+        named: set[str] = set()
+        for run in (run for run in runs if (run.size, run.variant) == (size, variant)):
+            times = sorted({when for when, _, _ in run.steps})
+            label = run.solver if run.solver not in named else None
+            named.add(run.solver)
+            gaps = [max(100 * run.gap(when), 1e-2) for when in times]
+            axis.step(times, gaps, where="post", color=colours[run.solver], lw=1, label=label)
+        for bar in bars_of(size, variant):
+            if bar.gap_ratio is not None:
+                axis.plot(bar.seconds, 100 * bar.gap_ratio, "kv", ms=6)
+        axis.set(
+            xscale="log", yscale="log", xlabel="time [s]", ylabel="gap [%]", title=f"{size}, {variant.value}"
+        )
+        axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The indexer before sparse attention: what it is, weighs and caches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+INDEX_KEY_BYTES: Final = 1.0
+INDEX_SCALE_BYTES: Final = 4.0
+INDEX_SCALE_BLOCK: Final = 128
+"""Index keys are cached in FP8 [bytes an element] with one FP32 scale [bytes] a block [elements], whatever
+the KV cache has. Source: the indexer caches of vLLM 0.24 and SGLang 0.5.14: 132 bytes for a key of 128."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseIndex:
+    """An indexer that scores every earlier token and lets attention see the best of them alone.
+
+    Its queries are projected from the latent queries, its one key a token from the hidden state, and a
+    weight for each of its heads too. Every accelerator of a tensor-parallel group holds the whole of it.
+    Source: DeepSeek-V3.2 (DeepSeek Sparse Attention), its published inference code and config.json.
+
+    Attributes
+    ----------
+    heads, head_dim : int
+        Index heads, and the width of an index query and key.
+    top_k : int
+        Earlier tokens that a query attends to. [tokens]
+    is_shared : bool
+        The layer takes over the choice of an earlier layer and has no indexer of its own (GLM-5.2).
+    dense_prompts : bool
+        Prompts that are no longer than `top_k` with their prefix attend as without an index, to rebuilt keys
+        and values; whether they do is the framework's choice.
+    """
+
+    heads: int
+    head_dim: int
+    top_k: int
+    is_shared: bool = False
+    dense_prompts: bool = False
+
+    def weights(self, hidden_size: int, query_rank: int) -> int:
+        """Weights of the indexer of one layer; none where it takes over another layer's choice."""
+        if self.is_shared:
+            return 0
+        return query_rank * self.heads * self.head_dim + hidden_size * (self.head_dim + self.heads)
+
+    @property
+    def cache_bytes_per_token(self) -> float:
+        """Cached index key of one token in one layer, with its scale. [bytes]."""
+        if self.is_shared:
+            return 0.0
+        scales = -(-self.head_dim // INDEX_SCALE_BLOCK)
+        return self.head_dim * INDEX_KEY_BYTES + scales * INDEX_SCALE_BYTES

@@ -1,0 +1,157 @@
+"""`plan optables measure` and `plan optables compare`: tables of a machine of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.optables.rows import MeasuredRows
+    from fleetplan.planner.measuring import Measured
+
+WORST_SHOWN = 5
+
+
+def measure(
+    hardware: Annotated[str, typer.Option(help="what plans call the part", metavar="NAME")],
+    out: Annotated[Path, typer.Option(help="folder of the points, the table and the figures", metavar="DIR")],
+    fleet_file: Annotated[
+        Path | None, typer.Option("--for", help="measure for the models of a fleet", metavar="FLEET.yaml")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cuda, cuda:NUMBER or cpu", metavar="NAME")] = "cuda",
+    threads: Annotated[int, typer.Option(help="of a CPU", min=1)] = 1,
+    ranks: Annotated[
+        int, typer.Option(help="processes among which collectives are measured; 1 for none", min=1, max=72)
+    ] = 1,
+    budget_minutes: Annotated[
+        float | None, typer.Option(help="begin no further point after that time", min=0)
+    ] = None,
+    target: Annotated[
+        float, typer.Option(help="measure on while a point is off its neighbours by more", min=0.01, max=1)
+    ] = 0.05,
+    step_tokens: Annotated[int, typer.Option(help="most tokens that a step computes", min=64)] = 8192,
+    fastest: Annotated[
+        bool,
+        typer.Option("--fastest", help="keep the fastest execution, not the median: for shared machines"),
+    ] = False,
+    allow_busy: Annotated[
+        bool, typer.Option("--allow-busy", help="measure also where others use the GPU")
+    ] = False,
+) -> None:
+    """Measure operators of this machine; run it again to go on after an interruption.
+
+    Writes optable.csv (for `optables:` of a fleet file or plan optables import) and hardware.yaml into DIR.
+    Needs the extra microbench. Example: plan optables measure --hardware H200-SXM --for fleet.yaml --out h200
+    """
+    from fleetplan.perfmodel.microbench.session import Goal
+    from fleetplan.perfmodel.microbench.sites import Extent
+    from fleetplan.perfmodel.microbench.timing import Effort
+    from fleetplan.planner.cli_shared import console, load
+    from fleetplan.planner.measure_progress import MeasureProgress
+    from fleetplan.planner.measuring import Wanted, measure_machine
+
+    errors = console(stderr=True)
+    fleet = None if fleet_file is None else load(fleet_file, None, None, errors)
+    wanted = Wanted(hardware, out, device, threads, allow_busy, ranks, fleet)
+    budget_s = None if budget_minutes is None else budget_minutes * 60
+    goal = Goal(target, budget_s, Extent(step_tokens))
+    effort = Effort(quantile=0.0 if fastest else 0.5)
+    try:
+        with MeasureProgress(errors) as progress:
+            measured = measure_machine(wanted, goal, effort, progress, progress.say)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    _print_outcome(measured)
+
+
+def compare_tables(
+    first: Annotated[Path, typer.Argument(help="a table", metavar="A.csv")],
+    second: Annotated[
+        str,
+        typer.Argument(help="another one, or `packaged:FRAMEWORK` for that of the package", metavar="B.csv"),
+    ],
+    hardware: Annotated[str, typer.Option(help="the part of the catalogue that both are of", metavar="NAME")],
+) -> None:
+    """Where two tables of a part differ: the times of B over those of A, at the points of A.
+
+    Points that B has nothing around are not compared.
+    Example: plan optables compare own.csv packaged:vllm --hardware H200-SXM
+    """
+    from fleetplan.fleet.catalog import accelerators
+    from fleetplan.fleet.errors import InputError, Issue, names_hint
+    from fleetplan.perfmodel.microbench.comparison import differences
+    from fleetplan.planner.cli_optables import new_table, print_table
+
+    if hardware not in accelerators():
+        hint = names_hint(hardware, sorted(accelerators()))
+        raise InputError([Issue("--hardware", 0, 0, "", f"{hardware!r} is no part of the catalogue", hint)])
+    part = accelerators()[hardware]
+    own = _rows_of_file(first, hardware)
+    other = _packaged(part.measured_system, second, own) if second.startswith("packaged:") else None
+    if other is None:
+        other = _rows_of_file(Path(second), hardware)
+    lines = new_table(
+        ("operator", "dtype"), ("points", "compared", "p10", "median", "p90"), ("differs most",)
+    )
+    for each in differences(own, other, part):
+        ratios = [f"{value:.3f}" if each.n_compared else "" for value in each.quantiles]
+        worst = "; ".join(f"{label} ({ratio:.2f})" for label, ratio in each.worst[:1])
+        counts = (str(each.n_points), str(each.n_compared))
+        lines.add_row(each.kind.value, each.dtype, *counts, *ratios, worst)
+    print_table(lines)
+
+
+def _rows_of_file(path: Path, hardware: str) -> list[MeasuredRows]:
+    from fleetplan.fleet.errors import InputError, Issue
+    from fleetplan.perfmodel.optables.imported import read_own_table
+    from fleetplan.perfmodel.optables.rows import fastest
+
+    table = read_own_table(path, hardware)
+    for issue in table.rejected:
+        typer.echo(str(issue), err=True)
+    if not table.parts:
+        raise InputError([Issue(str(path), 0, 0, "", "no row can be used")])
+    tables: dict[tuple[str, str], list[MeasuredRows]] = {}
+    for part in table.parts:
+        tables.setdefault((part.rows.kind.value, part.rows.dtype), []).append(part.rows)
+    return [fastest(each) for each in tables.values()]
+
+
+def _packaged(system: str | None, name: str, own: list[MeasuredRows]) -> list[MeasuredRows]:
+    from fleetplan.fleet.errors import InputError, Issue, names_hint
+    from fleetplan.perfmodel.optables.choice import TableLibrary
+    from fleetplan.perfmodel.optables.measured import FAMILIES, FRAMEWORKS
+
+    framework = name.partition(":")[2]
+    if framework not in FRAMEWORKS:
+        hint = names_hint(framework, FRAMEWORKS)
+        raise InputError([Issue(name, 0, 0, "", f"{framework!r} is no framework", hint)])
+    if system is None:
+        raise InputError([Issue(name, 0, 0, "", "the package has no tables of this part")])
+    library = TableLibrary(system)
+    found = [library.rows(rows.kind, rows.dtype, framework) for rows in own if rows.kind in FAMILIES]
+    return [chosen.rows for chosen in found if chosen is not None]
+
+
+def _print_outcome(measured: Measured) -> None:
+    from fleetplan.perfmodel.microbench.timing import quantile_of
+
+    journal, ratios = measured.journal, [each.ratio for each in measured.errors]
+    new = sum(outcome.new_points for outcome in measured.outcomes)
+    typer.echo(f"{len(journal.measured)} points ({new} new), {len(journal.skipped)} left out")
+    for reason in dict.fromkeys(journal.skipped.values()):
+        count = sum(each == reason for each in journal.skipped.values())
+        typer.echo(f"  {count} left out: {reason}")
+    if ratios:
+        median, high = (quantile_of(ratios, share) for share in (0.5, 0.9))
+        typer.echo(
+            f"a point that is left out is missed by {median:.1%} (median), {high:.1%} (90th percentile)"
+        )
+    for each in measured.errors[:WORST_SHOWN]:
+        typer.echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
+    if any(outcome.over_budget for outcome in measured.outcomes):
+        typer.echo("the time was up before the target was reached; the same command goes on")
+    typer.echo(f"written to {measured.table} and {measured.figures}")

@@ -1,0 +1,167 @@
+"""The commands that ask what else a plan could be, and what the world could do to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetplan.planner.cli_explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
+from fleetplan.planner.cli_shared import console, ratio
+
+if TYPE_CHECKING:
+    from fleetplan.planner.questions.asked_plan import AskedPlan
+    from fleetplan.planner.questions.resolving import Resolver
+
+CsvFile = Annotated[Path | None, typer.Option(help="write the table", metavar="FILE")]
+
+ALL_REGIONS = "all"
+
+
+def stress(
+    plan_file: PlanFile,
+    fleet_file: FleetOfPlan = None,
+    demand: Annotated[
+        str, typer.Option(help="shares that demand is more, with commas", metavar="RATIO,...")
+    ] = "10%,-10%",
+    price: Annotated[
+        str, typer.Option(help="shares that the prices of offers are more", metavar="RATIO,...")
+    ] = "20%",
+    late: Annotated[int, typer.Option(help="quarters that purchases arrive later", min=0)] = 1,
+    lose: Annotated[
+        str, typer.Option(help="regions that are lost, one at a time, with commas; or all; or none")
+    ] = ALL_REGIONS,
+    slower: Annotated[
+        str, typer.Option(help="shares that every step takes longer than modelled", metavar="RATIO,...")
+    ] = "10%",
+    csv: CsvFile = None,
+    time_limit: SolveTimeLimit = 30.0,
+    gap: SolveGap = "1%",
+    seed: Seed = 1,
+) -> None:
+    """Which promises of a plan break when the world is not as planned, and what keeping them costs.
+
+    Example: plan stress out/plan.json --demand 10%,25% --lose us-east
+    """
+    from fleetplan.planner.export.files import write_text
+    from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
+    from fleetplan.planner.report.what_if_console import print_stress
+
+    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
+    regions = tuple(region.name for region in asked.fleet.regions)
+    lost = {ALL_REGIONS: regions if len(regions) > 1 else (), "none": ()}.get(lose)
+    cases = Stress(
+        demand_ratios=signed_ratios(demand),
+        price_ratios=signed_ratios(price),
+        late_quarters=late if any(row.kind == "buy" for row in asked.plan.purchases) else 0,
+        regions=known_regions(lose, regions) if lost is None else lost,
+        slower_ratios=signed_ratios(slower),
+    )
+    found = stress_plan(asked.plan, asked.fleet, list(cases_of(asked.fleet, cases)), resolver)
+    print_stress(asked.plan, found, console())
+    if csv is not None:
+        write_text(csv, stress_table(found).to_csv(index=False))
+
+
+def alternatives(
+    plan_file: PlanFile,
+    fleet_file: FleetOfPlan = None,
+    within: Annotated[
+        str, typer.Option(help="what an alternative may cost more than the plan", metavar="RATIO")
+    ] = "3%",
+    out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
+    time_limit: SolveTimeLimit = 30.0,
+    gap: SolveGap = "0.5%",
+    seed: Seed = 1,
+) -> None:
+    """Plans that cost a little more: on fewer kinds of hardware, without a purchase, with fewer changes.
+
+    Example: plan alternatives out/plan.json --within 3%
+    """
+    from fleetplan.planner.export.files import write_plan
+    from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
+    from fleetplan.planner.report.what_if_console import print_alternatives
+
+    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
+    found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
+    print_alternatives(asked.plan, found, ratio(within), console())
+    for each in found:
+        if out is not None and each.plan is not None:
+            write_plan(each.plan, out / each.name.replace(" ", "-"))
+
+
+def pareto(
+    plan_file: PlanFile,
+    against: Annotated[
+        str, typer.Option(help="energy, carbon, accelerators, latency or headroom", metavar="FIGURE")
+    ],
+    fleet_file: FleetOfPlan = None,
+    csv: CsvFile = None,
+    plot: Annotated[Path | None, typer.Option(help="draw into this SVG", metavar="FILE")] = None,
+    time_limit: SolveTimeLimit = 30.0,
+    gap: SolveGap = "1%",
+    seed: Seed = 1,
+) -> None:
+    """What less energy, carbon or hardware, tighter latency or more headroom costs.
+
+    Example: plan pareto out/plan.json --against energy --csv frontier.csv
+    """
+    from fleetplan.planner.export.files import write_text
+    from fleetplan.planner.landscape_report.plots import save
+    from fleetplan.planner.questions.pareto import pareto as find_frontier
+    from fleetplan.planner.questions.pareto import pareto_table
+    from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
+
+    asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
+    points = find_frontier(asked.plan, asked.fleet, against, resolver)
+    print_pareto(points, against, console())
+    if csv is not None:
+        write_text(csv, pareto_table(points).to_csv(index=False))
+    if plot is not None:
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        save(pareto_figure(points, against), plot)
+
+
+def _asked(
+    plan_file: Path, fleet_file: Path | None, time_limit_s: float, gap: str, seed: int
+) -> tuple[AskedPlan, Resolver]:
+    """The plan with its fleet, and what solves changed fleets."""
+    from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
+    from fleetplan.planner.questions.resolving import Resolver
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    errors = console(stderr=True)
+    asked = read_asked_plan(plan_file, fleet_file)
+    limits = SearchLimits(time_limit_s, ratio(gap), seed, default_workers())
+    resolver = Resolver(
+        limits, lambda text: errors.print(text, style="dim", markup=False), None, asked.baseline
+    )
+    require_current(asked, resolver)
+    return asked, resolver
+
+
+def signed_ratios(text: str) -> tuple[float, ...]:
+    """Shares written as `10%,-5%`; none for an empty text."""
+    found = []
+    for part in (each.strip() for each in text.split(",") if each.strip()):
+        try:
+            value = float(part[:-1]) / 100 if part.endswith("%") else float(part)
+        except ValueError:
+            value = -1.0
+        if not -1 < value < float("inf"):
+            raise typer.BadParameter(f"{part!r} is no share above -100%; write 10%, -10% or 0.1")
+        found.append(value)
+    return tuple(found)
+
+
+def known_regions(text: str, regions: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of regions with commas between them."""
+    from fleetplan.fleet.errors import InputError, Issue, names_hint
+
+    names = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in names if name not in regions]
+    if unknown:
+        hint = names_hint(unknown[0], regions)
+        raise InputError([Issue(f"--lose {text}", 0, 0, "", f"there is no region {unknown[0]!r}", hint)])
+    return names

@@ -1,0 +1,65 @@
+"""What is asked of a search over blocks, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from fleetplan.planner.decomposition.blocks import Split
+from fleetplan.planner.decomposition.incumbent import Completion
+from fleetplan.planner.decomposition.matrix import IntArray
+from fleetplan.planner.solving import Listener
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockOutcome:
+    """What a search over blocks found.
+
+    Attributes
+    ----------
+    values : IntArray or None
+        Of all variables, exact.
+    objective, bound : float or None
+        In objective units.
+    bound_source : str
+        What proved the bound.
+    infeasible : bool
+        Whether a relaxation has no solution, within the tolerances of floating point.
+    work_s : float
+        Work in deterministic seconds.
+    """
+
+    values: IntArray | None
+    objective: float | None
+    bound: float | None
+    bound_source: str
+    infeasible: bool
+    work_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is to be solved.
+
+    Attributes
+    ----------
+    parts : Split
+        The program in blocks.
+    continuous : Collection[int]
+        Variables that a relaxation need not keep whole.
+    start : IntArray or None
+        A plan to begin with.
+    complete : callable
+        Makes a plan exact where patterns alone are not.
+    enough : callable
+        Whether an objective and a bound are close enough.
+    listen : callable
+        Told after every step.
+    """
+
+    parts: Split
+    continuous: Collection[int]
+    start: IntArray | None
+    complete: Completion
+    enough: Callable[[float, float], bool]
+    listen: Listener

@@ -1,0 +1,182 @@
+"""A trace as the traffic of a service: classes, lengths, bursts, demand, and what else it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from rich.console import Console
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.traffic_files import HISTOGRAM_COLUMNS, counted_bins
+from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.replay.trace_statistics import TraceStatistics, length_classes, trace_statistics
+from fleetplan.perfmodel.replay.traces import Trace, read_trace
+from fleetplan.planner.export.new_file import write_new
+
+CLASS_NAMES: Final = {
+    1: ("all",),
+    2: ("short", "long"),
+    3: ("short", "medium", "long"),
+    4: ("short", "medium", "long", "longest"),
+}
+"""Names of classes by how many there are, from the shortest prompts on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceClass:
+    """Requests of a trace with prompts of similar length.
+
+    Attributes
+    ----------
+    name : str
+        What the fleet file calls it.
+    share : float
+        Of all requests.
+    input_tokens, output_tokens : int
+        Means. [tokens]
+    histogram : str
+        Lengths as the text of a CSV file.
+    """
+
+    name: str
+    share: float
+    input_tokens: int
+    output_tokens: int
+    histogram: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTrace:
+    """A trace as parts of a fleet file.
+
+    Attributes
+    ----------
+    statistics : TraceStatistics
+        What it says.
+    classes : tuple[TraceClass, ...]
+        From the shortest prompts on.
+    """
+
+    statistics: TraceStatistics
+    classes: tuple[TraceClass, ...]
+
+
+def import_trace(trace: Trace, classes: int) -> ImportedTrace:
+    """Derive classes and statistics.
+
+    Parameters
+    ----------
+    trace : Trace
+        At least two requests at different times.
+    classes : int
+        How many classes, 1 to 4; fewer where there are fewer lengths.
+    """
+    requests = trace.requests
+    members = length_classes(requests, classes)
+    present = np.unique(members)
+    names = CLASS_NAMES[present.size]
+    found = [
+        _class(name, requests.input_tokens[members == k], requests.output_tokens[members == k], len(requests))
+        for name, k in zip(names, present, strict=True)
+    ]
+    return ImportedTrace(trace_statistics(trace), tuple(found))
+
+
+def _class(name: str, input_tokens: IntArray, output_tokens: IntArray, count: int) -> TraceClass:
+    bins = counted_bins(zip(input_tokens.tolist(), output_tokens.tolist(), strict=True))
+    rows = [f"{b.input_from},{b.input_to},{b.output_from},{b.output_to},{b.share:.8g}" for b in bins]
+    return TraceClass(
+        name,
+        input_tokens.size / count,
+        max(1, round(float(input_tokens.mean()))),
+        max(1, round(float(output_tokens.mean()))),
+        "\n".join([",".join(HISTOGRAM_COLUMNS), *rows]) + "\n",
+    )
+
+
+def lengths_file(service: str, request_class: TraceClass) -> str:
+    """Name of the file with the lengths of a class."""
+    suffix = "" if request_class.name == "all" else f"-{request_class.name}"
+    return f"{service}{suffix}-lengths.csv"
+
+
+def service_fragment(service: str, source: Path, imported: ImportedTrace) -> str:
+    """Fragment of a fleet file with the traffic of a service; model, precision and limits are left out."""
+    return "\n".join(_fragment_lines(service, source, imported)) + "\n"
+
+
+def _fragment_lines(service: str, source: Path, imported: ImportedTrace) -> Iterator[str]:
+    found = imported.statistics
+    yield f"# Traffic of {source.name}: {found.requests:,} requests in {found.span_s:,.0f} s."
+    yield f"# Requests/s: {found.mean_per_s:.4g} in the mean, {found.peak_per_s:.4g} in the busiest minute."
+    for name, tokens in (("prompt", found.input_tokens), ("output", found.output_tokens)):
+        yield (
+            f"# Tokens of a {name}: {tokens.mean:.0f} in the mean, {tokens.p50:.0f} / {tokens.p95:.0f} / "
+            f"{tokens.p99:.0f} at the 50th / 95th / 99th percentile."
+        )
+    if found.by_hour:
+        yield f"# Rate by hour over the mean: {' '.join(f'{ratio:.2f}' for ratio in found.by_hour)}."
+    if found.seen_prompt_ratio is not None:
+        yield (
+            f"# Prompts: {found.seen_prompt_ratio:.0%} of their tokens began an earlier prompt as well; "
+            f"{found.common_prefix_tokens} tokens begin most of them (techniques.shared_prefix_tokens)."
+        )
+    if found.sessions:
+        each = f"{found.requests_per_session:.1f} requests in the mean"
+        yield f"# Sessions: {found.sessions:,} of at least two requests, {each}."
+    yield "services:"
+    yield f"  - name: {service}"
+    yield "    # model, precision and slo are yours to fill in"
+    yield from _workload_lines(service, imported.classes)
+    yield f"    traffic: {{burstiness: {found.burstiness:.3g}}}"
+    yield f"    demand: {found.peak_per_s:.4g}"
+
+
+def _workload_lines(service: str, classes: tuple[TraceClass, ...]) -> Iterator[str]:
+    if len(classes) == 1:
+        only = classes[0]
+        yield (
+            f"    workload: {{input_tokens: {only.input_tokens}, output_tokens: {only.output_tokens}, "
+            f"lengths: {lengths_file(service, only)}}}"
+        )
+        return
+    yield "    workload:"
+    yield "      classes:"
+    # The last share is what is left, so that rounded shares add up to one.
+    shares = [round(each.share, 4) for each in classes]
+    shares[-1] = round(1 - sum(shares[:-1]), 4)
+    for share, each in zip(shares, classes, strict=True):
+        yield (
+            f"        {each.name}: {{share: {share:g}, input_tokens: {each.input_tokens}, "
+            f"output_tokens: {each.output_tokens}, lengths: {lengths_file(service, each)}}}"
+        )
+
+
+def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, errors: Console) -> None:
+    """Write the fragment of a fleet file and the lengths of a trace into a folder.
+
+    Raises
+    ------
+    InputError
+        The trace cannot be read, its requests all come at once, or a file is there already.
+    """
+    trace = read_trace(path)
+    for reason in trace.rejected:
+        errors.print(f"not taken: {reason}", style="yellow", markup=False, highlight=False)
+    if float(trace.requests.arrival_ms[-1]) <= 0:
+        raise InputError([Issue(str(path), 0, 0, "", "has no two requests at different times")])
+    imported = import_trace(trace, classes)
+    out.mkdir(parents=True, exist_ok=True)
+    files = {lengths_file(service, each): each.histogram for each in imported.classes}
+    files[f"{service}.yaml"] = service_fragment(service, path, imported)
+    for name, text in files.items():
+        write_new(out / name, text, over=force)
+    errors.print(
+        f"{len(trace.requests):,} requests ({trace.form}) taken; written to {out}/{service}.yaml",
+        style="dim",
+        markup=False,
+    )

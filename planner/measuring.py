@@ -1,0 +1,241 @@
+"""What `plan optables measure` does: open the device, measure, write the table and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fleetplan.fleet.catalog import accelerators, efficiency_profiles
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Fleet, Precision
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.microbench.adaptive import NodeError
+from fleetplan.perfmodel.microbench.journal import Journal, Origin
+from fleetplan.perfmodel.microbench.points import Measurement, Point
+from fleetplan.perfmodel.microbench.session import (
+    Goal,
+    Outcome,
+    Progress,
+    run_group_session,
+    run_session,
+)
+from fleetplan.perfmodel.microbench.sites import Site, group_sites, model_sites, standard_sites
+from fleetplan.perfmodel.microbench.table_files import write_table
+from fleetplan.perfmodel.microbench.timing import Effort
+from fleetplan.perfmodel.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from fleetplan.perfmodel.microbench.device import Device
+    from fleetplan.perfmodel.microbench.figures import MeasuredFigures
+
+FIGURES_NAME: Final = "hardware.yaml"
+MEASURED_PROFILE: Final = "nvidia-fitted"
+"""Roofline constants of a part that the catalogue lacks: they only guide what lies between measurements."""
+
+_TENSOR_PARALLEL: Final = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes
+    ----------
+    hardware : str
+        What plans call the part.
+    out : Path
+        Folder of the journal, the table and the figures.
+    device : str
+        cpu, cuda or cuda:NUMBER.
+    threads : int
+        Of a CPU.
+    allow_busy : bool
+        Measure also where others use the GPU.
+    ranks : int
+        Processes among which collectives are measured; 1 for none.
+    fleet : Fleet or None
+        Whose models decide what is measured; None for a grid that most models lie within.
+    """
+
+    hardware: str
+    out: Path
+    device: str
+    threads: int
+    allow_busy: bool
+    ranks: int
+    fleet: Fleet | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of it.
+
+    Attributes
+    ----------
+    table, figures : Path
+        The files.
+    journal : Journal
+        All points, those of earlier runs too.
+    outcomes : tuple[Outcome, ...]
+        Of operators, and of collectives.
+    """
+
+    table: Path
+    figures: Path
+    journal: Journal
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def errors(self) -> tuple[NodeError, ...]:
+        """Errors of measurements that are left out, the worst first."""
+        found = [error for outcome in self.outcomes for error in outcome.errors]
+        return tuple(sorted(found, key=lambda each: -each.ratio))
+
+
+def measure_machine(
+    wanted: Wanted, goal: Goal, effort: Effort, progress: Progress, say: Callable[[str], None]
+) -> Measured:
+    """Measure, and write what there is at every end: the target, the budget, or an interruption.
+
+    Raises
+    ------
+    InputError
+        torch is not installed, the device cannot be used, or the folder holds points of another one.
+    """
+    _need_torch()
+    import torch  # noqa: PLC0415
+
+    from fleetplan.perfmodel.microbench.device import open_device  # noqa: PLC0415
+    from fleetplan.perfmodel.microbench.figures import measured_figures  # noqa: PLC0415
+    from fleetplan.perfmodel.microbench.single import measure_alone  # noqa: PLC0415
+
+    device = open_device(wanted.device, wanted.threads, wanted.allow_busy)
+    origin = Origin(wanted.hardware, device.name, f"torch {torch.__version__}", effort.quantile)
+    journal = Journal(wanted.out, origin)
+    if journal.measured:
+        say(f"{journal.path}: goes on after {len(journal.measured)} points")
+    with torch.inference_mode():
+        figures = measured_figures(device, effort)
+        part = _part(wanted, figures)
+        sites = _sites(wanted, device)
+        outcomes: list[Outcome] = []
+        try:
+            outcomes.append(
+                run_session(
+                    sites, lambda each: measure_alone(each, device, effort), journal, part, goal, progress
+                )
+            )
+            if wanted.ranks > 1:
+                outcomes.append(_groups(wanted, journal, part, goal, effort, progress))
+        finally:
+            # An interrupted run leaves a table of what it has.
+            table = write_table(journal, origin, datetime.now(UTC).date().isoformat(), wanted.out)
+            write_whole(wanted.out / FIGURES_NAME, _figures_text(wanted.hardware, origin, figures))
+    return Measured(table, wanted.out / FIGURES_NAME, journal, tuple(outcomes))
+
+
+def _need_torch() -> None:
+    try:
+        import torch  # noqa: F401, PLC0415
+    except ImportError as error:
+        hint = "pip install 'fleetplan[microbench]'"
+        raise InputError([Issue("plan optables measure", 0, 0, "", "needs torch", hint)]) from error
+
+
+def _groups(
+    wanted: Wanted, journal: Journal, part: Accelerator, goal: Goal, effort: Effort, progress: Progress
+) -> Outcome:
+    from fleetplan.perfmodel.microbench.ranks import measure_groups  # noqa: PLC0415
+
+    def keep(found: Measurement | tuple[Point, str]) -> None:
+        if isinstance(found, Measurement):
+            journal.add(found)
+            progress.ends(found, "")
+        else:
+            journal.skip(*found)
+            progress.ends(None, found[1])
+
+    sizes = [size for size in _TENSOR_PARALLEL if 1 < size <= wanted.ranks]
+    return run_group_session(
+        group_sites(sorted({*sizes, wanted.ranks})),
+        lambda points: measure_groups(points, wanted.device.partition(":")[0], effort, keep),
+        journal,
+        part,
+        goal,
+        progress,
+    )
+
+
+def _sites(wanted: Wanted, device: Device) -> list[Site]:
+    if wanted.fleet is None:
+        return standard_sites([dtype for dtype in ("bf16", "fp8") if not device.missing(dtype)])
+    models = {
+        (service.model, service.precision) for service in wanted.fleet.services if service.model is not None
+    }
+    models |= {
+        (variant.model, Precision(variant.weights, variant.kv))
+        for service in wanted.fleet.services
+        for variant in service.variants
+    }
+    if not models:
+        message = "no service names a model, so there is nothing to measure for"
+        raise InputError([Issue(str(wanted.fleet.path), 1, 1, "services", message, "leave out --for")])
+    folder = wanted.fleet.path.parent
+    loaded = [(load_architecture(model, folder), precision) for model, precision in sorted(models, key=str)]
+    return model_sites(loaded, [size for size in _TENSOR_PARALLEL if size <= max(1, wanted.ranks)])
+
+
+def _part(wanted: Wanted, figures: MeasuredFigures) -> Accelerator:
+    """The part with its figures: of the fleet, of the catalogue, or as measured."""
+    known = None if wanted.fleet is None else wanted.fleet.hardware.get(wanted.hardware)
+    if known is not None and known.accelerator is not None:
+        return known.accelerator
+    if wanted.hardware in accelerators():
+        return accelerators()[wanted.hardware]
+    stand_in = next(iter(accelerators().values()))
+    return replace(
+        stand_in,
+        name=wanted.hardware,
+        vendor="own",
+        bf16_tflops=figures.bf16_tflops,
+        fp8_tflops=None,
+        fp4_tflops=None,
+        int8_tops=None,
+        hbm_gib=figures.memory_gib,
+        hbm_gb_per_s=figures.memory_gb_per_s,
+        scale_up_gb_per_s=figures.memory_gb_per_s,
+        measured_system=None,
+        operator_tables=(),
+        efficiency=efficiency_profiles()[MEASURED_PROFILE],
+        sources=("measured",),
+    )
+
+
+def _figures_text(hardware: str, origin: Origin, figures: MeasuredFigures) -> str:
+    """A block for a fleet file; what was not measured says so."""
+    day = datetime.now(UTC).date().isoformat()
+    lines = [
+        f"# Measured by plan optables measure on {origin.device}, {origin.software}, {day}.",
+        "# Figures that were reached; those of a data sheet are higher.",
+        "hardware:",
+        f"  {hardware}:",
+        f"    bf16_tflops: {figures.bf16_tflops:.4g}",
+        f"    hbm_gib: {figures.memory_gib:.4g}  # free at that time",
+        f"    hbm_gb_per_s: {figures.memory_gb_per_s:.4g}  # read and written by a copy",
+        f"    scale_up_gb_per_s: {figures.memory_gb_per_s:.4g}  # not measured: that of the memory",
+        f"    profile: {MEASURED_PROFILE}",
+        "    optables: optable.csv",
+    ]
+    for name, value in (
+        ("host to device", figures.host_to_device_gb_per_s),
+        ("device to host", figures.device_to_host_gb_per_s),
+    ):
+        if value is not None:
+            lines.append(
+                f"# Copies from pinned memory, {name}: {value:.4g} GB/s (techniques.offload.gb_per_s)."
+            )
+    return "\n".join(lines) + "\n"

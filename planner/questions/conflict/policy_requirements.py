@@ -1,0 +1,110 @@
+"""Requirements of the policy: rules for every service and pool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet, Policy
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved
+
+SHARE_STEPS: Final = 100
+"""Steps of a share, from 0 to 1."""
+
+
+def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
+    """Rules of the policy."""
+    policy = fleet.policy
+    reserve, configurations = policy.reserve_hosts_per_pool, policy.max_configs_per_service_region
+    if reserve:
+        yield _rule(
+            f"{reserve} hosts of each pool stay in reserve",
+            lambda rules, n: replace(rules, reserve_hosts_per_pool=max(0, reserve - n)),
+            lambda n: f"{n} reserve hosts of each pool less",
+            reserve,
+        )
+    if configurations is not None:
+        most = 10 * configurations + 100
+        yield _rule(
+            f"at most {configurations} configurations of a service in a region",
+            lambda rules, n: replace(
+                rules, max_configs_per_service_region=None if n >= most else configurations + n
+            ),
+            lambda n: f"{configurations + n} configurations of a service in a region, not {configurations}",
+            most,
+        )
+    share = policy.max_share_per_pool
+    if share is not None:
+        most = math.ceil((1 - share) * SHARE_STEPS)
+        yield _rule(
+            f"one pool serves at most {share:.0%} of a service",
+            lambda rules, n: replace(rules, max_share_per_pool=min(1.0, moved(share, n, 1 / SHARE_STEPS))),
+            lambda n: f"one pool serves up to {min(1.0, share + n / SHARE_STEPS):.0%} of a service",
+            most,
+        )
+    yield from map(_survival, policy.survive_region_loss)
+    yield from _handovers(fleet)
+
+
+def _survival(service: str) -> Requirement:
+    def without(rules: Policy) -> Policy:
+        kept = tuple(each for each in rules.survive_region_loss if each != service)
+        return replace(rules, survive_region_loss=kept)
+
+    return Requirement(
+        name=f"{service} survives the loss of a region",
+        kind=Kind.POLICY,
+        drop=lambda base: fleet_edits.with_policy(base, without),
+        places=frozenset(),
+        steps=None,
+    )
+
+
+def _rule(
+    name: str, change: Callable[[Policy, int], Policy], text: Callable[[int], str], most: int
+) -> Requirement:
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_policy(base, lambda rules: change(rules, n))
+
+    return Requirement(
+        name=name,
+        kind=Kind.POLICY,
+        drop=lambda base: relax(base, most),
+        places=frozenset(),
+        steps=Steps(relax, text, most),
+    )
+
+
+def _handovers(fleet: Fleet) -> Iterator[Requirement]:
+    """Where KV caches may pass, and what links carry of them."""
+    if fleet.policy.kv_pairs is not None:
+        name = "KV caches pass between compatible hardware alone"
+        yield _handover(name, lambda base: _rules(base, kv_pairs=None))
+    if fleet.policy.kv_transfer == "same-pool":
+        name = "KV caches stay in their pool"
+        yield _handover(name, lambda base: _rules(base, kv_transfer="same-region"))
+    for index, link in enumerate(fleet.kv_links):
+        name = f"the link from {link.prefill} to {link.decode} carries {link.gb_per_s:g} GB/s"
+        yield _handover(name, partial(_unlimited_link, index))
+
+
+def _handover(name: str, drop: Callable[[Fleet], Fleet]) -> Requirement:
+    return Requirement(name=name, kind=Kind.POLICY, drop=drop, places=frozenset(), steps=None)
+
+
+def _rules(base: Fleet, **changes: object) -> Fleet:
+    return fleet_edits.with_policy(base, lambda rules: replace(rules, **changes))  # type: ignore[arg-type]
+
+
+def _unlimited_link(index: int, base: Fleet) -> Fleet:
+    links = list(base.kv_links)
+    links[index] = replace(links[index], gb_per_s=UNLIMITED_GB_PER_S)
+    return replace(base, kv_links=tuple(links))
+
+
+UNLIMITED_GB_PER_S: Final = 1e9
+"""More than any link carries. [GB/s]"""

@@ -1,0 +1,84 @@
+"""What a fleet file asks for and could give up: the types, and the size of a step.
+
+A requirement can be dropped, and most can be relaxed step by step. Steps are whole numbers, so that there is
+a least amount: hosts, a digit of a limit, a thousandth of a demand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.questions.fleet_edits import Edit
+
+STEP_DIGITS: Final = 3
+"""A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
+
+
+class Kind(StrEnum):
+    """What a requirement is about."""
+
+    SUPPLY = "supply"
+    POWER = "power"
+    BUDGET = "budget"
+    LATENCY = "latency"
+    POLICY = "policy"
+    DEMAND = "demand"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a requirement gives way step by step.
+
+    Attributes
+    ----------
+    relax : callable
+        The fleet with the requirement relaxed by so many steps.
+    text : callable
+        What so many steps are.
+    most : int or None
+        Steps after which nothing is left of it; None where there is no end.
+    """
+
+    relax: Callable[[Fleet, int], Fleet]
+    text: Callable[[int], str]
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that a fleet file asks for.
+
+    Attributes
+    ----------
+    name : str
+        With its value.
+    kind : Kind
+        What it is about.
+    drop : callable
+        The fleet without it.
+    places : frozenset[str]
+        Regions that it matters in; empty is everywhere.
+    steps : Steps or None
+        How it is relaxed; None where it holds or does not.
+    """
+
+    name: str
+    kind: Kind
+    drop: Edit
+    places: frozenset[str]
+    steps: Steps | None
+
+
+def step_of(limit: float) -> float:
+    """One in the last significant digit that counts of a limit, in its unit."""
+    return 10.0 ** (math.floor(math.log10(limit)) - STEP_DIGITS + 1) if limit > 0 else 1.0
+
+
+def moved(limit: float, steps: int, step: float) -> float:
+    """A limit after so many steps, without the dust of binary fractions."""
+    return round(limit + steps * step, 9)

@@ -1,0 +1,121 @@
+"""Requirements of services: latency limits, rules of their own, and that they are served."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved, step_of
+
+DEMAND_STEPS: Final = 1000
+"""Steps from all of a demand to none of it."""
+
+MOST_RELAXED: Final = 10.0
+"""Latency limits are relaxed to at most so many times what they are; beyond that they are dropped."""
+
+
+def latency_requirements(service: Service) -> Iterator[Requirement]:
+    """The latency limits of a service."""
+    for label, limit in (("TTFT", service.ttft_ms), ("TPOT", service.tpot_ms)):
+        if limit is not None:
+            yield _latency_limit(service, label, limit)
+
+
+def _latency_limit(service: Service, label: str, limit_ms: float) -> Requirement:
+    step, name = step_of(limit_ms), service.name
+
+    def limited(base: Fleet, value_ms: float | None) -> Fleet:
+        def change(given_ms: float) -> float | None:
+            # Limits under load move along; the one that is named becomes exactly what is said.
+            return value_ms if value_ms is None or given_ms == limit_ms else given_ms * value_ms / limit_ms
+
+        return fleet_edits.latency_limits_changed(
+            base, name, change, ttft=label == "TTFT", tpot=label == "TPOT"
+        )
+
+    def text(n: int) -> str:
+        return f"{label} {limit_ms:g} -> {moved(limit_ms, n, step):g} ms for {name}"
+
+    return Requirement(
+        name=f"{label} of {name} is {limit_ms:g} ms",
+        kind=Kind.LATENCY,
+        drop=lambda base: limited(base, None),
+        places=_asked_regions(service),
+        steps=Steps(
+            lambda base, n: limited(base, moved(limit_ms, n, step)),
+            text,
+            math.ceil((MOST_RELAXED - 1) * limit_ms / step),
+        ),
+    )
+
+
+BOTH_RUNTIMES: Final = ("disaggregated", "aggregated")
+"""What a service may run in where nothing says otherwise."""
+
+
+def service_rules(fleet: Fleet) -> Iterator[Requirement]:
+    """Rules of services that hold or do not."""
+    for service in fleet.services:
+        if service.allowed_hardware is not None:
+            text = f"runs on {', '.join(service.allowed_hardware)} alone"
+            yield _service_rule(service, text, lambda each: replace(each, allowed_hardware=None))
+        if len(service.runtimes) == 1:
+            text = f"runs {service.runtimes[0]} alone"
+            yield _service_rule(service, text, lambda each: replace(each, runtimes=BOTH_RUNTIMES))
+        if service.quality_floor is not None:
+            text = f"has a quality of {service.quality_floor:g} at least"
+            yield _service_rule(service, text, lambda each: replace(each, quality_floor=None))
+        if service.average_quality_floor is not None:
+            text = f"has an average quality of {service.average_quality_floor:g} at least"
+            yield _service_rule(service, text, lambda each: replace(each, average_quality_floor=None))
+        if service.headroom > 0:
+            text = f"has {service.headroom:.0%} headroom"
+            yield _service_rule(service, text, lambda each: replace(each, headroom=0.0))
+
+
+def _service_rule(service: Service, text: str, change: Callable[[Service], Service]) -> Requirement:
+    return Requirement(
+        name=f"{service.name} {text}",
+        kind=Kind.POLICY,
+        drop=lambda base: fleet_edits.with_service(base, service.name, change),
+        places=_asked_regions(service),
+        steps=None,
+    )
+
+
+def demand_requirements(fleet: Fleet) -> Iterator[Requirement]:
+    """The demand of each service in each region."""
+    for service in fleet.services:
+        for region in sorted(_asked_regions(service)):
+            yield _served(service, region, fleet.periods)
+
+
+def _served(service: Service, region: str, periods: Sequence[str]) -> Requirement:
+    rates = dict.fromkeys(periods, 0.0)
+    for (where, when, _), rate in service.demand_requests_per_s.items():
+        rates[when] += rate if where == region else 0.0
+    peak, name = max(rates.values()), service.name
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.demand_scaled(base, 1 - n / DEMAND_STEPS, name, region)
+
+    def text(n: int) -> str:
+        share = n / DEMAND_STEPS
+        return f"{share:.1%} of {name} in {region} unserved ({share * peak:.4g} of {peak:.4g} requests/s)"
+
+    return Requirement(
+        name=f"{name} in {region} is served, {peak:.4g} requests/s",
+        kind=Kind.DEMAND,
+        drop=lambda base: fleet_edits.demand_scaled(base, 0.0, name, region),
+        places=frozenset([region]),
+        steps=Steps(relax, text, DEMAND_STEPS),
+    )
+
+
+def _asked_regions(service: Service) -> frozenset[str]:
+    """Regions that ask a service for anything."""
+    return frozenset(key[0] for key, rate in service.demand_requests_per_s.items() if rate > 0)

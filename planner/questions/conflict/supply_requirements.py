@@ -1,0 +1,129 @@
+"""Requirements that money lifts: hardware, power, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved, step_of
+
+
+def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
+    """Pools, maxima and lead times of offers."""
+    yield from map(_pool, fleet.pools)
+    for offer in fleet.offers:
+        if any(limit is not None for limit in offer.max_units):
+            yield _maximum(offer)
+        if offer.lead_time_quarters:
+            yield _lead_time(offer)
+
+
+def _pool(pool: Pool) -> Requirement:
+    unit = "hosts" if pool.accelerators_per_host > 1 else "accelerators"
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.more_of_pool(base, pool.name, n)
+
+    return Requirement(
+        name=f"pool {pool.name} has {pool.hosts} {unit} of {pool.hardware}",
+        kind=Kind.SUPPLY,
+        drop=lambda base: fleet_edits.more_of_pool(base, pool.name, None),
+        places=frozenset([pool.region]),
+        steps=Steps(relax, lambda n: f"{n} {pool.hardware} {unit} more in {pool.name}"),
+    )
+
+
+def _maximum(offer: Offer) -> Requirement:
+    limits = ", ".join(
+        "any number" if limit is None else str(limit) for limit in dict.fromkeys(offer.max_units)
+    )
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.maximum_changed(base, offer.name, lambda limit: limit + n)
+
+    return Requirement(
+        name=f"offer {offer.name} brings at most {limits} {offer.unit}s of {offer.hardware}",
+        kind=Kind.SUPPLY,
+        drop=lambda base: fleet_edits.maximum_changed(base, offer.name, lambda _: None),
+        places=frozenset(offer.regions),
+        steps=Steps(relax, lambda n: f"{n} {offer.hardware} {offer.unit}s more from offer {offer.name}"),
+    )
+
+
+def _lead_time(offer: Offer) -> Requirement:
+    lead = offer.lead_time_quarters
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_offer(
+            base, offer.name, lambda each: replace(each, lead_time_quarters=max(0, lead - n))
+        )
+
+    return Requirement(
+        name=f"offer {offer.name} takes {lead} quarters to arrive",
+        kind=Kind.SUPPLY,
+        drop=lambda base: relax(base, lead),
+        places=frozenset(offer.regions),
+        steps=Steps(
+            relax, lambda n: f"offer {offer.name} arrives after {lead - n} quarters, not {lead}", lead
+        ),
+    )
+
+
+def power_requirements(fleet: Fleet) -> Iterator[Requirement]:
+    """Facility power of regions."""
+    for region in fleet.regions:
+        if region.power_kw is not None:
+            yield _power_limit(region.name, region.power_kw)
+
+
+def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
+    step = step_of(max(power_kw))
+    limits = ", ".join(f"{kw:g}" for kw in dict.fromkeys(power_kw))
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.power_limited(base, region, lambda limit_kw: moved(limit_kw, n, step))
+
+    return Requirement(
+        name=f"power of {region} is {limits} kW",
+        kind=Kind.POWER,
+        drop=lambda base: fleet_edits.power_limited(base, region, None),
+        places=frozenset([region]),
+        steps=Steps(relax, lambda n: f"{n * step:g} kW more in {region}"),
+    )
+
+
+def budget_requirements(fleet: Fleet) -> Iterator[Requirement]:
+    """Spending limits."""
+    budget = fleet.budget
+    if budget.capex_usd is not None:
+        yield _budget("capex budget", budget.capex_usd, lambda base, usd: replace(base, capex_usd=usd))
+    if budget.opex_usd is not None:
+        yield _budget("opex budget", budget.opex_usd, lambda base, usd: replace(base, opex_usd=usd))
+    if budget.tco_usd is not None:
+        yield _budget("TCO budget", budget.tco_usd, lambda base, usd: replace(base, tco_usd=usd))
+    for q, (period, limit) in enumerate(zip(fleet.periods, budget.capex_usd_by_period, strict=True)):
+        if limit is not None:
+            yield _budget(f"capex budget of {period}", limit, partial(_with_capex_of_period, q))
+
+
+def _with_capex_of_period(period: int, base: Budget, usd: float | None) -> Budget:
+    limits = base.capex_usd_by_period
+    return replace(base, capex_usd_by_period=(*limits[:period], usd, *limits[period + 1 :]))
+
+
+def _budget(label: str, limit: float, put: Callable[[Budget, float | None], Budget]) -> Requirement:
+    step = step_of(limit) / 10
+
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_budget(base, lambda budget: put(budget, moved(limit, n, step)))
+
+    return Requirement(
+        name=f"{label} is {limit:,.0f} USD",
+        kind=Kind.BUDGET,
+        drop=lambda base: fleet_edits.with_budget(base, lambda budget: put(budget, None)),
+        places=frozenset(),
+        steps=Steps(relax, lambda n: f"{n * step:,.0f} USD more of {label}"),
+    )

@@ -1,0 +1,162 @@
+"""What another figure costs: plans along the frontier of TCO against energy, carbon, latency or headroom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pandas as pd
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.planner.goals import UNITS
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions import fleet_edits
+from fleetplan.planner.questions.resolving import Answer, Resolver
+
+ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
+"""What the TCO may be above that of the plan, as a share of it, one point each."""
+
+ROUNDING: Final = 1e-6
+"""The model rounds costs: at its own TCO a plan still has to fit."""
+
+LATENCY_RATIOS: Final = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
+"""Latency limits of all services over what they are, one point each."""
+
+HEADROOMS_MORE: Final = (0.0, 0.05, 0.1, 0.2, 0.3)
+"""Headroom of all services above what it is, one point each."""
+
+MINIMISED: Final = ("energy", "carbon", "accelerators")
+"""Figures that are minimised below a cap on TCO; of the others a value is asked and TCO minimised."""
+
+AGAINST: Final = (*MINIMISED, "latency", "headroom")
+"""All figures that TCO is held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """A point of the frontier.
+
+    Attributes
+    ----------
+    asked : str
+        What was asked for.
+    usd, bound_usd : float or None
+        TCO of the plan, and what none costs less that is as good; None where there is no plan. [USD]
+    value : float or None
+        The other figure.
+    unit : str
+        Of the figure.
+    proven_value : float or None
+        What no plan within the cap is below, where the figure is minimised.
+    """
+
+    asked: str
+    usd: float | None
+    bound_usd: float | None
+    value: float | None
+    unit: str
+    proven_value: float | None = None
+
+
+def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> list[ParetoPoint]:
+    """Plans along a frontier, one a point.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the fleet; serves everything at the least TCO.
+    fleet : Fleet
+        What it was made for.
+    against : str
+        One of `AGAINST`.
+    resolver : Resolver
+        Solves, once a point.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, or the fleet lacks what it is made of.
+    """
+    if against not in AGAINST:
+        hint = names_hint(against, AGAINST)
+        raise InputError([Issue(f"--against {against}", 0, 0, "", "is no figure that a plan has", hint)])
+    if against in MINIMISED:
+        _require_figures(fleet, against)
+        return list(_minimised(plan, fleet, against, resolver))
+    points = _latency(fleet, resolver) if against == "latency" else _headroom(fleet, resolver)
+    return list(points)
+
+
+def _require_figures(fleet: Fleet, against: str) -> None:
+    """Refuse energy without power figures, and carbon without the grid's."""
+    issues = []
+    if against in ("energy", "carbon"):
+        for hardware in fleet.hardware.values():
+            if hardware.power_w_per_accelerator is None:
+                key, hint = f"hardware.{hardware.name}.all_in_w", f"{against} counts it"
+                issues.append(Issue(str(fleet.path), 0, 0, key, "is missing", hint))
+    if against == "carbon":
+        for region in fleet.regions:
+            if region.grid_kg_co2_per_kwh is None:
+                key = f"regions.{region.name}.grid_kg_co2_per_kwh"
+                issues.append(Issue(str(fleet.path), 0, 0, key, "is missing", "carbon counts it"))
+    if issues:
+        raise InputError(issues)
+
+
+def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
+    for allowance in ALLOWANCES:
+        resolver.say(f"least {against} within {allowance:.0%} more TCO")
+        cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
+        limit = fleet.budget.tco_usd
+        capped = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
+        answer = resolver.solve(replace(fleet, objective=against, budget=capped))
+        point = _point(f"TCO up to {allowance:+.0%}", answer, UNITS[against])
+        if answer.plan is not None and answer.plan.goal is not None:
+            goal = answer.plan.goal
+            point = replace(point, value=goal.value, proven_value=goal.bound)
+        yield point
+
+
+def _latency(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:
+    for ratio in LATENCY_RATIOS:
+        resolver.say(f"latency limits times {ratio:g}")
+        answer = resolver.solve(fleet_edits.latency_limits_scaled(fleet, ratio))
+        point = _point(f"latency limits times {ratio:g}", answer, "of the limits")
+        yield replace(point, value=ratio)
+
+
+def _headroom(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:
+    for more in HEADROOMS_MORE:
+        resolver.say(f"headroom {more:+.0%}")
+
+        def roomier(service: Service, more: float = more) -> Service:
+            return replace(service, headroom=service.headroom + more)
+
+        roomy = replace(fleet, services=tuple(map(roomier, fleet.services)))
+        yield replace(_point(f"headroom {more:+.0%}", resolver.solve(roomy), "more headroom"), value=more)
+
+
+def _point(asked: str, answer: Answer, unit: str) -> ParetoPoint:
+    if answer.plan is None:
+        return ParetoPoint(asked, None, None, None, unit)
+    return ParetoPoint(asked, answer.plan.objective_usd, answer.plan.bound_usd, None, unit)
+
+
+def pareto_table(points: list[ParetoPoint]) -> pd.DataFrame:
+    """One row a point. [USD; unit of the figure]"""
+    return pd.DataFrame(
+        [
+            {
+                "asked": point.asked,
+                "tco_usd": point.usd,
+                "tco_bound_usd": point.bound_usd,
+                "value": point.value,
+                "proven_value": point.proven_value,
+                "unit": point.unit,
+            }
+            for point in points
+        ]
+    )

@@ -1,0 +1,61 @@
+"""Hardware that a fleet cannot get, as if it could: an offer at a price from which the search starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators, price_book
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer
+from fleetplan.fleet.power import all_in_power_w
+from fleetplan.planner.questions.why_not.subject import Kind, Subject
+
+MOST_ASSUMED_PRICE: Final = 16.0
+"""Up to so many times the assumed price the break-even is looked for."""
+
+ASSUMED_OFFER: Final = "assumed offer"
+"""Name of the offer of hardware that the fleet cannot get: rent by the host, in every region, without end."""
+
+UNKNOWN_PRICE_USD_PER_HOUR: Final = 1.0
+"""Rent of a card that no price book knows; only the break-even price that follows says anything. [USD/h]"""
+
+
+def supplied(fleet: Fleet, subject: Subject) -> Fleet:
+    """The fleet, with an offer of hardware that it cannot get."""
+    if subject.kind is not Kind.HARDWARE or subject.supplied:
+        return fleet
+    part = accelerators()[subject.name]
+    hardware = Hardware(subject.name, part.accelerators_per_host, part, all_in_power_w(part))
+    offer = Offer(
+        name=ASSUMED_OFFER,
+        hardware=subject.name,
+        regions=tuple(region.name for region in fleet.regions),
+        unit="host",
+        accelerators_per_unit=part.accelerators_per_host,
+        capex_usd_per_host=None,
+        rent_usd_per_accelerator_hour=tuple(reference_price(subject.name)[0] for _ in fleet.periods),
+        energy_included=False,
+        lead_time_quarters=0,
+        max_units=tuple(None for _ in fleet.periods),
+        life_quarters=1,
+        maintenance_ratio_per_year=0.0,
+        price_source=reference_price(subject.name)[1],
+    )
+    return replace(fleet, hardware={**fleet.hardware, subject.name: hardware}, offers=(*fleet.offers, offer))
+
+
+def reference_price(hardware: str) -> tuple[float, str]:
+    """The lowest price of a part in the price book, and what it is. [USD/h]"""
+    found = [
+        (price.usd_per_accelerator_hour, f"price book, {column}, {price.as_of}")
+        for column, price in price_book().get(hardware, {}).items()
+    ]
+    return min(found) if found else (UNKNOWN_PRICE_USD_PER_HOUR, "no price is known")
+
+
+def price_text(offer: Offer, ratio: float) -> str:
+    """The price of an offer times a ratio, as the fleet file states it."""
+    if offer.rent_usd_per_accelerator_hour is not None:
+        prices = dict.fromkeys(offer.rent_usd_per_accelerator_hour)
+        return " / ".join(f"{ratio * usd:.4g}" for usd in prices) + " USD/h"
+    return f"{ratio * (offer.capex_usd_per_host or 0.0):,.0f} USD a {offer.unit}"

@@ -1,0 +1,139 @@
+"""Slices of the day and demand scenarios on the console: which rows are shown, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.plan import AtMoment, Plan, PoolUse
+from fleetplan.planner.report.figures import money, percent
+
+
+def likeliest(plan: Plan) -> str | None:
+    """The demand scenario with the highest probability, whose placements are shown; None if there is none."""
+    scenarios = sorted(plan.demand_scenarios, key=lambda row: -row.probability)
+    return scenarios[0].name if scenarios else None
+
+
+def probability(plan: Plan, scenario: str | None) -> float:
+    """Probability of a demand scenario; 1 where demand is certain."""
+    return next((row.probability for row in plan.demand_scenarios if row.name == scenario), 1.0)
+
+
+def has_slices(rows: Iterable[AtMoment]) -> bool:
+    """Whether rows belong to parts of the day."""
+    return any(row.slice is not None for row in rows)
+
+
+def pool_lines(plan: Plan) -> list[tuple[PoolUse, str, str, float, float]]:
+    """One line a pool and period: a row of it, use by slice in the likeliest scenario, and what it costs.
+
+    Returns
+    -------
+    list[tuple[PoolUse, str, str, float, float]]
+        A row with what stands, used accelerators and utilisation by slice, and the expected cost and the part
+        of it that is idle. [USD]
+    """
+    shown = likeliest(plan)
+    groups: dict[tuple[str, str], list[PoolUse]] = defaultdict(list)
+    for row in plan.pools:
+        groups[row.period, row.pool].append(row)
+    lines = []
+    for rows in groups.values():
+        here = [row for row in rows if row.scenario == shown]
+        lines.append(
+            (
+                max(here, key=lambda row: row.reserve_accelerators),
+                " / ".join(str(row.used_accelerators) for row in here),
+                " / ".join(f"{row.utilisation:.0%}" for row in here),
+                sum(row.usd for row in rows),
+                sum(row.idle_usd for row in rows),
+            )
+        )
+    return lines
+
+
+def print_day(plan: Plan, console: Console) -> None:
+    """Print what changes within a day, and when offline work is done, in the likeliest scenario."""
+    shown = likeliest(plan)
+    for period in plan.periods:
+        changes = [row for row in plan.tides if (row.period, row.scenario) == (period, shown)]
+        starts: dict[str, int] = defaultdict(int)
+        for row in changes:
+            starts[row.slice or ""] += max(0, row.accelerators)
+        if changes:
+            usd = sum(row.usd for row in plan.tides if row.period == period)
+            parts = [f"{count} at the start of {escape(name)}" for name, count in starts.items()]
+            console.print(
+                f"[bold]Tides[/] {escape(period)}: accelerators start {', '.join(parts)} ({money(usd)})"
+            )
+    work = [row for row in plan.offline_work if row.scenario == shown]
+    for service, period in dict.fromkeys((row.service, row.period) for row in work):
+        own = [each for each in work if (each.service, each.period) == (service, period)]
+        total = sum(each.requests_per_day for each in own)
+        put_off = sum(each.requests_per_day for each in own if each.arises_in != each.slice)
+        done: dict[str, float] = defaultdict(float)
+        for each in own:
+            done[each.slice or "the day"] += each.requests_per_day / total
+        parts = [f"{share:.0%} in {escape(name)}" for name, share in done.items()]
+        console.print(
+            f"[bold]Offline[/] {escape(service)} {escape(period)}: {total:,.0f} requests a day, "
+            f"{', '.join(parts)}; {put_off / total:.0%} put off"
+        )
+
+
+def print_scenarios(plan: Plan, console: Console) -> None:
+    """Print what the plan costs in each demand scenario, and what it costs to have bought for another."""
+    if not plan.demand_scenarios:
+        return
+    table = Table(
+        title=f"If demand turns out (planned for the {_objective(plan)})",
+        box=None,
+        pad_edge=False,
+        title_justify="left",
+    )
+    table.add_column("")
+    for row in plan.demand_scenarios:
+        table.add_column(f"{escape(row.name)} ({percent(row.probability)})", justify="right")
+    own = [_outcome(row.usd, row.unmet_requests_per_s) for row in plan.demand_scenarios]
+    table.add_row("this plan", *own)
+    best = [
+        "" if row.best_usd is None else _outcome(row.best_usd, row.best_unmet_requests_per_s or 0.0)
+        for row in plan.demand_scenarios
+    ]
+    if any(best):
+        table.add_row("the best plan for it alone", *best)
+        table.add_row("regret", *_regrets(plan))
+    known = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
+    for planned in plan.demand_scenarios if known else ():
+        cells = []
+        for turns_out in plan.demand_scenarios:
+            wrong = known.get((planned.name, turns_out.name))
+            found = wrong is not None and wrong.usd is not None
+            cells.append(
+                _outcome(wrong.usd or 0.0, wrong.unmet_requests_per_s or 0.0) if wrong and found else ""
+            )
+        cells[list(plan.demand_scenarios).index(planned)] = best[list(plan.demand_scenarios).index(planned)]
+        table.add_row(f"purchases for {escape(planned.name)} alone", *cells)
+    console.print(table)
+
+
+def _objective(plan: Plan) -> str:
+    return plan.demand_objective.replace("-", " ")
+
+
+def _regrets(plan: Plan) -> Sequence[str]:
+    cells = []
+    for row in plan.demand_scenarios:
+        at_most = "" if row.regret_at_most_usd is None else f" (at most {money(row.regret_at_most_usd)})"
+        cells.append("" if row.regret_usd is None else f"{money(row.regret_usd)}{at_most}")
+    return cells
+
+
+def _outcome(usd: float, unmet_requests_per_s: float) -> str:
+    unmet = f", {unmet_requests_per_s:.4g} req/s unmet" if unmet_requests_per_s > 0 else ""
+    return f"{money(usd)}{unmet}"

@@ -1,0 +1,17 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+
+def money(usd: float) -> str:
+    """Dollars with three or four significant digits: $412, $8.61 k, -$12.3 M."""
+    sign, size_usd = "-" if usd < 0 else "", abs(usd)
+    for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
+        if size_usd >= size:
+            return f"{sign}${size_usd / size:.4g}{unit}"
+    return f"{sign}${size_usd:.4g}"
+
+
+def percent(ratio: float) -> str:
+    """A ratio in percent, small ones with more digits."""
+    return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"

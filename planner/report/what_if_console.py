@@ -1,0 +1,125 @@
+"""Answers of `plan stress`, `plan alternatives` and `plan pareto` as text and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.landscape_report.plots import new_figure
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.alternatives import Alternative
+from fleetplan.planner.questions.pareto import MINIMISED, ParetoPoint
+from fleetplan.planner.questions.stress import Broken, Outcome
+from fleetplan.planner.report.console import money, percent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BROKEN_SHOWN = 4
+"""Promises that break, the largest ones of each case."""
+
+
+def print_stress(plan: Plan, found: Sequence[Outcome], console: Console) -> None:
+    """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs."""
+    console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)} as planned", markup=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("when")
+    table.add_column("breaks on the hardware of the plan", overflow="fold")
+    table.add_column("keeping everything costs more", overflow="fold")
+    for outcome in found:
+        table.add_row(escape(outcome.case.name), escape(_broken_text(outcome.broken)), escape(_cost(outcome)))
+    console.print(table)
+
+
+def _broken_text(broken: tuple[Broken, ...] | None) -> str:
+    if broken is None:
+        return "undecided in the time"
+    if not broken:
+        return "nothing"
+    lines = [
+        f"{row.service} in {row.region} {row.period}: {row.unserved:.4g} of {row.asked:.4g} requests/s"
+        for row in broken[:BROKEN_SHOWN]
+    ]
+    more = f"; and {len(broken) - BROKEN_SHOWN} more" if len(broken) > BROKEN_SHOWN else ""
+    return "; ".join(lines) + more
+
+
+def _cost(outcome: Outcome) -> str:
+    if outcome.least_usd is None or outcome.most_usd is None:
+        return "; ".join(outcome.reasons) or "no plan keeps everything"
+    return between(outcome.least_usd, outcome.most_usd)
+
+
+def between(least_usd: float, most_usd: float) -> str:
+    """An amount that lies between two."""
+    if most_usd - least_usd < 1.0:
+        return signed(most_usd)
+    return f"{signed(least_usd)} to {signed(most_usd)}"
+
+
+def signed(usd: float) -> str:
+    """Dollars with their sign."""
+    return f"{'-' if usd < 0 else '+'}{money(abs(usd))}"
+
+
+def print_alternatives(
+    plan: Plan, found: Sequence[Alternative], within_ratio: float, console: Console
+) -> None:
+    """Print a line for each alternative: how good, what it costs."""
+    console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)}; up to {percent(within_ratio)} more:")
+    for each in found:
+        if each.usd is None:
+            none = "none is better" if each.proven else "none better was found"
+            console.print(f"  {each.name}: {none}; {each.figure}", markup=False, soft_wrap=True)
+            continue
+        more = each.usd - plan.objective_usd
+        proof = "" if each.proven else ", the best that was found"
+        console.print(
+            f"  {each.name}: {each.figure}; TCO {money(each.usd)} "
+            f"({signed(more)}, {percent(more / plan.objective_usd)}){proof}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) -> None:
+    """Print a line for each point."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("asked")
+    names = ["TCO", "none below", against]
+    if against in MINIMISED:
+        names.append("none less")
+    for name in names:
+        table.add_column(name, justify="right")
+    for point in points:
+        if point.usd is None or point.bound_usd is None:
+            table.add_row(point.asked, "no plan", "", "", *([""] if against in MINIMISED else []))
+            continue
+        value = "" if point.value is None else f"{point.value:,.5g} {point.unit}"
+        least = "" if point.proven_value is None else f"{point.proven_value:,.5g}"
+        row = [point.asked, money(point.usd), money(point.bound_usd), value]
+        table.add_row(*row, *([least] if against in MINIMISED else []))
+    console.print(table)
+
+
+def pareto_figure(points: Sequence[ParetoPoint], against: str) -> Figure:
+    """TCO over the other figure, with what is proven below."""
+    figure, (axes,) = new_figure(1)
+    solved = [
+        (point.value, point.usd, point.bound_usd)
+        for point in points
+        if point.value is not None and point.usd is not None and point.bound_usd is not None
+    ]
+    solved.sort()
+    values = [value for value, _, _ in solved]
+    axes.plot(values, [usd / 1e3 for _, usd, _ in solved], marker="o")
+    axes.fill_between(
+        values, [bound / 1e3 for _, _, bound in solved], [usd / 1e3 for _, usd, _ in solved], alpha=0.2
+    )
+    axes.set_xlabel(f"{against} [{points[0].unit}]")
+    axes.set_ylabel("TCO over the horizon [k USD], shaded down to the bound")
+    return figure

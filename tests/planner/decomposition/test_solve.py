@@ -1,0 +1,130 @@
+"""The search over blocks behind `search`: every family, scarcity, stopping, repetition, and what it says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
+from tests.planner.solving import solve
+from typer.testing import CliRunner
+
+from fleetplan.planner.cli import app
+from fleetplan.planner.decomposition import solve as block_solve
+from fleetplan.planner.interrupt import Stop
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.report.search_console import SearchLog, print_search
+from fleetplan.planner.search import Progress, SearchLimits, SolveStatus, search
+
+TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+
+
+@pytest.fixture
+def blocks_for_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every model goes to the blocks, however small."""
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
+    return
+
+
+def cases() -> list[Case]:
+    return [several_periods_case(2), tiny_case(4), tiny_case(9), large_case(1, 4, 2, 2)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = cases()[number]
+    whole = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=8.0)
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
+    # `solve` verifies the plan in unrounded numbers.
+    parts = solve(case.fleet, case.candidates, gap=0.005, time_limit_s=4.0)
+    if whole.result.status is SolveStatus.INFEASIBLE:
+        assert parts.result.status is SolveStatus.INFEASIBLE
+        return
+    assert None not in (whole.result.objective_usd, whole.result.bound_usd)
+    assert None not in (parts.result.objective_usd, parts.result.bound_usd)
+    assert parts.result.bound_usd <= whole.result.objective_usd * (1 + 1e-6)
+    assert parts.result.objective_usd >= whole.result.bound_usd * (1 - 1e-6)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_stop_ends_the_search_with_its_best_plan() -> None:
+    case = large_case(1, 8, 3, 4)
+    problem = build_problem(case.fleet, case.candidates)
+    stop = Stop()
+    seen = threading.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.objective_usd is not None:
+            seen.set()
+
+    def stop_soon() -> None:
+        seen.wait(60)
+        stop.request()
+
+    threading.Thread(target=stop_soon, daemon=True).start()
+    started = time.monotonic()
+    result = search(problem, SearchLimits(300.0, 0.0, 1, 2), watch, stop)
+    assert time.monotonic() - started < 200
+    assert result.solution is not None
+    assert result.objective_usd is not None
+    assert result.bound_usd is not None
+    assert result.bound_usd <= result.objective_usd
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
+    case = large_case(2, 4, 2, 3)
+    problem = build_problem(case.fleet, case.candidates)
+
+    def run(workers: int) -> object:
+        result = search(problem, SearchLimits(0.25, 0.0, 1, workers, reproducible=True))
+        return result.solution, result.objective_usd, result.bound_usd, result.deterministic_time
+
+    first = run(2)
+    # The number of processes changes who does what, and nothing else.
+    assert run(1) == first
+    assert run(2) == first
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
+    case = large_case(1, 4, 2, 2)
+    log = SearchLog(lambda _: None)
+    result = search(build_problem(case.fleet, case.candidates), SearchLimits(5.0, 0.02, 1, 2), log)
+    assert result.objective_usd is not None
+    sources = {step.source for step in log.steps}
+    assert {"guide", "pricing", "master"} <= sources
+    plans = [step.objective_usd for step in log.steps if step.objective_usd is not None]
+    bounds = [step.bound_usd for step in log.steps if step.bound_usd is not None]
+    assert plans == sorted(plans, reverse=True)
+    assert bounds == sorted(bounds)
+    print_search(log.steps, Console(width=160))
+    shown = capsys.readouterr().out
+    assert "Parts of the search" in shown
+    assert "linear relaxation of the whole program" in shown
+
+
+def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) -> None:
+    runner = CliRunner()
+    plans = []
+    for name in ("one", "two"):
+        arguments = ["solve", str(TINY), "--deterministic", "--explain-search", "--json"]
+        ended = runner.invoke(app, [*arguments, "--out", str(tmp_path / name)])
+        assert ended.exit_code == 0, ended.output
+        plans.append((tmp_path / name / "placements.csv").read_text())
+    assert plans[0] == plans[1]
+    ended = runner.invoke(app, ["solve", str(TINY), "--explain-search"])
+    assert "Search, step by step" in ended.stderr
+    assert "Search, step by step" not in ended.stdout

@@ -1,0 +1,101 @@
+"""`plan import trace`: what is written can be planned with, and says what the trace says."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from fleetplan.planner.cli import main
+from fleetplan.planner.loading import load_expanded_fleet
+
+REST = """\
+version: 1
+name: imported
+horizon: {periods: [2027Q1]}
+regions: {east: {}}
+offers: [{name: rent, hardware: H200-SXM, price_book: rental_3y}]
+"""
+
+
+def run(*arguments: str) -> int:
+    try:
+        main(["import", "trace", *arguments])
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+def trace_file(tmp_path: Path, requests: int = 4000) -> Path:
+    random = np.random.default_rng(1)
+    times = np.cumsum(random.exponential(0.2, requests))
+    long = random.random(requests) < 0.25
+    tokens = np.where(long, random.integers(3000, 6000, requests), random.integers(50, 300, requests))
+    rows = "".join(
+        f"{time:.4f},{prompt},{output}\n"
+        for time, prompt, output in zip(times, tokens, random.integers(10, 200, requests), strict=True)
+    )
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n" + rows, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_what_is_written_loads_as_a_service(tmp_path: Path, classes: int) -> None:
+    out = tmp_path / "out"
+    path = trace_file(tmp_path)
+    assert run(str(path), "--service", "chat", "--classes", str(classes), "--out", str(out)) == 0
+    fragment = yaml.safe_load((out / "chat.yaml").read_text(encoding="utf-8"))
+    (service,) = fragment["services"]
+    service |= {"model": "llama3-8b", "slo": {"ttft_p95_ms": 900}}
+    (out / "fleet.yaml").write_text(
+        REST + yaml.safe_dump({"services": [service]}, sort_keys=False), encoding="utf-8"
+    )
+    found = load_expanded_fleet(out / "fleet.yaml", (), ()).services[0]
+    assert found.traffic is not None
+    assert found.traffic.burstiness == pytest.approx(1.0, abs=0.2)
+    names = [each.name for each in found.classes]
+    assert names == (["all"] if classes == 1 else ["short", "long"])
+    assert all(found.traffic.lengths_of(name) is not None for name in names)
+    rates = found.demand_requests_per_s
+    assert sum(rates.values()) == pytest.approx(5.0, rel=0.25)
+    if classes == 2:
+        assert rates["east", "2027Q1", "long"] / sum(rates.values()) == pytest.approx(0.25, abs=0.02)
+        assert found.classes[0].input_tokens == pytest.approx(175, rel=0.05)
+
+
+def test_prefixes_and_sessions_are_told(tmp_path: Path) -> None:
+    rows = [
+        {"timestamp": 1000 * i, "input_length": 1536, "output_length": 9, "hash_ids": [1, 10 + i // 2, 99]}
+        for i in range(8)
+    ]
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    assert run(str(path), "--service", "agent", "--out", str(tmp_path)) == 0
+    text = (tmp_path / "agent.yaml").read_text(encoding="utf-8")
+    assert "512 tokens begin most of them" in text
+    assert "# Sessions: 4 of at least two requests, 2.0 requests in the mean." in text
+
+
+def test_files_that_are_there_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = trace_file(tmp_path, 50)
+    arguments = (str(path), "--service", "chat", "--out", str(tmp_path))
+    assert run(*arguments) == 0
+    assert run(*arguments) == 2
+    assert "--force writes over it" in capsys.readouterr().err
+    assert run(*arguments, "--force") == 0
+
+
+def test_what_is_not_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n0,5,5\n1,0,5\n2,5,5\n", encoding="utf-8")
+    assert run(str(path), "--service", "chat", "--out", str(tmp_path)) == 0
+    assert "trace.csv:3: a request needs at least one prompt token" in capsys.readouterr().err
+
+
+def test_requests_that_come_at_once_have_no_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n1,5,5\n1,5,5\n", encoding="utf-8")
+    assert run(str(path), "--service", "chat", "--out", str(tmp_path)) == 2
+    assert "no two requests at different times" in capsys.readouterr().err

@@ -1,0 +1,215 @@
+"""Alternatives and frontiers of small fleets, by hand and by trying every set of hardware."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
+from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
+from tests.planner.random_fleets import tiny_case
+from typer.testing import CliRunner
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner import cli
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.questions.alternatives import alternatives, fewest_kinds, kinds_of
+from fleetplan.planner.questions.pareto import AGAINST, ParetoPoint, pareto, pareto_table
+from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.report.what_if_console import pareto_figure
+
+HOURS = 2190.0
+
+
+def best_plan(question: Fleet, baseline: Plan | None = None) -> Plan:
+    plan = Resolver(EXACT, baseline=baseline).solve(question).plan
+    assert plan is not None
+    return plan
+
+
+def mixed(**changes: object) -> Fleet:
+    """A prefills and B decodes for 30 USD/h; either alone costs more."""
+    table = engine_table(
+        [
+            ("prefill", "A", 1, 10.0),
+            ("decode", "A", 1, 4.0),
+            ("prefill", "B", 1, 9.0),
+            ("decode", "B", 1, 20.0),
+        ],
+        power_kw=1.0,
+    )
+    fields: dict[str, object] = {
+        "services": [service("chat", 180.0, engines=table)],
+        "hardware": [hardware("A", 1, 1000.0), hardware("B", 1, 1000.0)],
+        "offers": [rent_offer("A", 1.0), rent_offer("B", 1.2)],
+        "regions": [region("here", grid_kg_co2_per_kwh=(0.5,), pue=1.0)],
+    }
+    return fleet(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_one_kind_within_the_allowance_is_found_and_none_beyond_it() -> None:
+    # 18 A and 9 B are 28.8 USD/h, 29 B are 34.8: 21 % more; 63 A are 63.
+    plan = best_plan(mixed())
+    assert plan.objective_usd == pytest.approx(28.8 * HOURS)
+    enough = next(alternatives(plan, mixed(), 0.22, Resolver(EXACT)))
+    assert enough.plan is not None
+    assert kinds_of(enough.plan) == {"B"}
+    assert enough.usd == pytest.approx(34.8 * HOURS)
+    assert enough.proven
+    none = next(alternatives(plan, mixed(), 0.2, Resolver(EXACT)))
+    assert none.plan is None
+    assert none.proven
+
+
+def test_the_fewest_kinds_are_those_of_trying_every_set() -> None:
+    fewer, allowance = 0, 0.3
+    for seed in range(12):
+        question = with_engine_tables(tiny_case(seed))
+        answer = Resolver(EXACT).solve(question)
+        if answer.plan is None:
+            continue
+        cap_usd = answer.plan.objective_usd * (1 + allowance)
+        found = fewest_kinds(answer.plan, question, cap_usd, Resolver(EXACT))
+        sizes = [len(kinds_of(answer.plan))]
+        for kinds in all_sets(question):
+            alone = Resolver(EXACT).solve(
+                question, lambda each, kinds=kinds: each if each.hardware in kinds else None
+            )
+            if alone.plan is not None and alone.plan.objective_usd <= cap_usd:
+                sizes.append(len(kinds))
+        best = len(kinds_of(answer.plan if found.plan is None else found.plan))
+        assert found.proven, seed
+        assert best == min(sizes), seed
+        fewer += found.plan is not None
+    assert fewer >= 1
+
+
+def all_sets(question: Fleet) -> list[frozenset[str]]:
+    names = list(question.hardware)
+    return [frozenset(c) for n in range(1, len(names) + 1) for c in itertools.combinations(names, n)]
+
+
+def test_plans_without_a_purchase_and_with_nothing_new() -> None:
+    rates = engine_table([("aggregated", "A", 1, 10.0)])
+    question = mixed(
+        services=[service("chat", 100.0, engines=rates)],
+        pools=[owned_pool("own", 9, 16_000.0, hardware="A", per_host=1)],
+        offers=[
+            buy_offer("buy", 16_000.0, hardware="A", per_unit=1),
+            rent_offer("rent", 0.5, hardware="A"),
+        ],
+    )
+    plan = best_plan(question)
+    found = {each.name: each for each in alternatives(plan, question, 0.05, Resolver(EXACT))}
+    # The tenth card costs 1,000 USD bought and 1,095 rented.
+    assert found["no purchase"].usd == pytest.approx(9_000 + 0.5 * HOURS)
+    assert found["nothing new"].plan is None
+    assert "infeasible" in found["nothing new"].figure
+    nearer = {each.name: each for each in alternatives(plan, question, 0.005, Resolver(EXACT))}
+    assert nearer["no purchase"].plan is None
+
+
+def test_fewer_changes_than_the_cheapest_plan_makes() -> None:
+    """B would be 2 % cheaper from today on, and everything would start anew."""
+    table = engine_table([("aggregated", "A", 1, 10.0), ("aggregated", "B", 1, 10.0)])
+    before = mixed(
+        services=[service("chat", 100.0, engines=table)], offers=[rent_offer("A", 1.0), rent_offer("B", 2.0)]
+    )
+    after = replace(before, offers=(rent_offer("A", 1.0), rent_offer("B", 0.98)))
+    running = best_plan(before)
+    plan = best_plan(after, running)
+    assert kinds_of(plan) == {"B"}
+    found = {each.name: each for each in alternatives(plan, after, 0.03, Resolver(EXACT, baseline=running))}[
+        "fewest changes"
+    ]
+    assert found.plan is not None
+    assert kinds_of(found.plan) == {"A"}
+    assert found.usd == pytest.approx(10 * HOURS)
+    assert found.figure == "0 accelerators start, in the plan 10"
+
+
+def points(question: Fleet, against: str) -> list[ParetoPoint]:
+    return pareto(best_plan(question), question, against, Resolver(EXACT))
+
+
+def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
+    """27 cards are the fewest by cost; more money does not need fewer (18 A and 9 B, or 29 B)."""
+    found = points(mixed(), "accelerators")
+    assert [point.value for point in found] == pytest.approx([27.0] * 5)
+    assert all(point.proven_value == pytest.approx(point.value) for point in found)
+    efficient = engine_table([("aggregated", "A", 1, 10.0), ("aggregated", "B", 1, 10.0)])
+    efficient["power_kw"] = [2.0, 1.0]
+    question = mixed(
+        services=[service("chat", 100.0, engines=efficient)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 1.1)],
+    )
+    energy, carbon = points(question, "energy"), points(question, "carbon")
+    # 0.1 USD/h more a B: none, 1, 2, 5 and 10 of ten within 0, 1, 2, 5 and 10 %.
+    kilowatts = [20 - count for count in (0, 1, 2, 5, 10)]
+    assert [point.value for point in energy] == pytest.approx([kw * HOURS for kw in kilowatts], rel=1e-3)
+    assert [point.value for point in carbon] == pytest.approx([kw * HOURS / 2 for kw in kilowatts], rel=1e-3)
+    assert [point.usd for point in energy] == sorted(point.usd or 0.0 for point in energy)
+    table = pareto_table(energy)
+    assert list(table["unit"].unique()) == ["kWh"]
+    (axes,) = pareto_figure(energy, "energy").axes
+    assert axes.get_xlabel() == "energy [kWh]"
+
+
+def test_tighter_latency_and_more_headroom_cost_more() -> None:
+    table = engine_table([("aggregated", "A", 1, 10.0), ("aggregated", "B", 1, 10.0)])
+    table["ttft_ms"] = [95.0, 65.0]
+    question = mixed(services=[service("chat", 100.0, engines=table, ttft_ms=100.0)])
+    latency = points(question, "latency")
+    assert [point.usd for point in latency] == [
+        pytest.approx(10.0 * HOURS),
+        *[pytest.approx(12.0 * HOURS)] * 3,
+        None,
+        None,
+    ]
+    headroom = points(question, "headroom")
+    assert [point.usd for point in headroom] == pytest.approx([n * HOURS for n in (10, 11, 11, 12, 13)])
+
+
+def test_figures_that_are_not_there_are_named() -> None:
+    plan = best_plan(mixed())
+    with pytest.raises(InputError, match=r"regions.here.grid_kg_co2_per_kwh: is missing"):
+        pareto(plan, mixed(regions=[region("here")]), "carbon", Resolver(EXACT))
+    with pytest.raises(InputError, match=r"hardware.A.all_in_w: is missing"):
+        pareto(plan, mixed(hardware=[hardware("A", 1), hardware("B", 1)]), "energy", Resolver(EXACT))
+    with pytest.raises(InputError, match=f"allowed: {', '.join(AGAINST)}; did you mean 'energy'"):
+        pareto(plan, mixed(), "enrgy", Resolver(EXACT))
+
+
+SCENARIO = Path(__file__).parents[3] / "scenarios" / "bring-your-own-rates" / "fleet.yaml"
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    plan = tmp_path / "out" / "plan.json"
+    run("solve", SCENARIO, "--out", tmp_path / "out")
+    stressed = run("stress", plan, "--demand", "100%,-50%", "--slower", "", "--csv", tmp_path / "stress.csv")
+    assert "demand +100%" in stressed
+    assert "prices of offers +20%" in stressed
+    assert "slower" not in stressed
+    assert (tmp_path / "stress.csv").read_text(encoding="utf-8").startswith("case,service,region")
+    other = run("alternatives", plan, "--within", "60%", "--out", tmp_path / "others")
+    assert (
+        "fewest kinds of hardware: 1 kinds (big-gpu), the plan has 2; TCO $16.07 k (+$5.825 k, 57%)" in other
+    )
+    assert (tmp_path / "others" / "fewest-kinds-of-hardware" / "plan.json").exists()
+    drawn = tmp_path / "plots" / "frontier.svg"
+    front = run("pareto", plan, "--against", "headroom", "--csv", tmp_path / "p.csv", "--plot", drawn)
+    assert "headroom +30%" in front
+    assert drawn.exists()
+    with pytest.raises(InputError, match="there is no region 'moon'"):
+        run("stress", plan, "--lose", "moon")

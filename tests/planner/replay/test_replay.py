@@ -1,0 +1,251 @@
+"""`plan replay` from a plan and its fleet to files, on a small fleet."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.cli import main
+from fleetplan.planner.cli_replay import ROUTERS
+from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.replay.deployment import parts_of_config, served_places
+from fleetplan.planner.replay.outcome import ReplayOutcome
+from fleetplan.planner.replay.run import ReplayScope, replay_plan
+from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
+from fleetplan.planner.search import SearchLimits
+
+FLEET = """\
+version: 1
+name: small
+horizon: {periods: [2027Q1]}
+regions: {east: {}}
+offers: [{name: rent, hardware: MI300X, per: accelerator, rent_usd_per_accelerator_hour: 2}]
+services:
+  - name: chat
+    model: llama3-8b
+    workload: {lengths: lengths.csv}
+    slo: {ttft_p95_ms: 400, tpot_p95_ms: 30}
+    traffic: {burstiness: 2}
+    demand: 60
+  - name: split
+    model: llama3-8b
+    workload: {input_tokens: 1000, output_tokens: 100}
+    slo: {ttft_ms: 300, tpot_ms: 30}
+    runtimes: [disaggregated]
+    demand: 30
+"""
+LENGTHS = """\
+input_from,input_to,output_from,output_to,share
+100,400,20,100,0.6
+400,2000,20,200,0.3
+2000,4000,20,400,0.1
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("replay")
+    (path / "fleet.yaml").write_text(FLEET, encoding="utf-8")
+    (path / "lengths.csv").write_text(LENGTHS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def planned(folder: Path) -> tuple[Problem, Plan]:
+    fleet = load_expanded_fleet(folder / "fleet.yaml", (), ())
+    found = plan_fleet(fleet, SearchLimits(20.0, 1e-3, seed=1, workers=2))
+    assert isinstance(found.outcome, Plan)
+    (folder / "plan.json").write_text(found.outcome.model_dump_json(), encoding="utf-8")
+    return found.problem, found.outcome
+
+
+def replayed(planned: tuple[Problem, Plan], **changes: object) -> ReplayOutcome:
+    choice = TrafficChoice(**{"arrivals": Arrivals.AS_PLANNED, "duration_s": 60.0, **changes})  # type: ignore[arg-type]
+    return replay_plan(*planned, choice, ReplayScope("2027Q1"))
+
+
+def test_a_plan_for_percentiles_holds_them(planned: tuple[Problem, Plan]) -> None:
+    found = replayed(planned)
+    chat, split = found.places
+    assert found.holds
+    assert [check.share for check in chat.limits] == [0.95, 0.95]
+    assert all(check.planned_under_load for check in chat.limits)
+    assert all(check.kept_ratio >= 0.95 for check in chat.limits)
+    assert chat.requests_per_s == pytest.approx(60, rel=0.1)
+    # Limits on means of a service without traffic are told, and the plan did not promise them under load.
+    assert [check.planned_under_load for check in split.limits] == [False, False]
+    assert {group.phase for group in split.groups} == {"prefill", "decode"}
+
+
+def test_overload_misses_what_was_planned(planned: tuple[Problem, Plan]) -> None:
+    found = replayed(planned, load_ratio=2.0)
+    assert not found.holds
+    assert found.places[0].ttft.p95_ms > replayed(planned).places[0].ttft.p95_ms
+
+
+def test_the_same_seed_gives_the_same_replay(planned: tuple[Problem, Plan]) -> None:
+    first, second, other = replayed(planned), replayed(planned), replayed(planned, seed=2)
+    assert first.places == second.places
+    assert first.places != other.places
+
+
+def test_bursts_lengthen_the_tail(planned: tuple[Problem, Plan]) -> None:
+    poisson = replayed(planned, arrivals=Arrivals.POISSON)
+    switching = replayed(planned, arrivals=Arrivals.REGIMES)
+    assert switching.places[0].ttft.p99_ms > poisson.places[0].ttft.p99_ms
+
+
+def test_a_trace_is_stretched_to_the_planned_rate(planned: tuple[Problem, Plan]) -> None:
+    n = 500
+    none = np.zeros(n, dtype=np.int64)
+    trace = Requests(np.arange(n) * 3.0, none + 300, none, none + 40, session=np.arange(n) // 2)
+    choice = TrafficChoice(Arrivals.TRACE, 60.0, trace=trace)
+    place = served_places(planned[0], planned[1].placements)[0]
+    found = arriving(place, choice, 0)
+    assert len(found) / 60.0 == pytest.approx(60.0, rel=0.01)
+    assert np.diff(found.arrival_ms).std() == pytest.approx(0.0, abs=1e-6)
+    # A session of a later round is another one.
+    _, counts = np.unique(found.session, return_counts=True)
+    assert counts.max() == 2
+    assert replayed(planned, arrivals=Arrivals.TRACE, trace=trace).requests > 0
+
+
+def test_queues_and_use_over_time_are_told(planned: tuple[Problem, Plan]) -> None:
+    place = replayed(planned).places[0]
+    assert all(0 <= point.running <= point.places for point in place.timeline)
+    busy = {group.label: group.busy_ratio for group in place.groups}
+    for label, ratio in busy.items():
+        points = [point for point in place.timeline if point.label == label]
+        seen = np.mean([point.running / point.places for point in points])
+        assert ratio == pytest.approx(seen, abs=0.1)
+
+
+def test_one_service_may_be_chosen_and_must_exist(planned: tuple[Problem, Plan]) -> None:
+    choice = TrafficChoice(Arrivals.POISSON, 20.0)
+    assert [
+        place.service
+        for place in replay_plan(*planned, choice, ReplayScope("2027Q1", services=["split"])).places
+    ] == ["split"]
+    with pytest.raises(InputError, match="did you mean 'chat'"):
+        replay_plan(*planned, choice, ReplayScope("2027Q1", services=["chart"]))
+    with pytest.raises(InputError, match="no period '2027Q2'"):
+        replay_plan(*planned, choice, ReplayScope("2027Q2"))
+    with pytest.raises(InputError, match="no slice 'night'"):
+        replay_plan(*planned, choice, ReplayScope("2027Q1", "night"))
+
+
+def test_a_slice_of_the_day_may_be_chosen(planned: tuple[Problem, Plan]) -> None:
+    problem, plan = planned
+    rows = [row.model_copy(update={"slice": name}) for name in ("day", "night") for row in plan.placements]
+    half = [
+        row.model_copy(update={"requests_per_s_by_class": {"all": 1.0}}) for row in rows[len(rows) // 2 :]
+    ]
+    sliced = plan.model_copy(update={"placements": (*rows[: len(rows) // 2], *half)})
+    choice = TrafficChoice(Arrivals.POISSON, 30.0)
+    night = replay_plan(problem, sliced, choice, ReplayScope("2027Q1", "night"))
+    assert night.slice == "night"
+    assert night.requests < 0.2 * replay_plan(problem, sliced, choice, ReplayScope("2027Q1")).requests
+
+
+def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> None:
+    problem, plan = planned
+    row = plan.placements[0].model_copy(update={"hardware": "Z9"})
+    other = plan.model_copy(update={"placements": (row,)})
+    with pytest.raises(InputError, match="which the fleet file does not have"):
+        replay_plan(
+            build_problem(problem.fleet, ()),
+            other,
+            TrafficChoice(Arrivals.POISSON, 5.0),
+            ReplayScope("2027Q1"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("config", "parts"),
+    [
+        ("TP4 b8", ("", "TP4", 8)),
+        ("small/PP2-TP2 b16@20ms", ("small", "PP2-TP2", 16)),
+        ("DP4-EP4", ("", "DP4-EP4", None)),
+    ],
+)
+def test_configurations_are_read_back(config: str, parts: tuple[str, str, int | None]) -> None:
+    assert parts_of_config(config) == parts
+
+
+# The command -----------------------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    try:
+        main(["replay", *arguments])
+        code = 0
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_the_command_prints_and_writes(
+    folder: Path, planned: tuple[Problem, Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = (str(folder / "plan.json"), str(folder / "fleet.yaml"))
+    out = folder / "out"
+    code, printed, _ = run(capsys, *files, "--duration", "30", "--out", str(out))
+    assert code == 0
+    assert "TTFT p95" in printed
+    assert "Every limit holds." in printed
+    outcome = ReplayOutcome.model_validate_json((out / "replay.json").read_text(encoding="utf-8"))
+    assert outcome.duration_s == 30.0
+    limits = pd.read_csv(out / "replay_limits.csv")
+    assert limits["service"].tolist() == ["chat", "chat", "split", "split"]
+    assert len(pd.read_csv(out / "replay_timeline.csv")) == sum(len(p.timeline) for p in outcome.places)
+    for name in ("latencies", "timeline"):
+        assert (out / f"{name}.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    code, printed, _ = run(capsys, *files, "--duration", "30", "--poisson", "--json")
+    assert json.loads(printed)["arrivals"] == "Poisson"
+
+
+def test_a_trace_file_is_replayed(
+    folder: Path, planned: tuple[Problem, Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{i * 0.1},{300 + i},{20}\n" for i in range(200))
+    (folder / "trace.csv").write_text(f"arrival_s,input_tokens,output_tokens\n{rows}", encoding="utf-8")
+    files = (str(folder / "plan.json"), str(folder / "fleet.yaml"))
+    code, printed, _ = run(capsys, *files, "--duration", "20", "--trace", str(folder / "trace.csv"))
+    assert code == 0
+    assert "arrivals trace" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--poisson", "--mmpp"], "choose one of"),
+        (["--mmpp", "--busy-ratio", "9"], "more than all requests"),
+        (["--router", "rondom"], "did you mean 'random'"),
+        (["--trace", "none.csv"], "cannot be read"),
+        (["--service", "chart"], "did you mean 'chat'"),
+    ],
+)
+def test_mistakes_are_named(
+    folder: Path,
+    planned: tuple[Problem, Plan],
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, errors = run(capsys, str(folder / "plan.json"), str(folder / "fleet.yaml"), *options)
+    assert code == 2
+    assert message in errors
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_every_router_that_is_offered_exists(planned: tuple[Problem, Plan], router: str) -> None:
+    choice = TrafficChoice(Arrivals.POISSON, 10.0)
+    assert replay_plan(*planned, choice, ReplayScope("2027Q1", router=router)).requests > 0  # type: ignore[arg-type]
