@@ -123,7 +123,7 @@ def _backend(name: str, jobs: int) -> Iterator[joblib.Parallel]:
     address = name.removeprefix(DASK)
     if address:
         try:
-            client = Client(f"tcp://{address}", timeout=CONNECT_TIMEOUT_S)  # type: ignore[no-untyped-call]
+            client = Client(f"tcp://{address}", timeout=CONNECT_TIMEOUT_S)
         except OSError as error:
             raise _mistake(
                 name, f"no scheduler answers: {error}", "dask scheduler prints its address"
@@ -132,10 +132,8 @@ def _backend(name: str, jobs: int) -> Iterator[joblib.Parallel]:
             yield joblib.Parallel(n_jobs=-1, return_as="generator_unordered")
         return
     with (
-        LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=jobs, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        Client(cluster),  # type: ignore[no-untyped-call]
+        LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
         yield joblib.Parallel(n_jobs=-1, return_as="generator_unordered")
