@@ -131,12 +131,20 @@ def stamps(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in found}
 
 
+HEARING_PLAN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import fleetplan.planner.__main__
+"""
+"""`plan` that hears Ctrl-C even where the tests are a background job, whose children ignore it."""
+
+
 def test_ctrl_c_stops_a_sweep_which_then_goes_on(tmp_path: Path) -> None:
     axes = [text for axis in LONG_GRID for text in ("--grid", axis)]
     command = [
         sys.executable,
-        "-m",
-        "fleetplan.planner",
+        "-c",
+        HEARING_PLAN,
         "sweep",
         str(SCENARIO),
         *axes,
