@@ -250,21 +250,21 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
                 provenance=asdict(candidate.provenance),
             )
         )
+    return _in_reading_order(problem, rows)
+
+
+def _in_reading_order(problem: Problem, rows: Iterable[Placement]) -> tuple[Placement, ...]:
+    """Placements as a reader looks for them: by moment, then by service as the fleet lists them."""
     order = {service.name: index for index, service in enumerate(problem.fleet.services)}
     phases = [phase.value for phase in (Phase.PREFILL, Phase.DECODE, Phase.AGGREGATED)]
-    return tuple(
-        sorted(
-            rows,
-            key=lambda row: (
-                problem.moment_index(row),
-                order[row.service],
-                row.region,
-                phases.index(row.phase),
-                row.pool,
-                row.config,
-            ),
-        )
-    )
+
+    def place(row: Placement) -> tuple[int, int, str, int, str, str]:
+        moment = problem.moment_index(row)
+        if moment is None:
+            raise ValueError(f"a placement of {row.service} stands in no moment of the problem")
+        return moment, order[row.service], row.region, phases.index(row.phase), row.pool, row.config
+
+    return tuple(sorted(rows, key=place))
 
 
 def _rates_of_other_regions(

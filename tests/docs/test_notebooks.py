@@ -34,4 +34,8 @@ def test_a_notebook_runs(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     book = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=resources).execute()
+    # A cell that fails raises here.
+    ran = nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=resources).execute()
+    code = [cell for cell in ran["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in code)
+    assert any(cell["outputs"] for cell in code)
