@@ -31,8 +31,7 @@ from benchmarks.fleets import Variant, write_fleet
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.api import build_plan, prepare
-from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.highs_race import HighsAnswer, HighsRace
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd, total_cost
@@ -40,6 +39,7 @@ from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
+from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace
 from fleetplan.planner.verify import verify
 
 GIB: Final = 2**30

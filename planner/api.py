@@ -15,11 +15,10 @@ from fleetplan.perfmodel.published_error import TPOT_ERROR
 from fleetplan.planner import assemble
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.changes import tides, transitions
 from fleetplan.planner.cost_rows import carbon_kg, cost_rows, running_usd
 from fleetplan.planner.goal_figures import reached_goal
-from fleetplan.planner.interrupt import run_interruptibly
 from fleetplan.planner.joint_plans import best_of
 from fleetplan.planner.kv_flows import kv_flows, used_up_links
 from fleetplan.planner.offline_work import offline_rows
@@ -37,6 +36,7 @@ from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.region_losses import region_losses
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
 from fleetplan.planner.shortage import find_shortages
+from fleetplan.planner.solvers.interrupt import run_interruptibly
 from fleetplan.planner.state_inputs import state_inputs
 from fleetplan.planner.uncertainty import (
     LEAST_REGRET,
@@ -102,7 +102,7 @@ def solve_problem(
     limits: SearchLimits,
     watch: Watcher | None,
     say: Callable[[str], None],
-    shortages: bool = True,
+    final: bool = True,
     forecasts: bool = False,
 ) -> Planned:
     """Find and verify the cheapest plan of a problem whose candidates are known.
@@ -115,11 +115,17 @@ def solve_problem(
         As `plan_fleet` has them.
     say : callable
         Told what is being done.
-    shortages : bool
-        Whether to look for what an infeasible problem lacks.
+    final : bool
+        Whether this is the answer, not one solve of many: Ctrl-C then returns the best plan so far, and of an
+        infeasible problem it is said what it lacks.
     forecasts : bool
         Whether to say, of uncertain demand, what would be best for each scenario, and what it costs to be
         wrong; takes about half of the time.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        At Ctrl-C in a solve of many.
     """
     if not problem.cells:
         raise ValueError("no service has any demand")
@@ -133,13 +139,14 @@ def solve_problem(
     problem, result, wrong = run_interruptibly(
         lambda stop: _searched(problem, Evaluation(limits, stop, built), watch, forecasts),
         lambda: say("stopping at the best plan; once more to give up"),
+        keep_best=final,
     )
     if result.status is SolveStatus.NO_PLAN:
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = _solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
         short: tuple[Shortage, ...] = ()
-        if shortages:
+        if final:
             say("proven infeasible; looking for what is short")
             short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers)
         return Planned(

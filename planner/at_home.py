@@ -6,8 +6,8 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.model import PlanningModel
+from fleetplan.planner.solvers.cpsat import configured_solver
 
 AT_HOME_TIME_LIMIT_S: Final = 3.0
 """Time to send requests home. [s]"""

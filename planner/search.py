@@ -13,16 +13,15 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
-from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
-from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.reproducible import solve_reproducibly
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.solving import (
+from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.race import (
     Listener,
     ModelOutcome,
     ModelStatus,
@@ -31,6 +30,7 @@ from fleetplan.planner.solving import (
     hint,
     solve_model,
 )
+from fleetplan.planner.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.variables import Variables
 
 FULL_SERVICE_SHARE_OF_TIME = 0.5
@@ -77,7 +77,8 @@ class SearchLimits:
     workers : int
         Parallel searches.
     reproducible : bool
-        Whether the same question gets the same plan everywhere, which takes longer (planner/reproducible.py).
+        Whether the same question gets the same plan everywhere, which takes longer
+        (planner/solvers/reproducible.py).
     """
 
     time_limit_s: float = 120.0

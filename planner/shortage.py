@@ -18,12 +18,12 @@ from fleetplan.planner.constraints import (
     quality,
     region_loss,
 )
-from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Rejections, Shortage
 from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.scaling import exact
+from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.variables import rate_scales, replicas_for_load
 
 SHORTAGE_TIME_LIMIT_S = 20.0

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.decomposition.blocks import Block, Split
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray, Program
 from fleetplan.planner.decomposition.relaxation import Relaxation
+from fleetplan.planner.solvers.cpsat import configured_solver
 
 SAME_PATTERN_DECIMALS = 4
 """Patterns whose scaled values agree to so many decimals are one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import IntArray
-from fleetplan.planner.solving import Listener
+from fleetplan.planner.solvers.race import Listener
 
 
 @dataclass(frozen=True, slots=True, eq=False)

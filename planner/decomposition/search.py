@@ -31,8 +31,8 @@ from fleetplan.planner.decomposition.rounds import (
     take,
 )
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError
-from fleetplan.planner.interrupt import Stop
-from fleetplan.planner.solving import Step
+from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.race import Step
 
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a linking row's limit in the linear master, over the largest first price."""

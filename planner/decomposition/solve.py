@@ -15,9 +15,9 @@ from fleetplan.planner.decomposition.matrix import IntArray, Program, read_progr
 from fleetplan.planner.decomposition.request import BlockOutcome, Request
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.themes import themes
-from fleetplan.planner.highs_race import complete, continuous_indices
 from fleetplan.planner.model import PlanningModel
-from fleetplan.planner.solving import (
+from fleetplan.planner.solvers.highs_race import complete, continuous_indices
+from fleetplan.planner.solvers.race import (
     Enough,
     Listener,
     ModelOutcome,

@@ -12,7 +12,7 @@ import pandas as pd
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import prepare
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.export.files import as_text, write_text
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import total_cost

@@ -53,8 +53,8 @@ def write_folder(
 
 def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, baseline: Plan | None) -> None:
     # Templates and figures take half a second to import; `plan solve` without a folder has none.
+    from fleetplan.planner.candidates.frontier import frontier_points  # noqa: PLC0415
     from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook  # noqa: PLC0415
-    from fleetplan.planner.frontier_points import frontier_points  # noqa: PLC0415
     from fleetplan.planner.report.html.service_views import largest_services  # noqa: PLC0415
     from fleetplan.planner.report.html.write import write_report  # noqa: PLC0415
 

@@ -20,10 +20,10 @@ from fleetplan.perfmodel.phases import Evaluator, build_evaluator
 from fleetplan.perfmodel.precision import KV_PRECISIONS, WEIGHT_PRECISIONS
 from fleetplan.perfmodel.sweep import SweepSpace
 from fleetplan.planner.calibrations import Calibrator
-from fleetplan.planner.candidate_figures import supplied_hardware
-from fleetplan.planner.landscape_candidates import service_evaluator, service_variants
+from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.landscape_report.prices import cheapest_usd_per_accelerator_hour
-from fleetplan.planner.rejections import RejectionLog
 
 COMMAND_LINE: Final = "command line"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Option

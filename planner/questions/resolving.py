@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
-from fleetplan.planner.candidate_figures import supplied_hardware
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, build_problem
 from fleetplan.planner.questions.feasibility import Verdict, feasibility
@@ -96,7 +96,13 @@ class Resolver:
         return candidates, problem
 
     def solve(self, fleet: Fleet, change: Change | None = None) -> Answer:
-        """The cheapest plan of a fleet, or that there is none."""
+        """The cheapest plan of a fleet, or that there is none.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            At Ctrl-C: it ends the question, not one of its solves.
+        """
         candidates, problem = self.problem(fleet, change)
         if not problem.cells:
             return Answer(problem, None, False, ("no service has any demand",))
@@ -105,7 +111,7 @@ class Resolver:
             return Answer(problem, None, True, reasons)
         try:
             outcome = solve_problem(
-                candidates, problem, self.limits, self.watch, self.say, shortages=False
+                candidates, problem, self.limits, self.watch, self.say, final=False
             ).outcome
         except NoPlanFoundError as error:
             return Answer(problem, None, False, (str(error),))

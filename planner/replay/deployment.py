@@ -18,11 +18,11 @@ from fleetplan.perfmodel.replay.step_costs import Range, step_costs
 from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT
 from fleetplan.perfmodel.shapes import ConfigurationBatch
 from fleetplan.planner.calibrations import Calibrator
-from fleetplan.planner.landscape_candidates import service_evaluator, service_variants
+from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
+from fleetplan.planner.candidates.queueing import request_kind
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem import Candidate, Phase, Problem
-from fleetplan.planner.queueing_candidates import request_kind
-from fleetplan.planner.rejections import RejectionLog
 
 
 @dataclass(frozen=True, slots=True)

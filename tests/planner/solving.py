@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan
 from fleetplan.planner.baseline import with_baseline
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.hindsight import BestAlone
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem

@@ -11,7 +11,7 @@ from tests.planner.whole_fleet import whole_candidates, whole_fleet, whole_plan
 
 from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.planner.api import build_plan
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.cost_lines import cost_lines
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan_inputs import PlanInputs

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.planner import frontier_points as module
-from fleetplan.planner.frontier_points import FrontierPoint, frontier_points
+from fleetplan.planner.candidates import frontier as module
+from fleetplan.planner.candidates.frontier import FrontierPoint, frontier_points
 from fleetplan.planner.loading import load_expanded_fleet
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

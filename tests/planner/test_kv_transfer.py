@@ -13,12 +13,12 @@ from tests.planner.handover_cases import PLACES, handover_case
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet, KvLink
-from fleetplan.planner.dominance import prune_dominated
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.handover import cell_handovers
 from fleetplan.planner.model import build_model
 from fleetplan.planner.plan import KvFlow, Plan
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.scaling import LARGEST_SUM, whole_row
 from fleetplan.planner.verify import verify
 from fleetplan.planner.verify.handover import most_passed

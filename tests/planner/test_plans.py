@@ -20,9 +20,9 @@ from tests.planner.builders import (
 from tests.planner.random_fleets import large_case, tiny_case
 from tests.planner.solving import is_infeasible, solve
 
-from fleetplan.planner.engine_candidates import engine_candidates
+from fleetplan.planner.candidates.engine import engine_candidates
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.search import Progress, SolveStatus
 from fleetplan.planner.shortage import find_shortages
 

@@ -13,7 +13,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.queueing.capacity import SojournLimit, capacity_lines, utilisation_within
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.perfmodel.queueing.pool import Variability
-from fleetplan.planner.dominance import replaces
+from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.shortage import accelerators_needed
 from fleetplan.planner.verify import verify

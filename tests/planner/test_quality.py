@@ -10,9 +10,9 @@ from tests.planner.families import EXAMPLES, check_deletion, check_golden, check
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.dominance import prune_dominated
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.problem import Candidate
-from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.verify import verify
 
 RENT = 2190.0

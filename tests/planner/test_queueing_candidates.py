@@ -7,11 +7,11 @@ import pytest
 
 from fleetplan.perfmodel.queueing.phase_pools import POOL_SIZES
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.candidates.build import build_candidates
+from fleetplan.planner.candidates.queueing import derived_headroom, lines_of
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.queueing_candidates import derived_headroom, lines_of
 from fleetplan.planner.search import SearchLimits
 
 FLEET = """\

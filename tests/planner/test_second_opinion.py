@@ -7,12 +7,12 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
 
-from fleetplan.planner import solving
 from fleetplan.planner.search import SolveStatus
+from fleetplan.planner.solvers import race
 
 
 def test_a_false_proof_of_infeasibility_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = solving._run
+    first = race._run
     calls = []
 
     def lies_once(*arguments: object, **named: object) -> tuple[cp_model.CpSolver, int]:
@@ -24,7 +24,7 @@ def test_a_false_proof_of_infeasibility_is_caught(monkeypatch: pytest.MonkeyPatc
             return solver, solver.solve(impossible)
         return first(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(solving, "_run", lies_once)
+    monkeypatch.setattr(race, "_run", lies_once)
     small = fleet(services=[service("chat", 6.0)], hardware=[hardware("G", 1)], offers=[rent_offer("G", 2.0)])
     solved = solve(small, [candidate("chat", "G", 3.0)])
     assert solved.result.status is SolveStatus.OPTIMAL

@@ -12,13 +12,13 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.fleet.load import load_fleet
-from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.candidates.build import build_candidates
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.components import components
-from fleetplan.planner.dominance import prune_dominated
 from fleetplan.planner.export.files import plan_tables
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, Phase, build_problem
-from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.verify import verify
 from fleetplan.planner.ways import ways_in_time, ways_ms

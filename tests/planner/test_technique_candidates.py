@@ -6,7 +6,7 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.load import load_fleet
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.problem import Phase
 
 FLEET = """\

@@ -15,10 +15,10 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
 from fleetplan.planner.baseline import configurations_in_force, period_in_force, with_baseline
-from fleetplan.planner.dominance import prune_dominated
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.rejections import RejectionLog
 from fleetplan.planner.verify import verify
 
 QUARTERS = ("2026Q1", "2026Q2", "2026Q3")

@@ -13,13 +13,13 @@ from tests.planner.solving import NO_PROVENANCE, solve
 from fleetplan.fleet.demand_cases import DemandScenario
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan, solve_problem
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.hindsight import FixedSupply
-from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.joint_plans import best_of
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, search
+from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.uncertainty import Evaluation, with_best_alone, wrong_forecasts
 from fleetplan.planner.verify import require_valid, verify
 

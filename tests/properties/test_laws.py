@@ -12,9 +12,9 @@ from tests.planner.random_fleets import Case, tiny_case
 from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Fleet, Offer, Owned, Pool, Region, Rented, Service
-from fleetplan.planner.dominance import prune_dominated
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.problem import Candidate
-from fleetplan.planner.rejections import RejectionLog
 
 REL = 1e-6
 """Energy is rounded to whole objective units, and load to whole load units."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from fleetplan.planner.frontier_points import FrontierPoint
+from fleetplan.planner.candidates.frontier import FrontierPoint
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan_inputs import ServiceInput
 from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short

@@ -7,7 +7,6 @@ import pytest
 from ortools.sat.python import cp_model
 from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
 
-from fleetplan.planner.cpsat import configured_solver
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.decomposition.blocks import Split, split
 from fleetplan.planner.decomposition.bound import Lagrangian, total_bound
@@ -19,11 +18,12 @@ from fleetplan.planner.decomposition.request import Request
 from fleetplan.planner.decomposition.search import BlockSearch, rows_of
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.decomposition.workers import Workers
-from fleetplan.planner.highs_race import continuous_indices
-from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.highs_race import continuous_indices
+from fleetplan.planner.solvers.interrupt import Stop
 
 EXACT = Effort(None, 100_000, 0.0)
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import solve as block_solve
-from fleetplan.planner.interrupt import Stop
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import Progress, SearchLimits, SolveStatus, search
+from fleetplan.planner.solvers.interrupt import Stop
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 

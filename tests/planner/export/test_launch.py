@@ -13,7 +13,7 @@ from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
-from fleetplan.planner.cli_export import FORMAT_NAMES
+from fleetplan.planner.commands.export import FORMAT_NAMES
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, Launch, launch
 from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments, dns_name
 from fleetplan.planner.export.launch.files import FORMATS, export_launch

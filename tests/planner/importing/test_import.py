@@ -13,7 +13,7 @@ import yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.cli import main
-from fleetplan.planner.cli_import import FORMATS
+from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.planner.loading import load_expanded_fleet

@@ -17,7 +17,7 @@ from tests.planner.solving import solve_unchecked
 from typer.testing import CliRunner
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner import cli, reproducible
+from fleetplan.planner import cli
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep.axes import Point, grid_points, read_axes, split_values
@@ -33,6 +33,7 @@ from fleetplan.planner.questions.sweep.results import (
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
 from fleetplan.planner.search import SearchLimits, SolveStatus, search
+from fleetplan.planner.solvers import reproducible
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"

@@ -11,7 +11,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.replay.requests import Requests
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.cli import main
-from fleetplan.planner.cli_replay import ROUTERS
+from fleetplan.planner.commands.replay import ROUTERS
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem

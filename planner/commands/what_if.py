@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.cli_explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
-from fleetplan.planner.cli_shared import console, ratio
+from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
+from fleetplan.planner.commands.shared import console, ratio
 
 if TYPE_CHECKING:
     from fleetplan.planner.questions.asked_plan import AskedPlan

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.cli_shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
 
 FORMAT_NAMES = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
 """Formats of `plan export`; a test holds them to those that there are."""
@@ -35,8 +35,8 @@ def report(
 
     Example: plan report out/plan.json --baseline last-quarter/plan.json
     """
+    from fleetplan.planner.candidates.frontier import FRONTIER_FILE, read_frontier
     from fleetplan.planner.export.new_file import write_new
-    from fleetplan.planner.frontier_points import FRONTIER_FILE, read_frontier
     from fleetplan.planner.loading import read_plan
     from fleetplan.planner.report.html.page import REPORT_FILE, report_page
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fleetplan.planner.cli_microbench import compare_tables, measure
+from fleetplan.planner.commands.microbench import compare_tables, measure
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.cli_calibrate import CalibrationFile, calibration_assignment
-from fleetplan.planner.cli_shared import (
+from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
+from fleetplan.planner.commands.shared import (
     Assignments,
     BaselineFile,
     ExitCode,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fleetplan.fleet.inventory import Hardware
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.planner.candidates.rejections import DOMINATED, RejectionLog
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
-from fleetplan.planner.rejections import DOMINATED, RejectionLog
 
 
 def prune_dominated(

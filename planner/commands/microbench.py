@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from fleetplan.perfmodel.optables.rows import MeasuredRows
-    from fleetplan.planner.measuring import Measured
+    from fleetplan.planner.commands.measuring import Measured
 
 WORST_SHOWN = 5
 
@@ -48,9 +48,9 @@ def measure(
     from fleetplan.perfmodel.microbench.session import Goal
     from fleetplan.perfmodel.microbench.sites import Extent
     from fleetplan.perfmodel.microbench.timing import Effort
-    from fleetplan.planner.cli_shared import console, load
-    from fleetplan.planner.measure_progress import MeasureProgress
-    from fleetplan.planner.measuring import Wanted, measure_machine
+    from fleetplan.planner.commands.measure_progress import MeasureProgress
+    from fleetplan.planner.commands.measuring import Wanted, measure_machine
+    from fleetplan.planner.commands.shared import console, load
 
     errors = console(stderr=True)
     fleet = None if fleet_file is None else load(fleet_file, None, None, errors)
@@ -83,7 +83,7 @@ def compare_tables(
     from fleetplan.fleet.catalog import accelerators
     from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.microbench.comparison import differences
-    from fleetplan.planner.cli_optables import new_table, print_table
+    from fleetplan.planner.commands.optables import new_table, print_table
 
     if hardware not in accelerators():
         hint = names_hint(hardware, sorted(accelerators()))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidate_figures import optional_figure, replica_power_kw, supplied_hardware
+from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw, supplied_hardware
+from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-from fleetplan.planner.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 
 
 def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list[Candidate]:

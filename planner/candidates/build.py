@@ -14,13 +14,13 @@ from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.maturity import maturity_in_force
 from fleetplan.planner.calibrations import Calibrator
-from fleetplan.planner.candidate_figures import supplied_hardware
-from fleetplan.planner.dominance import prune_dominated
-from fleetplan.planner.engine_candidates import engine_candidates
-from fleetplan.planner.landscape_candidates import candidates_over_ways, service_variants
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.engine import engine_candidates
+from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates.landscape import candidates_over_ways, service_variants
+from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
 from fleetplan.planner.problem import Candidate, ConfigurationKey
-from fleetplan.planner.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.ways import require_caches, ways_in_time, ways_ms
 
 

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.cli_shared import Assignments, ExitCode, FleetFile, Scenarios, console, load, ratio
+from fleetplan.planner.commands.shared import (
+    Assignments,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    console,
+    load,
+    ratio,
+)
 
 
 def sweep(

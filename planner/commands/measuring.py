@@ -107,11 +107,11 @@ def measure_machine(
         torch is not installed, the device cannot be used, or the folder holds points of another one.
     """
     _need_torch()
-    import torch  # noqa: PLC0415
+    import torch
 
-    from fleetplan.perfmodel.microbench.device import open_device  # noqa: PLC0415
-    from fleetplan.perfmodel.microbench.figures import measured_figures  # noqa: PLC0415
-    from fleetplan.perfmodel.microbench.single import measure_alone  # noqa: PLC0415
+    from fleetplan.perfmodel.microbench.device import open_device
+    from fleetplan.perfmodel.microbench.figures import measured_figures
+    from fleetplan.perfmodel.microbench.single import measure_alone
 
     device = open_device(wanted.device, wanted.threads, wanted.allow_busy)
     origin = Origin(wanted.hardware, device.name, f"torch {torch.__version__}", effort.quantile)
@@ -140,7 +140,7 @@ def measure_machine(
 
 def _need_torch() -> None:
     try:
-        import torch  # noqa: F401, PLC0415
+        import torch  # noqa: F401
     except ImportError as error:
         hint = "pip install 'fleetplan[microbench]'"
         raise InputError([Issue("plan optables measure", 0, 0, "", "needs torch", hint)]) from error
@@ -149,7 +149,7 @@ def _need_torch() -> None:
 def _groups(
     wanted: Wanted, journal: Journal, part: Accelerator, goal: Goal, effort: Effort, progress: Progress
 ) -> Outcome:
-    from fleetplan.perfmodel.microbench.ranks import measure_groups  # noqa: PLC0415
+    from fleetplan.perfmodel.microbench.ranks import measure_groups
 
     def keep(found: Measurement | tuple[Point, str]) -> None:
         if isinstance(found, Measurement):

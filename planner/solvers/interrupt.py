@@ -51,7 +51,9 @@ class Stop:
             self._solver = solver
 
 
-def run_interruptibly(work: Callable[[Stop], Result], on_stop: Callable[[], None]) -> Result:
+def run_interruptibly(
+    work: Callable[[Stop], Result], on_stop: Callable[[], None], keep_best: bool = True
+) -> Result:
     """Run a search so that the first Ctrl-C stops it and a second one gives it up.
 
     Parameters
@@ -60,11 +62,19 @@ def run_interruptibly(work: Callable[[Stop], Result], on_stop: Callable[[], None
         The search; it returns its best result when its `Stop` is requested.
     on_stop : callable
         Told that the first Ctrl-C was heard.
+    keep_best : bool
+        Whether what a stopped search has found is of use. It is not where the search is one of many: the
+        caller would go on with the next one, and take this one's result for a finished one.
 
     Returns
     -------
     Result
         Of the work.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        At the second Ctrl-C, or at the first one where nothing is kept.
     """
     stop = Stop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="search") as pool:
@@ -73,9 +83,13 @@ def run_interruptibly(work: Callable[[Stop], Result], on_stop: Callable[[], None
             _wait(future)
         except KeyboardInterrupt:
             stop.request()
-            on_stop()
+            if keep_best:
+                on_stop()
             _wait(future)
-        return future.result()
+        result = future.result()
+    if stop.requested and not keep_best:
+        raise KeyboardInterrupt
+    return result
 
 
 def _wait(future: Future[Result]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.cpsat import configured_solver
+from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.variables import Variables
 
 BOUND_SAFETY: Final = 1e-6

@@ -24,11 +24,11 @@ from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.perfmodel.sampling import sampling_problem
 from fleetplan.perfmodel.technique_limits import technique_problem
 from fleetplan.planner.calibrations import Calibrator
-from fleetplan.planner.candidate_figures import optional_figure, replica_power_kw
+from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
+from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
+from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.plan import TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-from fleetplan.planner.queueing_candidates import CARRIED, LOADS, lines_of, load_question, under_load
-from fleetplan.planner.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.ways import ways_ms
 
 BYTES_PER_GB: Final = 1e9

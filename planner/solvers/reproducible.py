@@ -1,9 +1,9 @@
 """Solving a model so that the same question gets the same answer, on any machine and beside anything else.
 
-The race of two solvers (planner/solving.py) is quicker, but which of them is first decides which plan within
-the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time, then
-HiGHS runs once to the gap, and neither looks at the clock. Only a wall-clock limit that is reached breaks
-this; the outcome is then a plan above the gap, or none.
+The race of two solvers (planner/solvers/race.py) is quicker, but which of them is first decides which plan
+within the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time,
+then HiGHS runs once to the gap, and neither looks at the clock. Only a wall-clock limit that is reached
+breaks this; the outcome is then a plan above the gap, or none.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.cpsat import configured_solver
-from fleetplan.planner.highs_race import HighsAnswer, complete, program
-from fleetplan.planner.interrupt import POLL_S, Stop
-from fleetplan.planner.solving import Enough, ModelOutcome, ModelStatus, SolverLimits
+from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.highs_race import HighsAnswer, complete, program
+from fleetplan.planner.solvers.interrupt import POLL_S, Stop
+from fleetplan.planner.solvers.race import Enough, ModelOutcome, ModelStatus, SolverLimits
 from fleetplan.planner.variables import Variables
 
 FIRST_SEARCH: Final = 0.5

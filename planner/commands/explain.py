@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.cli_shared import ExitCode, console, ratio
+from fleetplan.planner.commands.shared import ExitCode, console, ratio
 
 if TYPE_CHECKING:
     from rich.console import Console

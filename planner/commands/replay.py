@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.cli_shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
 
 if TYPE_CHECKING:
     from fleetplan.planner.replay.traffic import TrafficChoice

@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.cpsat import configured_solver
-from fleetplan.planner.highs_race import HighsAnswer, HighsRace, complete
-from fleetplan.planner.interrupt import Stop
+from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import Variables
 
 ALONE_S = 0.3

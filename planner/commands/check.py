@@ -1,0 +1,60 @@
+"""Commands that check: a fleet file before it is planned, a plan against its fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.commands.shared import (
+    Assignments,
+    BaselineFile,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    console,
+    load,
+)
+
+
+def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
+    """Validate a fleet and say which numbers are measured, interpolated, extrapolated or roofline.
+
+    Example: plan check fleet.yaml -s growth
+    """
+    from fleetplan.planner.candidates.build import build_candidates
+    from fleetplan.planner.report.coverage import print_coverage
+
+    errors = console(stderr=True)
+    fleet = load(fleet_file, scenario, assignment, errors)
+    candidates = build_candidates(fleet, lambda text: errors.print(text, style="dim"))
+    print_coverage(fleet, candidates, console())
+
+
+def verify(
+    plan_file: Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json")],
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    baseline: BaselineFile = None,
+) -> None:
+    """Check a plan against its fleet without the solver, in unrounded numbers.
+
+    Example: plan verify out/plan.json fleet.yaml
+    """
+    from fleetplan.planner.api import prepare
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.verify import verify as violations_of
+
+    errors = console(stderr=True)
+    plan = read_plan(plan_file)
+    fleet = load(fleet_file, scenario, assignment, errors)
+    in_force = None if baseline is None else read_plan(baseline)
+    _, problem = prepare(fleet, lambda _: None, in_force)
+    violations = violations_of(problem, plan)
+    for violation in violations:
+        console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)
+    if violations:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    console().print("the plan holds: every constraint and cost term was recomputed", markup=False)

@@ -1,0 +1,123 @@
+"""The command that finds the cheapest fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetplan.planner.commands.calibrate import CalibrationFile, calibration_assignment
+from fleetplan.planner.commands.shared import (
+    Assignments,
+    BaselineFile,
+    ExitCode,
+    FleetFile,
+    Scenarios,
+    console,
+    load,
+    ratio,
+)
+
+if TYPE_CHECKING:
+    from fleetplan.planner.plan import Infeasible, Plan
+
+
+def solve(
+    fleet_file: FleetFile,
+    scenario: Scenarios = None,
+    assignment: Assignments = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for plan.json and its tables", metavar="DIR")
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="seconds for all solves together", metavar="S", min=0.1)
+    ] = 120.0,
+    gap: Annotated[
+        str, typer.Option(help="stop when the plan is proven this close to the optimum", metavar="RATIO")
+    ] = "0.5%",
+    seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
+    calibration: CalibrationFile = None,
+    baseline: BaselineFile = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the same plan in every run; the time limit counts work")
+    ] = False,
+    explain_search: Annotated[
+        bool, typer.Option("--explain-search", help="say which part of the search found and proved what")
+    ] = False,
+) -> None:
+    """Find the cheapest fleet, with a proven gap.
+
+    Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
+    """
+    from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+    from fleetplan.planner.export.folder import write_folder
+    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.questions.solve_outcome import stated_outcome
+    from fleetplan.planner.report.progress import ProgressLine
+    from fleetplan.planner.report.search_console import SearchLog, print_search
+    from fleetplan.planner.search import SearchLimits, default_workers
+
+    gap_ratio = ratio(gap)
+    errors = console(stderr=True)
+    assignment = [*(assignment or []), *calibration_assignment(calibration)]
+    fleet = load(fleet_file, scenario, assignment, errors)
+    limits = SearchLimits(time_limit, gap_ratio, seed, default_workers(), deterministic)
+    log = SearchLog(ProgressLine(errors))
+    in_force = None if baseline is None else read_plan(baseline)
+    try:
+        planned = plan_fleet(
+            fleet,
+            limits,
+            log,
+            lambda text: errors.print(text, style="dim"),
+            in_force,
+        )
+    except NoPlanFoundError as error:
+        errors.print(str(error), style="red")
+        raise typer.Exit(ExitCode.LIMIT) from error
+    except KeyboardInterrupt as interrupt:
+        errors.print("stopped before there was a plan", style="red")
+        raise typer.Exit(ExitCode.LIMIT) from interrupt
+    for warning in planned.candidates.warnings:
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if explain_search:
+        print_search(log.steps, errors)
+    outcome = stated_outcome(
+        planned.outcome,
+        fleet,
+        limits,
+        None if baseline is None or in_force is None else (baseline, in_force),
+        lambda text: errors.print(text, style="dim", markup=False),
+    )
+    if out is not None:
+        write_folder(
+            outcome, out, fleet, in_force, lambda text: errors.print(text, style="dim", markup=False)
+        )
+    if as_json:
+        typer.echo(outcome.model_dump_json(indent=2))
+    else:
+        _print_outcome(outcome)
+    raise typer.Exit(_exit_code(outcome, gap_ratio))
+
+
+def _print_outcome(outcome: Plan | Infeasible) -> None:
+    from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.report.console import print_infeasible, print_plan
+    from fleetplan.planner.report.explain_console import print_conflict
+
+    if not isinstance(outcome, Infeasible):
+        print_plan(outcome, console())
+        return
+    print_infeasible(outcome, console())
+    if outcome.conflict is not None:
+        print_conflict(outcome.conflict, console())
+
+
+def _exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
+    from fleetplan.planner.plan import Infeasible
+
+    if isinstance(outcome, Infeasible):
+        return ExitCode.INFEASIBLE
+    return ExitCode.LIMIT if outcome.gap > gap_ratio else ExitCode.FOUND

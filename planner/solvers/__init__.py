@@ -1,0 +1,1 @@
+"""One model solved: CP-SAT beside HiGHS, reproducibly, stopped by Ctrl-C."""
