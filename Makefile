@@ -15,6 +15,12 @@ OUT    ?= out
 # A plan proven within 1 % of the least cost; on two cores the packaged fleet takes some ten seconds for it.
 ARGS   ?= --gap 1% --time-limit 60
 
+# The kernels of `plan optables measure` are tested with torch. Its build for CPUs alone (some 200 MB) is taken from
+# the indexes that pip knows, or from PyTorch's own; never that of PyPI, which brings gigabytes of CUDA libraries.
+# Where there is none for a platform, or with TORCH= (empty), those tests are skipped and say so.
+TORCH       ?= torch==2.13.0+cpu
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
@@ -39,6 +45,11 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo "installing fleetplan with its test tools into $(VENV) (a minute or two, once)" >&2
 	@$(PIP) --editable '.[dev]'
+	@if [ -n '$(TORCH)' ]; then \
+		$(PIP) '$(TORCH)' 2>/dev/null \
+		|| $(PIP) --retries 1 --extra-index-url $(TORCH_INDEX) '$(TORCH)' 2>/dev/null \
+		|| echo "no $(TORCH) for this Python and platform: the tests that need torch are skipped" >&2; \
+	fi
 	@touch $@ $(VENV)/.installed
 
 # A set-up with the test tools serves `plan` as well.

@@ -31,6 +31,32 @@ A client that asks for no temperature gets it (documentation of vLLM, `--generat
 constant for each sequence, whatever the tensor parallelism. InferenceX asks for temperature 0, as vLLM's
 benchmark did until January 2026 (vLLM pull request 32723)."""
 
+RELEASE_MONTHS: Final = {"v0.5": "2023-10", "v0.6.1": "2023-12", "v0.8.0": "2024-02", "v0.9.0": "2024-04"}
+"""When the versions of TensorRT-LLM came out whose documentation has tables of static batches.
+
+Source: dates of its releases on GitHub."""
+
+MADE_AT_LOAD: Final = ("Qwen/Qwen3-32B",)
+"""Checkpoints in BF16 that rows of NVIDIA's comparisons under TensorRT-LLM name with weights in FP8.
+
+These are made while they are loaded, and then nobody knows the scales of the activations beforehand. Other
+rows of the same comparisons name checkpoints in FP8 (nvidia/Llama-3.1-8B-Instruct-FP8,
+Qwen/Qwen3-235B-A22B-FP8). That the name is meant literally is inferred: no file says so. Llama-3.1-70B of
+InferenceX is nvidia/Llama-3.3-70B-Instruct-FP8 by its launch scripts, which has static scales."""
+
+
+def release_months(rows: pd.DataFrame) -> pd.Series[str]:
+    """Month of the software: what the row says, or when the version came out that it names."""
+    from_docs = rows["source"] == "trtllm_docs"
+    return rows["month"].where(~from_docs, rows["version"].map(RELEASE_MONTHS)).fillna("")
+
+
+def activation_scales(rows: pd.DataFrame) -> pd.Series[str]:
+    """How activations were quantised where the weights are in FP8: dynamic, or '' for static or unknown."""
+    compared = (rows["source"] == "gap_analysis") & (rows["framework"] == "trtllm")
+    found = compared & (rows["weights"] == "fp8") & rows["model"].isin(MADE_AT_LOAD)
+    return pd.Series(np.where(found, "dynamic", ""), index=rows.index)
+
 
 def cache_dtypes(rows: pd.DataFrame) -> pd.Series[str]:
     """Data type of the cache; '' where the framework's default holds."""

@@ -90,6 +90,7 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             "batch": rows["load"],
             "sampling": rows["sampling"],
             "software_date": rows["month"],
+            "activation_scales": rows["activation_scales"],
             "concurrency": rows["load"],
             "n_accelerators": rows["n_accelerators"],
         }

@@ -13,7 +13,13 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from benchmarks.accuracy_launches import cache_dtypes, on_one_host, samplings
+from benchmarks.accuracy_launches import (
+    activation_scales,
+    cache_dtypes,
+    on_one_host,
+    release_months,
+    samplings,
+)
 
 COLUMNS: Final = (
     "row_id",
@@ -38,7 +44,9 @@ COLUMNS: Final = (
     "output_tokens",
     "load",
     "sampling",
+    "activation_scales",
     "ttft_ms",
+    "ttft_statistic",
     "tpot_ms",
     "latency_s",
     "output_tokens_per_s_per_accelerator",
@@ -46,9 +54,11 @@ COLUMNS: Final = (
     "quality",
 )
 """Columns of a row. `source` is inferencex, gap_analysis, trtllm_docs, argonne, splitwise or rocm; tokens are
-means; `kv` is empty where the framework's default holds; `sampling` is greedy or top-p; `load` is the
-concurrency of all accelerators in closed_loop and burst mode, and else the batch; `unit_is_ambiguous` where a
-throughput, and the latency that follows from it, may be of one accelerator or of all."""
+means; `kv` is empty where the framework's default holds; `sampling` is greedy or top-p;
+`activation_scales` is dynamic where they are found while the model runs; `month` is that of the software;
+`ttft_statistic` is mean or median; `load` is the concurrency of all accelerators in closed_loop and burst
+mode, and else the batch; `unit_is_ambiguous` where a throughput, and the latency that follows from it, may be
+of one accelerator or of all."""
 
 MEAN_LENGTH_RATIO: Final = 0.9
 """Mean length over nominal length in InferenceMAX and InferenceX, which draw lengths uniformly from 0.8 to
@@ -159,6 +169,8 @@ def published_rows(path: Path) -> pd.DataFrame:
     rows.loc[together & (rows["mode"] == "closed_loop"), "mode"] = "burst"
     rows["sampling"] = samplings(rows)
     rows["kv"] = cache_dtypes(rows)
+    rows["month"] = release_months(rows)
+    rows["activation_scales"] = activation_scales(rows)
     random_lengths = rows["source"] == "inferencex"
     for column in ("input_tokens", "output_tokens"):
         mean = np.where(random_lengths, np.rint(MEAN_LENGTH_RATIO * rows[column]), rows[column])
@@ -197,6 +209,7 @@ def _full(table: pd.DataFrame) -> pd.DataFrame:
             "output_tokens": _numbers(table["osl"]),
             "load": load,
             "ttft_ms": _numbers(table["ttft_ms"]),
+            "ttft_statistic": table["ttft_stat"].replace("", "mean"),
             "tpot_ms": _numbers(table["tpot_ms"]),
             "latency_s": _numbers(table["e2e_latency_s"]),
             "output_tokens_per_s_per_accelerator": _numbers(table["out_tok_s_per_gpu"]),
@@ -244,6 +257,7 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
             "output_tokens": _numbers(table["osl"]),
             "load": concurrency.fillna(each * degrees["dp"]),
             "ttft_ms": _numbers(table["silicon_ttft_ms"]),
+            "ttft_statistic": "mean",
             "tpot_ms": _numbers(table["silicon_tpot_ms"]),
             "latency_s": np.nan,
             "output_tokens_per_s_per_accelerator": np.nan,

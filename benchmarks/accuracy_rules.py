@@ -62,6 +62,22 @@ def _impossible_prefill(rows: pd.DataFrame) -> pd.Series[bool]:
     return above
 
 
+def least_latency_s(rows: pd.DataFrame) -> pd.Series[float]:
+    """Least time of a static batch of a dense decoder, which no software can beat, in s.
+
+    Prompts at `PEAK_SHARE` of the peak, then the weights once from memory for every token; the cache is left
+    out. NaN where a figure is unknown.
+    """
+    billions = rows["model"].map({name: _active_parameters_billion(name) for name in rows["model"].unique()})
+    kinds = zip(rows["hardware"], rows["weights"], strict=True)
+    peak = np.array([_peak_flops(hardware, weights) for hardware, weights in kinds])
+    prompts = 2e9 * billions * rows["load"] * rows["input_tokens"] / (PEAK_SHARE * peak)
+    gb = billions * rows["weights"].map(BYTES_PER_ELEMENT)
+    bandwidth = rows["hardware"].map({name: part.hbm_gb_per_s for name, part in accelerators().items()})
+    least: pd.Series[float] = (prompts + rows["output_tokens"] * gb / bandwidth) / rows["n_accelerators"]
+    return least
+
+
 def _active_parameters_billion(model: str) -> float:
     try:
         return load_architecture(model, Path()).active_parameters / 1e9

@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 from benchmarks.accuracy_bars import PERCENT, Bar
-from benchmarks.accuracy_rules import RULES
+from benchmarks.accuracy_rules import RULES, least_latency_s
 
 SLICES: Final = ("hardware", "framework", "model_class", "weights", "quality")
 _MEASURES: Final = {
@@ -72,21 +72,32 @@ def bars_text(bars: Sequence[Bar]) -> str:
 
 
 def units_text(rows: pd.DataFrame) -> str:
-    """Errors of the end-to-end latency of rows whose unit is ambiguous, read both ways; '' without any."""
+    """Errors of the end-to-end latency of rows whose unit is ambiguous, read both ways; '' without any.
+
+    With the rows that would be faster than possible: the column of a table has one unit, so one is enough.
+    """
     unclear = rows[rows["unit_is_ambiguous"] & (rows["tp"] > 1) & rows["latency_error"].notna()]
     body = []
     for labels, group in unclear.groupby(["hardware", "model"], sort=True):
         ratio = 1.0 + group["latency_error"]
+        impossible = group["latency_s"] / group["tp"] < least_latency_s(group)
         body.append(
             [
                 *(str(label) for label in labels),
                 f"{(ratio - 1.0).median() * PERCENT:+.0f} ({len(group)})",
                 f"{(ratio * group['tp'] - 1.0).median() * PERCENT:+.0f} ({len(group)})",
+                str(int(impossible.sum())),
             ]
         )
     if not body:
         return ""
-    head = ["hardware", "model", "tokens a second of all accelerators: bias, %", "of each: bias, %"]
+    head = [
+        "hardware",
+        "model",
+        "tokens a second of all accelerators: bias, %",
+        "of each: bias, %",
+        "of each: rows faster than possible",
+    ]
     return _table(head, body)
 
 

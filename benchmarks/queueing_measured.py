@@ -1,10 +1,9 @@
-"""Published mean TTFT of closed loops against the closed form and the simulator, with unscaled step times.
+"""Published TTFT of closed loops against the closed form and the simulator, with unscaled step times.
 
 What is known of how a row was made decides what it can say. InferenceX sends ten prompts a client, all
 clients at once at the start, with lengths from 0.8 to 1.0 of the nominal ones; its vLLM rows of the FP8
-checkpoint keep a BF16 cache and its TensorRT-LLM rows an FP8 one. TensorRT-LLM rows of Llama-70B with 1,024
-tokens in and out on fewer than eight accelerators ran with `batch_wait_timeout_iters: 20`: a prompt waits for
-up to 20 iterations, which is added as 19 TPOTs.
+checkpoint keep a BF16 cache and its TensorRT-LLM rows an FP8 one. `benchmarks.queueing_launches` says how the
+servers let prompts in. Means hold the burst at the start, medians are those of the requests that follow it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from benchmarks.accuracy_rows import packaged_file, published_rows
+from benchmarks.accuracy_rows import MEAN_LENGTH_RATIO, packaged_file, published_rows
 from benchmarks.queueing_bars import drawn, simulated_closed
+from benchmarks.queueing_launches import LLAMA_70B, admission
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
@@ -25,8 +25,8 @@ from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.configurations import layout_problem
 from fleetplan.perfmodel.optables.times import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.phases import Evaluator, build_evaluator
-from fleetplan.perfmodel.queueing.closed import closed_loop
+from fleetplan.perfmodel.phases import build_evaluator
+from fleetplan.perfmodel.queueing.closed import ClosedLoop, closed_loop
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.replay.deployed import DeployedEngine, deployed_engine
 
@@ -37,13 +37,25 @@ FRONT_END_MS: Final = 15.0
 """Time of a request outside the engine: HTTP, tokenisation, the first token's way back. [ms]
 Source: 10 to 20 ms is what published rows of one request at a time have beyond their prompt."""
 
-BATCH_WAIT_TPOTS: Final = 19
-"""Iterations that a prompt waits where TensorRT-LLM collects a batch for up to 20 of them."""
+LONGEST_FRONT_END_MS: Final = 500
+"""Up to where `left_out` looks for the time outside the engine. [ms]"""
 
 HELD_OUTPUT_RATIO: Final = 0.55
 """Part of its output that a resident sequence holds in the mean, to tell rows that the cache limits."""
 
-SEVENTY_BILLION: Final = "meta-llama/Llama-3.1-70B"
+FAMILIES: Final = (
+    "deepseek",
+    "qwen3-235b",
+    "qwen3.5",
+    "qwen3-32b",
+    "llama-3.1-8b",
+    "llama-3.1-70b",
+    "gpt-oss",
+    "kimi",
+    "glm",
+    "minimax",
+)
+"""Models that differ by a quantisation or a release only have one name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +64,20 @@ class MeasuredRow:
 
     Attributes
     ----------
-    measured_ms, formula_ms, simulated_ms : float
-        Mean TTFT; NaN where it was not simulated. [ms]
+    measured_ms, engine_ms, simulated_ms : float
+        TTFT as published; that of the closed form inside the engine; and that of the simulator, NaN where it
+        was not run. [ms]
+    framework, family : str
+        What serves which model.
     seventy_billion : bool
         Whether it is of Llama-70B on H100 or H200, with a known client, and not limited by its cache.
     """
 
     measured_ms: float
-    formula_ms: float
+    engine_ms: float
     simulated_ms: float
+    framework: str
+    family: str
     seventy_billion: bool
 
 
@@ -71,7 +88,7 @@ def measured_rows(path: Path | None, seed: int) -> list[MeasuredRow]:
         return []
     rows = published_rows(source)
     rows = rows[(rows["mode"] == "closed_loop") & rows["ttft_ms"].notna() & (rows["pp"] == 1)]
-    engines: dict[tuple[object, ...], tuple[DeployedEngine, Evaluator] | None] = {}
+    engines: dict[tuple[object, ...], DeployedEngine | None] = {}
     found = []
     for _, row in rows.iterrows():
         key = tuple(
@@ -81,11 +98,33 @@ def measured_rows(path: Path | None, seed: int) -> list[MeasuredRow]:
             engines[key] = _engine(row)
         known = engines[key]
         if known is not None:
-            found.append(_row(row, known[0], seed))
+            found.append(_row(row, known, seed))
     return found
 
 
-def _engine(row: pd.Series) -> tuple[DeployedEngine, Evaluator] | None:
+def left_out(rows: list[MeasuredRow]) -> np.ndarray:
+    """TTFT with a time outside the engine by framework, that of each family from the others, [n]. [ms]."""
+    measured = np.array([row.measured_ms for row in rows])
+    inside = np.array([row.engine_ms for row in rows])
+    framework = np.array([row.framework for row in rows])
+    family = np.array([row.family for row in rows])
+    found = inside + FRONT_END_MS
+    for name, left in sorted(set(zip(framework.tolist(), family.tolist(), strict=True))):
+        own = (framework == name) & (family == left)
+        others = (framework == name) & (family != left)
+        if others.any():
+            found[own] = inside[own] + fitted_front_end_ms(measured[others], inside[others])
+    return found
+
+
+def fitted_front_end_ms(measured_ms: np.ndarray, inside_ms: np.ndarray) -> float:
+    """Time outside the engine, to a ms, whose mean absolute error is least in logarithms. [ms]."""
+    candidates = np.arange(LONGEST_FRONT_END_MS + 1.0)
+    errors = [np.abs(np.log((inside_ms + each) / measured_ms)).mean() for each in candidates]
+    return float(candidates[int(np.argmin(errors))])
+
+
+def _engine(row: pd.Series) -> DeployedEngine | None:
     """What simulates a row; None for hardware, models and layouts that are not understood."""
     part = accelerators().get(row["hardware"])
     if part is None or row["framework"] not in ("vllm", "sglang", "trtllm"):
@@ -99,37 +138,43 @@ def _engine(row: pd.Series) -> tuple[DeployedEngine, Evaluator] | None:
         layout = Parallelism(1, tp, dp, tp * dp // ep, ep)
         if layout_problem(evaluator.architecture, layout, part):
             return None
-        longest = int(row["nominal_input_tokens"] + row["output_tokens"] / 0.9) + 64
-        engine = deployed_engine(evaluator, layout, 1024, max(longest, 16_384), row["framework"])
+        longest = int(row["nominal_input_tokens"] + row["output_tokens"] / MEAN_LENGTH_RATIO) + 64
+        return deployed_engine(evaluator, layout, 1024, max(longest, 16_384), row["framework"])
     except (ValueError, InputError, UnsupportedArchitecture, UnsupportedDtype):
         return None
-    return engine, evaluator
 
 
 def _row(row: pd.Series, engine: DeployedEngine, seed: int) -> MeasuredRow:
     clients = max(1, int(row["load"] / row["dp"]))
     lengths = Lengths(float(row["input_tokens"]), 0.0, float(row["output_tokens"]))
     times = IterationTimes(engine.costs, lengths, engine.limits.iteration_tokens)
-    formula = closed_loop(times, np.array([float(clients)]), np.array([float(ROUNDS)]))
+    rules = admission(row, engine.limits.prompts_apart)
+    formula = closed_loop(times, np.array([float(clients)]), np.array([float(ROUNDS)]), rules)
     held = clients * (lengths.input_tokens + HELD_OUTPUT_RATIO * lengths.output_tokens)
     seventy = (
-        row["model"] == SEVENTY_BILLION
+        row["model"] == LLAMA_70B
         and row["hardware"] in ("H100-SXM", "H200-SXM")
         and row["source"] == "inferencex"
         and held <= engine.limits.kv_tokens
     )
-    waits = float(formula.tpot_ms[0]) * BATCH_WAIT_TPOTS if _collects_batches(row) else 0.0
-    simulated = float("nan")
-    if seventy:
-        nominal = (int(row["nominal_input_tokens"]), round(float(row["output_tokens"]) / 0.9))
-        requests = drawn(nominal, np.zeros(clients * ROUNDS), seed)
-        ttft, _ = simulated_closed(engine.costs, engine.limits, requests, clients, FRONT_END_MS)
-        simulated = float(ttft.mean()) + FRONT_END_MS + waits
+    median = row["ttft_statistic"] == "median"
     return MeasuredRow(
-        float(row["ttft_ms"]), float(formula.mean_ttft_ms[0]) + FRONT_END_MS + waits, simulated, seventy
+        float(row["ttft_ms"]),
+        float((formula.steady_ttft_ms if median else formula.mean_ttft_ms)[0]),
+        _simulated_ms(row, engine, clients, formula, seed) if seventy else float("nan"),
+        row["framework"],
+        next((each for each in FAMILIES if each in row["model"].lower()), row["model"]),
+        seventy,
     )
 
 
-def _collects_batches(row: pd.Series) -> bool:
-    short = row["nominal_input_tokens"] <= 1024 and row["output_tokens"] <= 1024
-    return bool(row["model"] == SEVENTY_BILLION and row["framework"] == "trtllm" and short and row["tp"] < 8)
+def _simulated_ms(
+    row: pd.Series, engine: DeployedEngine, clients: int, formula: ClosedLoop, seed: int
+) -> float:
+    """Mean TTFT by the simulator, which lets prompts in at once, and the wait for admission. [ms]."""
+    nominal = (int(row["nominal_input_tokens"]), round(float(row["output_tokens"]) / MEAN_LENGTH_RATIO))
+    requests = drawn(nominal, np.zeros(clients * ROUNDS), seed)
+    ttft, _ = simulated_closed(engine.costs, engine.limits, requests, clients, FRONT_END_MS)
+    # The burst at the start finds the engine idle and is let in.
+    waits_ms = float(formula.admission_ms[0]) * (1 - 1 / ROUNDS)
+    return float(ttft.mean()) + FRONT_END_MS + waits_ms

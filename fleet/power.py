@@ -14,8 +14,9 @@ ALL_IN_TO_TDP_RATIO: Final = 1.9
 
 # Dynamic power is capacitance * voltage^2 * frequency, and the voltage follows the frequency, so the clock
 # follows the cube root of the power. Patel et al., "Characterizing Power Management Opportunities for LLMs
-# in the Cloud" (ASPLOS 2024), find under 7 % lost for 20 % less peak power (remembered, not read again); the
-# rule says 7.2 %.
+# in the Cloud" (ASPLOS 2024; arXiv 2308.12908), find at most 7 % lost for up to 20 % less peak power where
+# A100 are locked to a lower clock (read in a published summary, not in the paper); the rule says 7.2 %. The
+# memory keeps its bandwidth: "Splitwise" (arXiv 2311.18677) finds decode hardly slower at 350 of 700 W.
 POWER_CAP_EXPONENT: Final = 1 / 3
 # Below half the board power the voltage is at its floor and the rule no longer holds.
 LOWEST_POWER_CAP_RATIO: Final = 0.5

@@ -112,6 +112,7 @@ _TECHNIQUES: Final = tuple(
         ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
         ("power_cap_w", "number", "W", "power cap of a card"),
         ("software_date", "text", "", "year and month of the framework (YYYY-MM)"),
+        ("activation_scales", "text", "", "of products in FP8: static, or dynamic (trtllm)"),
     )
 )
 
@@ -212,6 +213,14 @@ _OPERATOR_TABLE: Final = (
     Column("repeats", "count", "", "executions behind the time, for the record", required=False),
     Column("clock_mhz", "number", "MHz", "for the record", required=False, may_be_missing=True),
     Column("temperature_c", "number", "C", "for the record", required=False, may_be_missing=True),
+    Column(
+        "control_ratio",
+        "number",
+        "",
+        "slowness of the machine, for the record",
+        required=False,
+        may_be_missing=True,
+    ),
 )
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {

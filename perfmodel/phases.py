@@ -23,6 +23,7 @@ from fleetplan.perfmodel.latency import (
 from fleetplan.perfmodel.maturity import matured
 from fleetplan.perfmodel.memory import MemoryUse
 from fleetplan.perfmodel.offload import with_wait
+from fleetplan.perfmodel.older_software import TODAYS_SOFTWARE, Software
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.phase_result import PhaseResult
@@ -265,7 +266,7 @@ def build_evaluator(
     precision: Precision,
     folder: Path,
     techniques: Techniques = NO_TECHNIQUES,
-    software_date: str = "",
+    software: Software = TODAYS_SOFTWARE,
 ) -> Evaluator:
     """Put together what evaluates `model` on `accelerator`.
 
@@ -283,9 +284,8 @@ def build_evaluator(
         Where relative paths start.
     techniques : Techniques
         What is switched on.
-    software_date : str
-        Year and month of the framework (YYYY-MM), for parts whose software became faster; the newest where
-        it is empty.
+    software : Software
+        Its date, for software that became faster, and how it quantises activations.
 
     Raises
     ------
@@ -295,6 +295,8 @@ def build_evaluator(
         A decoder that is not understood.
     """
     architecture = load_architecture(model, folder)
-    accelerator = matured(accelerator, framework, software_date)
-    source = operator_source(accelerator, framework)
-    return Evaluator(architecture, accelerator, source, precision, techniques=techniques)
+    accelerator = matured(accelerator, framework, software.date)
+    source = operator_source(accelerator, framework, activation_scales=software.activation_scales)
+    return Evaluator(
+        architecture, accelerator, source, precision, techniques=techniques, software_date=software.date
+    )

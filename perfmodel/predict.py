@@ -113,9 +113,15 @@ def _predict_group(
         answers.reject(rows, f"power_cap_w: {error}")
         return
     model, framework = str(cases.model[first]), str(cases.backend[first])
+    if setting.software.activation_scales == "dynamic" and (framework, precision.weights) != (
+        "trtllm",
+        "fp8",
+    ):
+        answers.reject(rows, "activation_scales: dynamic is known of trtllm with weights fp8 alone")
+        return
     try:
         evaluator = build_evaluator(
-            model, accelerator, framework, precision, folder, setting.techniques, setting.software_date
+            model, accelerator, framework, precision, folder, setting.techniques, setting.software
         )
     except InputError as error:
         answers.reject(rows, "; ".join(f"model: {issue}" for issue in error.issues))

@@ -28,11 +28,11 @@ class PublishedError:
 
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
-    "B200-SXM": PublishedError(0.092, 0.309, 1204),
+    "B200-SXM": PublishedError(0.091, 0.309, 1204),
     "B300-SXM": PublishedError(0.093, 0.285, 250),
-    "GB200-NVL72": PublishedError(0.590, 0.858, 19),
-    "H100-SXM": PublishedError(0.050, 0.147, 770),
-    "H200-SXM": PublishedError(0.079, 0.374, 640),
+    "GB200-NVL72": PublishedError(0.590, 0.850, 19),
+    "H100-SXM": PublishedError(0.048, 0.145, 770),
+    "H200-SXM": PublishedError(0.067, 0.374, 640),
     "MI300X": PublishedError(0.076, 0.151, 37),
     "MI325X": PublishedError(0.060, 0.197, 34),
     "MI355X": PublishedError(0.126, 0.480, 209),

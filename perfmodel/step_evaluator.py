@@ -25,6 +25,7 @@ from fleetplan.perfmodel.latency import (
 from fleetplan.perfmodel.memory import KvResidency, MemoryUse, kv_gib_per_sequence, memory_use, weights_gib
 from fleetplan.perfmodel.merged_experts import MERGING_FRAMEWORKS, merged_experts
 from fleetplan.perfmodel.offload import stream_ms, with_stall
+from fleetplan.perfmodel.older_software import as_run
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator
 from fleetplan.perfmodel.optables.source import OperatorSource
 from fleetplan.perfmodel.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
@@ -78,6 +79,9 @@ class StepEvaluator:
         What is switched on; see `fleetplan.perfmodel.technique_limits` for what a model cannot use.
     phase_ratios : PhaseRatios
         Calibration by measurements; see `fleetplan.perfmodel.calibration`.
+    software_date : str
+        Year and month of the framework (YYYY-MM); the newest where it is empty. See
+        `fleetplan.perfmodel.older_software`.
     """
 
     architecture: ModelArchitecture
@@ -87,6 +91,7 @@ class StepEvaluator:
     kv_residency: KvResidency = "all"
     techniques: Techniques = NO_TECHNIQUES
     phase_ratios: PhaseRatios = UNCALIBRATED
+    software_date: str = ""
 
     @property
     def dtypes(self) -> PartDtypes:
@@ -140,6 +145,8 @@ class StepEvaluator:
         if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
             architecture = with_dense_prompts(architecture)
         operators = step_operators(architecture, self.dtypes, verifying)
+        if isinstance(self.source, OperatorSource):
+            operators = as_run(operators, architecture, self.source.framework, self.software_date)
         queries = verified_tokens(self.techniques)
         sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
         attended = verifying_attention(operators, self.techniques)

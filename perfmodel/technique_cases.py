@@ -23,7 +23,9 @@ from fleetplan.fleet.techniques import (
     SpeculativeDecoding,
     Techniques,
 )
+from fleetplan.perfmodel.older_software import TODAYS_SOFTWARE, Software
 from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.optables.choice import ActivationScales
 
 ALL_MODES: Final = frozenset({"prefill", "decode", "static", "closed_loop", "burst", "open_loop"})
 _LOOPS: Final = frozenset({"closed_loop", "open_loop"})
@@ -31,6 +33,7 @@ _LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
 SAMPLINGS: Final[tuple[Sampling, ...]] = ("greedy", "top-p")
+ACTIVATION_SCALES: Final[tuple[ActivationScales, ...]] = ("static", "dynamic")
 
 SLIP_RATIO: Final = 0.85
 """Likeness from which a column is a slip of another: one letter in eight, so total_tokens is none."""
@@ -99,10 +102,12 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
+    "activation_scales": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATION_SCALES),
 }
 """Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`.
 `software_date` is the year and month of the framework, for parts whose software became faster
-(`Efficiency.maturity`)."""
+(`Efficiency.maturity`) and for software that is older than a kernel (`older_software`). `activation_scales`
+says how activations are quantised for weights in FP8 (`optables.choice`)."""
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
@@ -117,15 +122,15 @@ class CaseTechniques:
         Switches.
     power_cap_w : float or None
         Power cap of the accelerator. [W]
-    software_date : str
-        Year and month of the framework; '' is the newest.
+    software : Software
+        Its date, and how it quantises activations.
     problem : str
         Why the columns cannot be used; '' where they can.
     """
 
     techniques: Techniques = field(default_factory=Techniques)
     power_cap_w: float | None = None
-    software_date: str = ""
+    software: Software = TODAYS_SOFTWARE
     problem: str = ""
 
 
@@ -198,8 +203,9 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
         problems.append("shared_prefix_tokens: exceeds prefix_tokens, of which it is a part")
     if problems:
         return CaseTechniques(problem="; ".join(problems))
-    date = names.get("software_date", "")
-    return CaseTechniques(_techniques(numbers, names), numbers.get("power_cap_w"), date)
+    scales = {str(each): each for each in ACTIVATION_SCALES}[names.get("activation_scales", "static")]
+    software = Software(names.get("software_date", ""), scales)
+    return CaseTechniques(_techniques(numbers, names), numbers.get("power_cap_w"), software)
 
 
 def _value(name: str, column: TechniqueColumn, text: str) -> float | str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from fractions import Fraction
 
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.search import Solution
+from fleetplan.planner.variables import replicas_for_load
 
 
 def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacement, ...]:
@@ -23,6 +25,7 @@ def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacem
                 continue
             candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
             service = problem.services[candidate.service]
+            load = Fraction(sum(by_class.values()), LOAD_UNITS_PER_REPLICA)
             rates = {
                 service.classes[k].name: candidate.requests_per_s[k]
                 * units
@@ -42,7 +45,7 @@ def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacem
                     phase=candidate.phase.value,
                     hardware=candidate.hardware,
                     config=candidate.config,
-                    replicas=math.ceil(sum(by_class.values()) / LOAD_UNITS_PER_REPLICA),
+                    replicas=math.ceil(replicas_for_load(candidate, load)),
                     requests_per_s_by_class=rates,
                 )
             )

@@ -78,6 +78,8 @@ class Variables:
     surviving, surviving_load, surviving_separate : dict
         Replicas by (lost region, candidate, pool, moment) after the loss of a region, their loads by class,
         and the rates by (lost region, service, class, pair, moment) that separate phases serve then.
+    surviving_pooled, surviving_pooled_replicas : dict
+        What `pooled` and `pooled_replicas` are, after the loss of a region.
     retired : dict[tuple[int, int], IntVar]
         Existing units that leave a pool at the start of a period.
     pooled, pooled_replicas : dict[LineKey, IntVar]
@@ -105,6 +107,10 @@ class Variables:
     surviving: dict[tuple[str, int, int, int], cp_model.IntVar] = field(default_factory=dict)
     surviving_load: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
     surviving_separate: dict[tuple[str, str, int, int, int], cp_model.IntVar] = field(default_factory=dict)
+    surviving_pooled: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
+    surviving_pooled_replicas: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(
+        default_factory=dict
+    )
     retired: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     pooled: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
     pooled_replicas: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
@@ -129,6 +135,8 @@ class Variables:
             self.surviving,
             self.surviving_load,
             self.surviving_separate,
+            self.surviving_pooled,
+            self.surviving_pooled_replicas,
             self.retired,
             self.pooled,
             self.pooled_replicas,

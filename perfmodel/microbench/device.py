@@ -1,35 +1,38 @@
-"""What runs the kernels and takes their time: a GPU by events, a CPU by its clock."""
+"""What runs the kernels and takes their time; this module has the CPU, `gpu` has GPUs."""
 
 from __future__ import annotations
 
+import os
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from types import TracebackType
+from typing import Final, Protocol, Self
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.perfmodel.microbench.operands import Arena, Kernel, Run
 
-Run = Callable[[], object]
-"""A kernel with its operands."""
+CPU_REUSE_BYTES: Final = 2**30
+"""What a step reads between two uses of a weight where nothing smaller is known: more than the caches of a
+processor hold for one process. [bytes]"""
 
-FLUSH_CACHES: Final = 2.0
-"""What is written between executions, over the size of the last cache of a GPU, so that nothing of the
-operands is left in it."""
+MEMORY_RATIO: Final = 1 / 16
+"""Most that the arena of a CPU takes of the memory; of all memory, so that it is as large in every run."""
 
-CPU_FLUSH_BYTES: Final = 64 * 2**20
-"""What is written between executions on a CPU [bytes]: more than the caches of a core, and less than that
-which its cores share, in which the weights of a small decoder stay between two uses."""
+CPU_STREAM_BYTES: Final = 8 * 2**20
+"""Weights that are read between two executions on a CPU [bytes]: those of a product, more than the caches of
+one core (2 MB in servers of 2023 to 2026). In a step every operator comes after such a product, which leaves
+neither activations nor the code of small operators in these caches."""
 
-BUSY_RATIO: Final = 0.2
-"""A GPU that is used for more of the time by others gives no times worth keeping."""
+_STREAM_WIDTH: Final = 1024
 
-FP8_CAPABILITY: Final = (8, 9)
-"""First compute capability with FP8 matrix units. Source: NVIDIA, CUDA C++ Programming Guide, features by
-compute capability."""
+LOOK_S: Final = 0.5
+"""How long is looked which cores are used. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,13 @@ class Device(Protocol):
         What provenance calls it.
     where : torch.device
         For operands.
+    arena : Arena
+        Memory of weights and caches.
     """
 
     name: str
     where: torch.device
+    arena: Arena
 
     def missing(self, dtype: str) -> str:
         """Say why it has no matrix units for a data type; an empty string where it has."""
@@ -72,12 +78,20 @@ class Device(Protocol):
         """Memory that operands may take. [bytes]."""
         ...
 
-    def times_us(self, run: Run, repeats: int) -> list[float]:
-        """Execute a kernel so often, each time with cold caches. [us]."""
+    def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
+        """Execute a kernel so often, each time with other operands. [us]."""
         ...
 
     def state(self) -> DeviceState:
         """Power, clock, temperature and use."""
+        ...
+
+    def agreed(self, value: float) -> float:
+        """Return the largest of a value among processes that measure together, so that they decide alike."""
+        ...
+
+    def works(self) -> bool:
+        """Whether it still runs kernels: some failures of one kernel end all others of the process."""
         ...
 
 
@@ -87,19 +101,27 @@ class CpuDevice:
     With one thread, the processor time of that thread counts, of which other processes take nothing (they do
     take bandwidth and caches). With more, the time on the clock counts, and the machine has to be idle.
 
+    Parameters
+    ----------
+    threads : int
+        Of torch.
+    reuse_bytes : int, optional
+        What a step reads between two uses of a weight. [bytes]
+
     Attributes
     ----------
-    name, where
+    name, where, arena
         As in `Device`.
     """
 
-    def __init__(self, threads: int = 1, flush_bytes: int | None = None) -> None:
+    def __init__(self, threads: int = 1, reuse_bytes: int | None = None) -> None:
         torch.set_num_threads(threads)
         self.name = f"{_cpu_name()}, {threads} thread{'s' if threads > 1 else ''}"
         self.where = torch.device("cpu")
-        written = CPU_FLUSH_BYTES if flush_bytes is None else flush_bytes
-        self._flush = torch.zeros(max(1, written // 8), dtype=torch.float64)
+        wanted = CPU_REUSE_BYTES if reuse_bytes is None else min(reuse_bytes, CPU_REUSE_BYTES)
+        self.arena = Arena(self.where, int(min(wanted, MEMORY_RATIO * _memory_bytes("MemTotal"))))
         self._clock_ns = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+        self._stream = self._between()
 
     def missing(self, dtype: str) -> str:
         """Everything but BF16 has no kernels that a server would use."""
@@ -107,112 +129,81 @@ class CpuDevice:
 
     def free_bytes(self) -> float:
         """Memory that Linux calls available."""
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return float(line.split()[1]) * 1024
-        raise OSError("/proc/meminfo does not say what is available")
+        return _memory_bytes("MemAvailable")
 
-    def times_us(self, run: Run, repeats: int) -> list[float]:
-        """Execute a kernel so often, each time with the caches of the core overwritten."""
-        times = []
-        for _ in range(repeats):
-            self._flush.add_(1.0)
-            start = self._clock_ns()
-            run()
-            times.append((self._clock_ns() - start) / 1e3)
-        return times
+    def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
+        """Execute a kernel so often, each of its parts after a product that reads other weights."""
+        return [sum(self._part_us(part) for part in kernel.next_parts()) for _ in range(repeats)]
 
     def state(self) -> DeviceState:
         """A CPU says nothing that is worth keeping."""
         return DeviceState()
 
+    def agreed(self, value: float) -> float:
+        """Nobody else measures."""
+        return value
 
-class CudaDevice:
-    """A GPU: kernels in a captured graph, as servers run them, between two events.
+    def works(self) -> bool:
+        """A CPU that fails takes the process with it."""
+        return True
 
-    Attributes
-    ----------
-    name, where
-        As in `Device`.
+    def _part_us(self, part: Run) -> float:
+        (between,) = self._stream.next_parts()
+        between()
+        start = self._clock_ns()
+        part()
+        return (self._clock_ns() - start) / 1e3
 
-    Raises
-    ------
-    InputError
-        There is no GPU of that number, or others use it.
+    def _between(self) -> Kernel:
+        """The product of one token with the weights that are read between two executions."""
+        read_bytes = min(CPU_STREAM_BYTES, self.arena.size_bytes // 8)
+        rows = max(1, read_bytes // (2 * _STREAM_WIDTH))
+        token = torch.randn(1, _STREAM_WIDTH).to(torch.bfloat16)
+        weights = [self.arena.take(torch.bfloat16, rows, _STREAM_WIDTH) for _ in range(8)]
+        return Kernel([[partial(F.linear, token, each)] for each in weights])
+
+
+class Pinned:
+    """Holds the threads of this process on so many cores, those that others used least just before.
+
+    A thread that moves to another core finds its caches empty. Afterwards the process may run everywhere.
     """
 
-    def __init__(self, index: int = 0, allow_busy: bool = False) -> None:
-        if not torch.cuda.is_available():
-            raise _refused(f"cuda:{index}", "this torch sees no GPU", "--device cpu measures the CPU")
-        if index >= torch.cuda.device_count():
-            known = ", ".join(f"cuda:{each}" for each in range(torch.cuda.device_count()))
-            raise _refused(f"cuda:{index}", "there is no such GPU", f"allowed: {known}")
-        self.where = torch.device("cuda", index)
-        torch.cuda.set_device(self.where)
-        properties = torch.cuda.get_device_properties(self.where)
-        self.name = str(properties.name)
-        self._capability = torch.cuda.get_device_capability(self.where)
-        busy = self.state().busy_ratio
-        if busy is not None and busy > BUSY_RATIO and not allow_busy:
-            message = f"{self.name} is in use for {busy:.0%} of the time: its times would mean nothing"
-            raise _refused(f"cuda:{index}", message, "wait, choose another GPU, or pass --allow-busy")
-        cache = int(getattr(properties, "L2_cache_size", 0)) or 64 * 2**20
-        self._flush = torch.zeros(int(cache * FLUSH_CACHES) // 4, dtype=torch.int32, device=self.where)
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._before: set[int] = set()
 
-    def missing(self, dtype: str) -> str:
-        """FP8 from its first compute capability on, BF16 everywhere; no other kernels of torch are used."""
-        if dtype == "bf16" or (dtype == "fp8" and self._capability >= FP8_CAPABILITY):
-            return ""
-        if dtype == "fp8":
-            return f"{self.name} (compute capability {self._capability}) has no FP8 units"
-        return f"torch has no kernels for {dtype}"
+    def __enter__(self) -> Self:
+        self._before = os.sched_getaffinity(0)
+        if self._threads < len(self._before):
+            used = _jiffies_used()
+            time.sleep(LOOK_S)
+            grown = {core: count - used.get(core, 0) for core, count in _jiffies_used().items()}
+            calmest = sorted(self._before, key=lambda core: (grown.get(core, 0), core))
+            os.sched_setaffinity(0, calmest[: self._threads])
+        return self
 
-    def free_bytes(self) -> float:
-        """Memory that no process holds."""
-        return float(torch.cuda.mem_get_info(self.where)[0])
-
-    def times_us(self, run: Run, repeats: int) -> list[float]:
-        """Execute a kernel so often, each time with the last cache overwritten before the first event."""
-        replayed = self._captured(run)
-        marks = [
-            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            for _ in range(repeats)
-        ]
-        for start, end in marks:
-            self._flush.zero_()
-            start.record()
-            replayed()
-            end.record()
-        torch.cuda.synchronize(self.where)
-        return [float(start.elapsed_time(end)) * 1e3 for start, end in marks]
-
-    def state(self) -> DeviceState:
-        """Figures of NVML, through torch; none of them where its Python package is not installed."""
-        try:
-            return DeviceState(
-                power_w=float(torch.cuda.power_draw(self.where)) / 1e3,
-                clock_mhz=float(torch.cuda.clock_rate(self.where)),
-                temperature_c=float(torch.cuda.temperature(self.where)),
-                busy_ratio=float(torch.cuda.utilization(self.where)) / 100,
-            )
-        except (ImportError, ModuleNotFoundError, RuntimeError):
-            return DeviceState()
-
-    def _captured(self, run: Run) -> Run:
-        """The kernel as a graph; as it is where it cannot be captured (it waits for the host)."""
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                run()
-        except RuntimeError:
-            torch.cuda.synchronize(self.where)
-            return run
-        replay: Run = graph.replay
-        return replay
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.sched_setaffinity(0, self._before)
 
 
-def open_device(name: str, threads: int = 1, allow_busy: bool = False) -> Device:
+def open_device(
+    name: str, threads: int = 1, allow_busy: bool = False, reuse_bytes: int | None = None
+) -> Device:
     """Open a device by its name: cpu, cuda or cuda:1.
+
+    Parameters
+    ----------
+    name : str
+        Of the device.
+    threads : int
+        Of a CPU.
+    allow_busy : bool
+        Take a GPU that others use.
+    reuse_bytes : int, optional
+        What a step of the smallest model reads between two uses of a weight, where that is known. [bytes]
 
     Raises
     ------
@@ -220,15 +211,37 @@ def open_device(name: str, threads: int = 1, allow_busy: bool = False) -> Device
         There is no such device, or others use it.
     """
     if name == "cpu":
-        return CpuDevice(threads)
+        return CpuDevice(threads, reuse_bytes)
     family, _, index = name.partition(":")
     if family != "cuda" or not (index or "0").isdigit():
-        raise _refused(name, "is no device", "allowed: cpu, cuda, cuda:NUMBER")
+        raise refused(name, "is no device", "allowed: cpu, cuda, cuda:NUMBER")
+    from fleetplan.perfmodel.microbench.gpu import CudaDevice  # noqa: PLC0415  (it uses this module)
+
     return CudaDevice(int(index or 0), allow_busy)
 
 
-def _refused(device: str, message: str, hint: str) -> InputError:
+def refused(device: str, message: str, hint: str) -> InputError:
+    """What says that a device cannot be used."""
     return InputError([Issue(f"--device {device}", 0, 0, "", message, hint)])
+
+
+def _jiffies_used() -> dict[int, int]:
+    """What every core has worked since the machine started. Source: proc(5), /proc/stat."""
+    used = {}
+    for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
+        name, *counts = line.split()
+        if name.startswith("cpu") and name != "cpu":
+            user, nice, system = (int(each) for each in counts[:3])
+            used[int(name.removeprefix("cpu"))] = user + nice + system
+    return used
+
+
+def _memory_bytes(name: str) -> float:
+    """One figure of the memory. Source: proc(5), /proc/meminfo."""
+    for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{name}:"):
+            return float(line.split()[1]) * 1024
+    raise OSError(f"/proc/meminfo does not say {name}")
 
 
 def _cpu_name() -> str:

@@ -7,8 +7,9 @@ from typing import Final
 
 import torch
 
-from fleetplan.perfmodel.microbench.device import Device, Run
+from fleetplan.perfmodel.microbench.device import Device
 from fleetplan.perfmodel.microbench.kernels import kernel
+from fleetplan.perfmodel.microbench.operands import Kernel, Run
 from fleetplan.perfmodel.microbench.points import point
 from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
 from fleetplan.perfmodel.operators import OperatorKind
@@ -65,4 +66,4 @@ def _bf16_tflops(device: Device, effort: Effort) -> float:
 
 
 def _gb_per_s(run: Run, moved_bytes: int, device: Device, effort: Effort) -> float:
-    return moved_bytes / stable_timing(run, device, effort).latency_us / 1e3
+    return moved_bytes / stable_timing(Kernel.of(run), device, effort).latency_us / 1e3

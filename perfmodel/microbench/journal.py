@@ -17,7 +17,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.microbench.points import Measurement, Point, point
 from fleetplan.perfmodel.operators import OperatorKind
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE_NAME: Final = "points.jsonl"
 
 
@@ -31,6 +31,7 @@ class _Line(TypedDict):
     power_w: float | None
     clock_mhz: float | None
     temperature_c: float | None
+    control_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,14 @@ class Origin:
         What it calls itself.
     software : str
         Of the kernels: torch with its version.
-    quantile : float
-        Which of the executions counts.
+    reuse_mib : int
+        What is read between two uses of a weight. [MiB]
     """
 
     hardware: str
     device: str
     software: str
-    quantile: float
+    reuse_mib: int
 
     def record(self) -> dict[str, object]:
         """As the first line of a journal has it."""
@@ -61,7 +62,7 @@ class Origin:
             "hardware": self.hardware,
             "device": self.device,
             "software": self.software,
-            "quantile": self.quantile,
+            "reuse_mib": self.reuse_mib,
         }
 
 
@@ -96,7 +97,7 @@ class Journal:
             self._append(origin.record())
 
     def add(self, measurement: Measurement) -> None:
-        """Keep a measurement, on the disk before this returns."""
+        """Keep a measurement in place of an earlier one of the point, on the disk before this returns."""
         self.measured[measurement.point] = measurement
         record: dict[str, object] = {
             **_of_point(measurement.point),
@@ -106,6 +107,7 @@ class Journal:
             "power_w": measurement.power_w,
             "clock_mhz": measurement.clock_mhz,
             "temperature_c": measurement.temperature_c,
+            "control_us": measurement.control_us,
         }
         self._append(record)
 
@@ -163,6 +165,7 @@ class Journal:
             _optional(record["power_w"]),
             _optional(record["clock_mhz"]),
             _optional(record["temperature_c"]),
+            _optional(record["control_us"]),
         )
 
 

@@ -8,29 +8,51 @@ from typing import Final
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that torch's own documentation has
 
-from fleetplan.perfmodel.microbench.device import Device, Run
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.perfmodel.microbench.device import Device
+from fleetplan.perfmodel.microbench.layer_parts import (
+    gated,
+    heads_of,
+    norm_with_residual,
+    rotary_table,
+    write_cache,
+)
+from fleetplan.perfmodel.microbench.operands import Kernel, Operands, Run
 from fleetplan.perfmodel.microbench.points import Point, Unmeasurable
 from fleetplan.perfmodel.microbench.timing import WARM_UPS
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.work import work
 
-Maker = Callable[[Point, torch.device], Sequence[Run]]
-"""Makes the kernels that may run a point."""
+Maker = Callable[[Point, Operands], Sequence[Run | Sequence[Run]]]
+"""Makes the kernels that may run a point, with one set of operands; several runs are parts of one kernel."""
+
+OUT_OF_MEMORY: Final = "ran out of memory"
 
 SPARE_MEMORY_RATIO: Final = 0.8
 """Part of the free memory that operands may take."""
 
-NORM_WIDTH: Final = 1024
-"""Elements of a row of the norms that stand for small kernels."""
+SMALL_HIDDEN: Final = 1024
+SMALL_HEADS: Final = 8
+SMALL_KV_HEADS: Final = 2
+"""The dense layer whose small kernels are measured: hidden size, query heads, heads of keys and of values."""
+
+SMALL_INTERMEDIATE_RATIO: Final = 3.5
+"""Its width of the feed-forward block over the hidden size; all of them in the proportions of Llama 3 8B."""
+
+OPERATORS_OF_SMALL: Final = 3
+"""Elementwise operators of a dense layer: the norm before attention (with rotary positions and the write to
+the cache), the norm before the feed-forward block, and its activation."""
 
 
-def kernel(point: Point, device: Device) -> Run:
+def kernel(point: Point, device: Device) -> Kernel:
     """Return the fastest kernel for a point, with its operands.
 
     Raises
     ------
     Unmeasurable
         The device has no units for the data type or not the memory, or torch has no kernel.
+    InputError
+        The device failed for good.
     """
     reason = device.missing(point.dtype)
     if reason:
@@ -43,10 +65,16 @@ def kernel(point: Point, device: Device) -> Run:
     needed, free = operand_bytes(point), device.free_bytes() * SPARE_MEMORY_RATIO
     if needed > free:
         raise Unmeasurable(f"needs {needed / 2**30:.1f} GiB of operands, {free / 2**30:.1f} GiB are free")
+    operators = OPERATORS_OF_SMALL if point.kind is OperatorKind.ELEMENTWISE else 1
     try:
-        return _fastest(maker(point, device.where), device)
+        sets = Operands(device.arena).sets(lambda operands: maker(point, operands))
+        kernels = [
+            Kernel([[each] if callable(each) else each for each in alternative], operators)
+            for alternative in zip(*sets, strict=True)
+        ]
+        return _fastest(kernels, device, point)
     except torch.OutOfMemoryError as error:
-        raise Unmeasurable("ran out of memory") from error
+        raise Unmeasurable(OUT_OF_MEMORY) from error
 
 
 def operand_bytes(point: Point) -> float:
@@ -60,40 +88,49 @@ def operand_bytes(point: Point) -> float:
     return float((done.weight_bytes + done.kv_bytes + done.activation_bytes)[0])
 
 
-def _fastest(runs: Sequence[Run], device: Device) -> Run:
+def _fastest(kernels: Sequence[Kernel], device: Device, point: Point) -> Kernel:
     """The fastest of several kernels; those that this device cannot run are passed over."""
-    found: list[tuple[float, int, Run]] = []
+    found: list[tuple[float, int, Kernel]] = []
     problem = ""
-    for position, run in enumerate(runs):
+    for position, each in enumerate(kernels):
         try:
-            run()
-            found.append((min(device.times_us(run, WARM_UPS)), position, run))
+            for part in each.next_parts():
+                part()
+            found.append((min(device.times_us(each, WARM_UPS)), position, each))
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
             # What torch raises for a kernel or dtype that the device lacks; said below if none is left.
             problem = str(error).splitlines()[0]
+            if not device.works():
+                hint = "the same command goes on after the points that are known"
+                message = f"{device.name} failed for good at {point.label}: {problem}"
+                raise InputError([Issue("plan optables measure", 0, 0, "", message, hint)]) from error
     if not found:
         raise Unmeasurable(f"torch cannot run it here: {problem}")
     return min(found)[2]
 
 
-def _bf16(where: torch.device, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float32, device=where).to(torch.bfloat16)
-
-
-def _gemm(point: Point, where: torch.device) -> Sequence[Run]:
-    inputs, weights = _bf16(where, point["m"], point["k"]), _bf16(where, point["n"], point["k"])
+def _gemm(point: Point, operands: Operands) -> Sequence[Run]:
+    inputs = operands.warm(point["m"], point["k"])
     if point.dtype == "bf16":
+        weights = operands.cold(point["n"], point["k"])
         return [lambda: F.linear(inputs, weights)]
     narrow = torch.float8_e4m3fn
-    left, right, one = inputs.to(narrow), weights.to(narrow).t(), torch.ones((), device=where)
-    return [lambda: torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)]
+    left = operands.once(lambda: inputs.to(narrow))
+    one = operands.once(lambda: torch.ones((), device=operands.where))
+    right = operands.cold(point["n"], point["k"], dtype=narrow).t()
+
+    def product(fast: bool) -> Run:
+        options = {"scale_a": one, "scale_b": one, "out_dtype": torch.bfloat16, "use_fast_accum": fast}
+        return lambda: torch._scaled_mm(left, right, **options)
+
+    return [product(fast=True), product(fast=False)]
 
 
-def _batched_gemm(point: Point, where: torch.device) -> Sequence[Run]:
-    left = _bf16(where, point["groups"], point["m"], point["k"])
-    right = _bf16(where, point["groups"], point["k"], point["n"])
+def _batched_gemm(point: Point, operands: Operands) -> Sequence[Run]:
+    left = operands.warm(point["groups"], point["m"], point["k"])
+    right = operands.cold(point["groups"], point["k"], point["n"])
     return [lambda: torch.bmm(left, right)]
 
 
@@ -128,46 +165,49 @@ def _no_window(point: Point) -> None:
         raise Unmeasurable("torch has no kernel for attention with a window")
 
 
-def _prefill(point: Point, where: torch.device) -> Sequence[Run]:
+def _prefill(point: Point, operands: Operands) -> Sequence[Run]:
     _no_window(point)
     batch, tokens, width = point["batch"], point["new_tokens"], point["head_dim"]
-    queries = _bf16(where, batch, point["heads"], tokens, width)
-    keys, values = (_bf16(where, batch, point["kv_heads"], tokens, width) for _ in range(2))
+    # As the projections before it leave them.
+    queries, keys, values = (
+        operands.warm(batch, tokens, point[heads], width).transpose(1, 2)
+        for heads in ("heads", "kv_heads", "kv_heads")
+    )
     return [
         lambda: prompt_attention(queries, keys, values),
         lambda: prompt_attention_repeated(queries, keys, values),
     ]
 
 
-def _decode(point: Point, where: torch.device) -> Sequence[Run]:
+def _decode(point: Point, operands: Operands) -> Sequence[Run]:
     _no_window(point)
     batch, tokens, width = point["batch"], point["context_tokens"], point["head_dim"]
-    queries = _bf16(where, batch, point["heads"], 1, width)
-    keys, values = (_bf16(where, batch, point["kv_heads"], tokens, width) for _ in range(2))
+    queries = operands.warm(batch, point["heads"], 1, width)
+    keys, values = (operands.cold(batch, point["kv_heads"], tokens, width) for _ in range(2))
     return [
         lambda: token_attention(queries, keys, values),
         lambda: token_attention_gqa(queries, keys, values),
     ]
 
 
-def _latent_prefill(point: Point, where: torch.device) -> Sequence[Run]:
+def _latent_prefill(point: Point, operands: Operands) -> Sequence[Run]:
     shape = point["batch"], point["heads"], point["new_tokens"]
-    queries, keys = (_bf16(where, *shape, point["key_head_dim"]) for _ in range(2))
-    values = _bf16(where, *shape, point["value_head_dim"])
+    queries, keys = (operands.warm(*shape, point["key_head_dim"]) for _ in range(2))
+    values = operands.warm(*shape, point["value_head_dim"])
     return [lambda: F.scaled_dot_product_attention(queries, keys, values, is_causal=True)]
 
 
-def _latent_decode(point: Point, where: torch.device) -> Sequence[Run]:
+def _latent_decode(point: Point, operands: Operands) -> Sequence[Run]:
     width = point["kv_rank"] + point["rope_head_dim"]
-    queries = _bf16(where, point["batch"], 1, point["heads"], width)
-    cache = _bf16(where, point["batch"], 1, point["context_tokens"], width)
+    queries = operands.warm(point["batch"], 1, point["heads"], width)
+    cache = operands.cold(point["batch"], 1, point["context_tokens"], width)
     latent = cache[..., : point["kv_rank"]]
     return [lambda: F.scaled_dot_product_attention(queries, cache, latent)]
 
 
-def _experts(point: Point, where: torch.device) -> Sequence[Run]:
-    """Gate-up, activation and down of the experts on one accelerator, for tokens that chose at random."""
-    held, width = point["experts"] // point["moe_ep"], point["intermediate"] // point["moe_tp"]
+def _tokens_of_experts(point: Point) -> torch.Tensor:
+    """Tokens of each expert on one accelerator, where all of them chose at random."""
+    held = point["experts"] // point["moe_ep"]
     chooser = torch.Generator().manual_seed(0)
     chosen = torch.stack(
         [
@@ -175,41 +215,64 @@ def _experts(point: Point, where: torch.device) -> Sequence[Run]:
             for _ in range(point["tokens"])
         ]
     )
-    counts = torch.bincount(chosen.flatten(), minlength=point["experts"])[:held]
-    rows = [_bf16(where, int(count), point["hidden"]) for count in counts]
-    gate_up = _bf16(where, held, 2 * width, point["hidden"])
-    down = _bf16(where, held, point["hidden"], width)
-    joined, ends = torch.cat(rows), torch.cumsum(counts, 0).to(device=where, dtype=torch.int32)
+    return torch.bincount(chosen.flatten(), minlength=point["experts"])[:held]
+
+
+def _experts(point: Point, operands: Operands) -> Sequence[Run]:
+    """Gate-up, activation and down of the experts on one accelerator."""
+    counts = operands.once(lambda: _tokens_of_experts(point))
+    held, width = len(counts), point["intermediate"] // point["moe_tp"]
+    joined = operands.warm(int(counts.sum()), point["hidden"])
+    rows = joined.split(counts.tolist())
+    gate_up = operands.cold(held, 2 * width, point["hidden"])
+    down = operands.cold(held, point["hidden"], width)
+    ends = torch.cumsum(counts, 0).to(device=operands.where, dtype=torch.int32)
 
     def one_by_one() -> None:
         for expert, inputs in enumerate(rows):
             if inputs.shape[0]:
-                gate, up = F.linear(inputs, gate_up[expert]).chunk(2, dim=-1)
-                F.linear(F.silu(gate) * up, down[expert])
+                F.linear(gated(F.linear(inputs, gate_up[expert])), down[expert])
 
     def grouped() -> None:
-        gate, up = torch._grouped_mm(joined, gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
-        torch._grouped_mm(F.silu(gate) * up, down.transpose(1, 2), offs=ends)
+        wide = torch._grouped_mm(joined, gate_up.transpose(1, 2), offs=ends)
+        torch._grouped_mm(gated(wide), down.transpose(1, 2), offs=ends)
 
-    return [one_by_one, grouped] if where.type == "cuda" else [one_by_one]
-
-
-def norm_with_residual(
-    stream: torch.Tensor, update: torch.Tensor, weight: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add a block's output to the residual stream, and norm the sum for the next block."""
-    summed = stream + update
-    return summed, F.rms_norm(summed, (summed.shape[-1],), weight, 1e-6)
+    # Older versions of torch have no grouped product, and CPUs no fast one.
+    fused = operands.where.type == "cuda" and hasattr(torch, "_grouped_mm")
+    return [one_by_one, grouped] if fused else [one_by_one]
 
 
-def _small(point: Point, where: torch.device) -> Sequence[Run]:
-    # The residual stream and a block's output are read, the sum and its norm written: four elements each.
-    elements = point["traffic_bytes"] / ACTIVATION_BYTES / 4
-    width = int(min(NORM_WIDTH, max(1, elements)))
-    rows = max(1, round(elements / width))
-    stream, update = (_bf16(where, rows, width) for _ in range(2))
-    weight = _bf16(where, width)
-    return [lambda: norm_with_residual(stream, update, weight)]
+def _small(point: Point, operands: Operands) -> Sequence[Sequence[Run]]:
+    """All small kernels of a dense layer, which are three elementwise operators: a third counts for one."""
+    # Elements that a token reads and writes: four of the hidden size and two of the projections; four; three
+    # of the feed-forward width.
+    projected_ratio = (SMALL_HEADS + 2 * SMALL_KV_HEADS) / SMALL_HEADS
+    per_hidden = 4 + 2 * projected_ratio + 4 + 3 * SMALL_INTERMEDIATE_RATIO
+    elements = OPERATORS_OF_SMALL * point["traffic_bytes"] / ACTIVATION_BYTES / per_hidden
+    # Heads of an even width, narrower ones where there is less than a token of the layer.
+    head_dim = 2 * max(1, round(min(SMALL_HIDDEN, elements) / SMALL_HEADS / 2))
+    hidden = SMALL_HEADS * head_dim
+    rows = max(1, round(elements / hidden))
+    wide = int(2 * SMALL_INTERMEDIATE_RATIO * hidden)
+    stream, update = operands.warm(1, rows, hidden), operands.warm(1, rows, hidden)
+    projected = operands.warm(1, rows, (SMALL_HEADS + 2 * SMALL_KV_HEADS) * head_dim)
+    gate_up = operands.warm(1, rows, wide)
+    weight = operands.warm(hidden)
+    cache = (
+        operands.warm(1, SMALL_KV_HEADS, rows, head_dim),
+        operands.warm(1, SMALL_KV_HEADS, rows, head_dim),
+    )
+    turns = operands.once(lambda: rotary_table(rows, head_dim, operands.where))
+
+    def before_attention() -> None:
+        _, keys, values = heads_of(projected, SMALL_HEADS, SMALL_KV_HEADS, turns)
+        write_cache(cache, keys, values)
+
+    def norm() -> None:
+        norm_with_residual(stream, update, weight)
+
+    # In a step each comes after a product or attention.
+    return [[norm, before_attention, norm, lambda: gated(gate_up)]]
 
 
 MAKERS: Final[dict[OperatorKind, Maker]] = {

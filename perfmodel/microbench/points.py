@@ -80,6 +80,8 @@ class Measurement:
         Executions.
     power_w, clock_mhz, temperature_c : float or None
         Of the board right after; None where nothing says.
+    control_us : float or None
+        Time of the control beside it, the longer one of before and after; None where there was none. [us]
     """
 
     point: Point
@@ -89,3 +91,4 @@ class Measurement:
     power_w: float | None = None
     clock_mhz: float | None = None
     temperature_c: float | None = None
+    control_us: float | None = None

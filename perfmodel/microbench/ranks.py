@@ -13,6 +13,7 @@ import torch.distributed as dist
 import torch.multiprocessing
 
 from fleetplan.perfmodel.microbench.device import DeviceState, open_device
+from fleetplan.perfmodel.microbench.operands import Kernel
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
@@ -90,8 +91,10 @@ class _Together:
     """A device whose ranks begin and end together; the slowest rank's time counts."""
 
     def __init__(self, device: str, rank: int) -> None:
-        self._own = open_device(device if device == "cpu" else f"cuda:{rank}", allow_busy=True)
-        self.name, self.where = self._own.name, self._own.where
+        name = device if device == "cpu" else f"cuda:{rank}"
+        # No weights are read.
+        self._own = open_device(name, allow_busy=True, reuse_bytes=0)
+        self.name, self.where, self.arena = self._own.name, self._own.where, self._own.arena
 
     def missing(self, dtype: str) -> str:
         return self._own.missing(dtype)
@@ -102,14 +105,24 @@ class _Together:
     def state(self) -> DeviceState:
         return self._own.state()
 
-    def times_us(self, run: Callable[[], object], repeats: int) -> list[float]:
+    def works(self) -> bool:
+        return self._own.works()
+
+    def times_us(self, kernel: Kernel, repeats: int) -> list[float]:
         times = []
         for _ in range(repeats):
             dist.barrier()
-            times += self._own.times_us(run, 1)
-        slowest = torch.tensor(times, dtype=torch.float64, device=self.where)
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        return [float(each) for each in slowest.tolist()]
+            times += self._own.times_us(kernel, 1)
+        return self._largest(times)
+
+    def agreed(self, value: float) -> float:
+        (largest,) = self._largest([value])
+        return largest
+
+    def _largest(self, values: list[float]) -> list[float]:
+        shared = torch.tensor(values, dtype=torch.float64, device=self.where)
+        dist.all_reduce(shared, op=dist.ReduceOp.MAX)
+        return [float(each) for each in shared.tolist()]
 
 
 def _rank(
@@ -123,11 +136,20 @@ def _rank(
 ) -> None:
     backend = "gloo" if device == "cpu" else "nccl"
     together = _Together(device, rank)
-    dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=ranks, timeout=LONGEST_WAIT)
+    dist.init_process_group(
+        backend,
+        init_method=meeting,
+        rank=rank,
+        world_size=ranks,
+        timeout=LONGEST_WAIT,
+        # So NCCL connects the ranks here, and not while a graph is captured.
+        device_id=None if device == "cpu" else together.where,
+    )
     try:
         for each in points:
             try:
-                timing = stable_timing(_collective(each, rank, together.where), together, effort)
+                collective = Kernel.of(_collective(each, rank, together.where))
+                timing = stable_timing(collective, together, effort)
             except (RuntimeError, ValueError) as error:
                 # A collective that the backend lacks: the point goes back with its reason, the rest go on.
                 found: Result = (each, 0.0, 0.0, 0, f"{backend}: {str(error).splitlines()[0]}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.perfmodel.microbench.adaptive import NodeError, next_points, node_errors, rows_of
+from fleetplan.perfmodel.microbench.control import disturbed
 from fleetplan.perfmodel.microbench.journal import Journal
 from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable
 from fleetplan.perfmodel.microbench.sites import Extent, Site, first_points
@@ -16,6 +18,9 @@ from fleetplan.perfmodel.operators import OperatorKind
 
 MeasurePoint = Callable[[Point], Measurement]
 """Measures one point; raises `Unmeasurable` where it cannot."""
+
+MOST_ATTEMPTS: Final = 3
+"""A point that is disturbed is measured so often in one run; then it is kept, and its row says so."""
 
 _GROWING: Final = frozenset(
     {"m", "tokens", "batch", "new_tokens", "context_tokens", "traffic_bytes", "message_bytes"}
@@ -53,11 +58,14 @@ class Outcome:
         Of all measurements that have others around them, the worst first.
     over_budget : bool
         Whether the time was up before the target was reached.
+    disturbed : int
+        Points that were measured while the machine was slower than in calm times.
     """
 
     new_points: int
     errors: tuple[NodeError, ...]
     over_budget: bool
+    disturbed: int = 0
 
 
 class Progress:
@@ -83,6 +91,8 @@ def run_session(
 ) -> Outcome:
     """Measure the first points of all sites, then those beside the worst errors.
 
+    After each sweep, points that were measured while the machine was slow are measured again.
+
     Parameters
     ----------
     sites : Sequence[Site]
@@ -104,11 +114,19 @@ def run_session(
     def time_is_up() -> bool:
         return goal.budget_s is not None and time.monotonic() - started > goal.budget_s
 
+    attempts: Counter[Point] = Counter()
+
     def points_in_turn(left: list[Point]) -> bool:
         for each in left:
             if time_is_up():
                 return False
             _attempt(each, measure, journal, told)
+        while again := _to_repeat(journal, attempts):
+            told.planned(len(again))
+            for each in again:
+                if time_is_up():
+                    return False
+                _repeat(each, measure, journal, told)
         return True
 
     return _until_reached(sites, points_in_turn, journal, accelerator, goal, told)
@@ -134,6 +152,8 @@ def run_group_session(
     started = time.monotonic()
 
     def all_at_once(left: list[Point]) -> bool:
+        if not left:
+            return True
         if goal.budget_s is not None and time.monotonic() - started > goal.budget_s:
             return False
         measure_all(left)
@@ -158,11 +178,12 @@ def _until_reached(
     while True:
         left = [each for each in wanted if not journal.knows(each)]
         told.planned(len(left))
-        reached = attempt_all(left) if left else True
+        reached = attempt_all(left)
         errors = _errors(journal, accelerator, asked)
         wanted = next_points(errors, journal.measured, goal.target_ratio, goal.extent)
         if not reached or all(journal.knows(each) for each in wanted):
-            return Outcome(len(journal.measured) - before, errors, not reached)
+            late = len(disturbed(journal.measured.values()))
+            return Outcome(len(journal.measured) - before, errors, not reached, late)
 
 
 def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: Progress) -> None:
@@ -179,6 +200,29 @@ def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: Progres
             return
     journal.skip(each, reason)
     told.ends(None, reason)
+
+
+def _to_repeat(journal: Journal, attempts: Counter[Point]) -> list[Point]:
+    """Points that are disturbed and may be tried again; a further attempt is counted."""
+    slow = [each.point for each in disturbed(journal.measured.values())]
+    again = [each for each in slow if attempts[each] < MOST_ATTEMPTS - 1]
+    attempts.update(again)
+    return again
+
+
+def _repeat(each: Point, measure: MeasurePoint, journal: Journal, told: Progress) -> None:
+    """Measure a disturbed point again; the calmer measurement is kept."""
+    told.begins(each)
+    before = journal.measured[each]
+    try:
+        again = measure(each)
+    except Unmeasurable as error:
+        # It could be measured before, so that is kept.
+        told.ends(None, str(error))
+        return
+    if again.control_us is None or before.control_us is None or again.control_us < before.control_us:
+        journal.add(again)
+    told.ends(again, "")
 
 
 def _larger_than_failed(each: Point, skipped: dict[Point, str]) -> str:

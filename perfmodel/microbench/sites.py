@@ -18,6 +18,7 @@ from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.precision import part_dtypes
 from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
 from fleetplan.perfmodel.steps import step_operators
+from fleetplan.perfmodel.work import work
 
 LARGEST_STEP_TOKENS: Final = 8192
 """Most prompt tokens of a step that is measured where nothing else is asked. Source: vLLM,
@@ -112,13 +113,9 @@ def model_sites(
     Experts are split by tensor parallelism and spread over as many groups as well.
     """
     found: dict[Site, None] = {}
+    asked = _probes(tensor_parallel)
     for architecture, precision in models:
         dtypes = part_dtypes(architecture, precision)
-        layouts = [Parallelism(tp=tp, ffn_tp=tp // ep, ep=ep) for tp in tensor_parallel for ep in {1, tp}]
-        ones = np.ones(len(layouts), dtype=np.int64)
-        asked = ConfigurationBatch(
-            Layouts.of(layouts), ones, ones * _PROBE_TOKENS, 0 * ones, ones * _PROBE_TOKENS, ones
-        )
         for shape in (prefill_shape(asked), decode_shape(asked)):
             for operator in step_operators(architecture, dtypes, shape):
                 if operator.kind not in AXES or operator.kind in COLLECTIVE_KINDS:
@@ -129,6 +126,32 @@ def model_sites(
                     found[Site(operator.kind, operator.dtype, fixed)] = None
     found[Site(OperatorKind.ELEMENTWISE, "bf16")] = None
     return list(found)
+
+
+def least_read_bytes(
+    models: Iterable[tuple[ModelArchitecture, Precision]], tensor_parallel: Sequence[int]
+) -> int:
+    """Weights that a step of one sequence reads on one accelerator, of the model with the fewest. [bytes]."""
+    asked = _probes(tensor_parallel)
+    found = []
+    for architecture, precision in models:
+        read_bytes = np.zeros(asked.batch.size)
+        for operator in step_operators(
+            architecture, part_dtypes(architecture, precision), decode_shape(asked)
+        ):
+            done = work(operator.kind, operator.dtype, operator.dims)
+            read_bytes += operator.count * done.weight_bytes
+        found.append(int(read_bytes.min()))
+    return min(found)
+
+
+def _probes(tensor_parallel: Sequence[int]) -> ConfigurationBatch:
+    """One sequence under every split."""
+    layouts = [Parallelism(tp=tp, ffn_tp=tp // ep, ep=ep) for tp in tensor_parallel for ep in {1, tp}]
+    ones = np.ones(len(layouts), dtype=np.int64)
+    return ConfigurationBatch(
+        Layouts.of(layouts), ones, ones * _PROBE_TOKENS, 0 * ones, ones * _PROBE_TOKENS, ones
+    )
 
 
 def standard_sites(dtypes: Sequence[str]) -> list[Site]:

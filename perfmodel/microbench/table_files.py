@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from typing import Final
 
+from fleetplan.perfmodel.microbench.control import calm_control_us, control_ratio
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
 from fleetplan.perfmodel.operators import DIMENSIONS
 from fleetplan.perfmodel.whole_files import write_whole
@@ -14,7 +15,7 @@ from fleetplan.perfmodel.whole_files import write_whole
 TABLE_NAME: Final = "optable.csv"
 
 _COLUMNS: Final = ("operator", "dtype", "latency_us", "hardware", "source")
-_RECORD: Final = ("repeats", "power_w", "clock_mhz", "temperature_c")
+_RECORD: Final = ("repeats", "power_w", "clock_mhz", "temperature_c", "control_ratio")
 
 
 def write_table(journal: Journal, origin: Origin, day: str, folder: Path) -> Path:
@@ -43,6 +44,7 @@ def write_table(journal: Journal, origin: Origin, day: str, folder: Path) -> Pat
     text = io.StringIO()
     writer = csv.DictWriter(text, (*_COLUMNS, *dimensions, *_RECORD), lineterminator="\n", restval="")
     writer.writeheader()
+    calm_us = calm_control_us(journal.measured.values())
     source = f"plan optables measure, {origin.device}, {origin.software}, {day}"
     for each in journal.measured.values():
         writer.writerow(
@@ -57,6 +59,7 @@ def write_table(journal: Journal, origin: Origin, day: str, folder: Path) -> Pat
                 "power_w": _shown(each.power_w),
                 "clock_mhz": _shown(each.clock_mhz),
                 "temperature_c": _shown(each.temperature_c),
+                "control_ratio": _shown(control_ratio(each, calm_us)),
             }
         )
     write_whole(folder / TABLE_NAME, text.getvalue())

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from statistics import quantiles
+from itertools import pairwise
+from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from fleetplan.perfmodel.microbench.device import Device, Run
+    from fleetplan.perfmodel.microbench.device import Device
+    from fleetplan.perfmodel.microbench.operands import Kernel
 
 WARM_UPS: Final = 3
 """Executions before the first that counts: libraries choose kernels, clocks rise."""
 
-BLOCK_REPEATS: Final = 7
-"""Executions between two looks at the quantile."""
+BLOCK_S: Final = 0.05
+"""How long a block of executions lasts: about a step of a small decoder. [s]"""
+
+MOST_BLOCK_REPEATS: Final = 64
+"""Executions of a block at most."""
+
+LEAST_BLOCKS: Final = 6
+"""Blocks whose median is first looked at."""
 
 STABLE_RATIO: Final = 0.01
-"""The quantile is known when a further block changes it by less."""
+"""The time is known when a further block changes it by less."""
 
 STABLE_BLOCKS: Final = 2
 """So many blocks in a row have to change it by less."""
@@ -28,17 +37,14 @@ class Effort:
 
     Attributes
     ----------
-    quantile : float
-        Which of the executions counts: 0.5 is the median; 0 the fastest, for machines that others use.
-    most_repeats : int
-        Executions after which the time is taken as it is.
     most_s : float
-        Time after which it is. [s]
+        Time after which what is known by then is taken. [s]
+    block_s : float
+        How long a block lasts. [s]
     """
 
-    quantile: float = 0.5
-    most_repeats: int = 350
     most_s: float = 2.0
+    block_s: float = BLOCK_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,9 @@ class Timing:
     Attributes
     ----------
     latency_us : float
-        The asked quantile. [us]
+        Median over blocks of executions of their means. [us]
     spread_ratio : float
-        Half the distance between the quartiles, over the median.
+        Half the distance between the quartiles of the blocks, over their median.
     repeats : int
         Executions.
     """
@@ -60,21 +66,37 @@ class Timing:
     repeats: int
 
 
-def stable_timing(run: Run, device: Device, effort: Effort) -> Timing:
-    """Run a kernel until the asked quantile of its times stands still."""
-    device.times_us(run, WARM_UPS)
-    times: list[float] = []
-    known, still = None, 0
-    while len(times) < effort.most_repeats and sum(times) < effort.most_s * 1e6 and still < STABLE_BLOCKS:
-        times += device.times_us(run, BLOCK_REPEATS)
-        found = quantile_of(times, effort.quantile)
-        still = still + 1 if known is not None and abs(found - known) < STABLE_RATIO * known else 0
-        known = found
-    quarter, median, three_quarters = quantiles(times, n=4)
-    return Timing(quantile_of(times, effort.quantile), (three_quarters - quarter) / 2 / median, len(times))
+def stable_timing(kernel: Kernel, device: Device, effort: Effort) -> Timing:
+    """Run a kernel until its time stands still.
+
+    Within a block the mean counts: times of operators have to add up to that of a step, as means do, and as
+    least values or medians of single executions do not. Over the blocks the median counts, so that spells in
+    which others use the machine are left out.
+    """
+    started = time.perf_counter()
+    device.times_us(kernel, WARM_UPS)
+    warm_up_s = device.agreed(time.perf_counter() - started)
+    execution_s = max(warm_up_s / WARM_UPS, effort.block_s / MOST_BLOCK_REPEATS)
+    repeats = max(1, round(effort.block_s / execution_s))
+    means: list[float] = []
+    begun, elapsed_s = time.perf_counter(), 0.0
+    # Quartiles need two blocks.
+    while len(means) < 2 or not (is_known(means) or elapsed_s >= effort.most_s):
+        means.append(fmean(device.times_us(kernel, repeats)))
+        elapsed_s = device.agreed(time.perf_counter() - begun)
+    quarter, middle, three_quarters = quantiles(means, n=4)
+    return Timing(middle, (three_quarters - quarter) / 2 / middle, repeats * len(means))
 
 
-def quantile_of(times: list[float], quantile: float) -> float:
-    """Return the time below which that share of the executions stayed; 0 is the fastest."""
-    ordered = sorted(times)
+def is_known(means: list[float]) -> bool:
+    """Whether the last blocks have hardly changed the median of the means."""
+    if len(means) < LEAST_BLOCKS + STABLE_BLOCKS:
+        return False
+    medians = [median(means[:end]) for end in range(len(means) - STABLE_BLOCKS, len(means) + 1)]
+    return all(abs(later - earlier) < STABLE_RATIO * earlier for earlier, later in pairwise(medians))
+
+
+def quantile_of(values: list[float], quantile: float) -> float:
+    """Return the value below which that share of them stays; 0 is the least."""
+    ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]

@@ -27,6 +27,7 @@ from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimension
 _AnyArray = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 
 _LATENCY: Final = "latency_ms"
+_BESIDE_DIGITS: Final = 16
 # What a damaged file makes zipfile and numpy raise.
 _UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
@@ -70,7 +71,10 @@ def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[M
     list[MeasuredRows]
         One table a kind and data type.
     """
-    target = (cache_folder() if folder is None else folder) / f"{sha256}-v{IMPORTER_VERSION}.npz"
+    # An import may also depend on tables beside the file.
+    beside = "".join(f"-{known_sha256(path)[:_BESIDE_DIGITS]}" for path in file.quantisation_files)
+    name = f"{sha256}{beside}-v{IMPORTER_VERSION}.npz"
+    target = (cache_folder() if folder is None else folder) / name
     if target.exists():
         try:
             return _load(target)

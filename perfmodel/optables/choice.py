@@ -7,6 +7,9 @@ The rules come from predictions of published closed-loop results, without any fi
 * GEMM takes the fastest of the three frameworks: all call the same libraries, but their tables time different
   things. Those of TensorRT-LLM hold the quantisation of the activations with its scales (14 us for the
   smallest FP8 product on H200, against 6 us), those of vLLM for block-FP8 the Python around it (60 us).
+* TensorRT-LLM takes its own GEMM where its table times the product alone, or can be made to: in BF16, where
+  nothing is quantised, and in FP8 with static scales, less the quantisation that was measured apart. With
+  scales that are found while it serves (a checkpoint in BF16, quantised at load), it takes the fastest.
 * Experts in block-FP8 take the fastest of the three frameworks, and so do those in MXFP4 under vLLM on
   Blackwell; TensorRT-LLM before Blackwell has kernels of its own and keeps them.
 * An all-reduce is never slower than one of a larger message, as a message can be padded: the tables of vLLM
@@ -21,9 +24,10 @@ The rules come from predictions of published closed-loop results, without any fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 
@@ -39,7 +43,14 @@ from fleetplan.perfmodel.optables.measured import (
     newest_first,
     table_files,
 )
+from fleetplan.perfmodel.optables.measured_products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
+
+ActivationScales = Literal["static", "dynamic"]
+"""Whether the scales of activations in FP8 are known beforehand, or found while the model runs."""
+
+_OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
+"""Framework and data type of GEMM whose own table times the product alone, and what an import calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,8 @@ class TableLibrary:
     version : str
         Version of the asked framework whose measurements stand for it; where it was not measured, those of
         others are borrowed. The newest of every site where it is empty.
+    activation_scales : {"static", "dynamic"}
+        How activations are quantised for products in FP8.
     """
 
     def __init__(
@@ -94,9 +107,11 @@ class TableLibrary:
         data_folder: Path | None = None,
         cache_folder: Path | None = None,
         version: str = "",
+        activation_scales: ActivationScales = "static",
     ) -> None:
         self.system = system
         self.version = version
+        self.activation_scales: ActivationScales = activation_scales
         self._data_folder = data_folder
         self._cache_folder = cache_folder
         self._read: dict[Path, tuple[list[MeasuredRows], TableSource]] = {}
@@ -138,13 +153,24 @@ class TableLibrary:
             for name in FRAMEWORKS
             if name != framework and (found := self._of_framework(kind, dtype, name)) is not None
         ]
-        if self._takes_fastest(kind, dtype, framework) and own is not None:
+        product = self._own_product(kind, dtype, framework)
+        if product is not None:
+            own = product
+        elif self._takes_fastest(kind, dtype, framework) and own is not None:
             return _fastest([own, *others])
         if not others:
             return own
         lent = _fastest(others)
         borrowed = ChosenRows(lent.rows.borrowed(), lent.sources)
         return borrowed if own is None else _with_missing_sites(own, borrowed)
+
+    def _own_product(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
+        """GEMM of a framework's own table without anything else; None where it has none."""
+        name = _OWN_PRODUCTS.get((framework, dtype)) if kind is OperatorKind.GEMM else None
+        if name is None or (name == PRODUCT_ALONE and self.activation_scales == "dynamic"):
+            return None
+        found = self._of_framework(kind, name, framework, self.version)
+        return None if found is None else ChosenRows(replace(found.rows, dtype=dtype), found.sources)
 
     def _takes_fastest(self, kind: OperatorKind, dtype: str, framework: str) -> bool:
         if kind is OperatorKind.GEMM:
@@ -169,10 +195,9 @@ class TableLibrary:
         for family in FAMILIES[kind]:
             for file in table_files(self.system, family, framework, self._data_folder):
                 tables, source = self._table(file)
+                sources = (source, *self._quantisation_sources(file)) if dtype == PRODUCT_ALONE else (source,)
                 chosen = [
-                    ChosenRows(rows, (source,))
-                    for rows in tables
-                    if rows.kind is kind and rows.dtype == dtype
+                    ChosenRows(rows, sources) for rows in tables if rows.kind is kind and rows.dtype == dtype
                 ]
                 if version and file.framework == framework and file.version != version:
                     borrowed += [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
@@ -183,19 +208,25 @@ class TableLibrary:
 
     def _table(self, file: TableFile) -> tuple[list[MeasuredRows], TableSource]:
         if file.path not in self._read:
-            sha256 = file_sha256(file.path)
-            source = TableSource(
-                PACKAGE,
-                file.package_version,
-                self.system,
-                file.family,
-                file.framework,
-                file.version,
-                "/".join(file.path.parts[-5:]),
-                sha256,
-            )
-            self._read[file.path] = (imported(file, sha256, self._cache_folder), source)
+            source = self._source(file, file.family, file.path)
+            self._read[file.path] = (imported(file, source.sha256, self._cache_folder), source)
         return self._read[file.path]
+
+    def _quantisation_sources(self, file: TableFile) -> list[TableSource]:
+        named = zip(QUANTISATION_FAMILIES, file.quantisation_files, strict=False)
+        return [self._source(file, family, path) for family, path in named]
+
+    def _source(self, file: TableFile, family: str, path: Path) -> TableSource:
+        return TableSource(
+            PACKAGE,
+            file.package_version,
+            self.system,
+            family,
+            file.framework,
+            file.version,
+            "/".join(path.parts[-5:]),
+            file_sha256(path),
+        )
 
 
 def _fastest(found: list[ChosenRows]) -> ChosenRows:

@@ -33,13 +33,14 @@ from fleetplan.perfmodel.optables.measured_experts import (
     wide_expert_tables,
 )
 from fleetplan.perfmodel.optables.measured_latent import absorbed_product_tables, latent_attention_tables
+from fleetplan.perfmodel.optables.measured_products import products_alone, quantisation_files
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGE: Final = "aiconfigurator-core"
-IMPORTER_VERSION: Final = 3
+IMPORTER_VERSION: Final = 4
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
@@ -80,6 +81,11 @@ class TableFile:
     framework: str
     version: str
     package_version: str
+
+    @property
+    def quantisation_files(self) -> tuple[Path, ...]:
+        """Tables of what a GEMM table holds beside the product; see `measured_products`."""
+        return quantisation_files(self.path, self.family, self.framework)
 
 
 _FAMILY_FOLDERS: Final = {
@@ -189,7 +195,8 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
 
     if file.family not in _READERS:
         raise ValueError(f"unknown table family {file.family!r}")
-    return _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
+    tables = _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
+    return tables + products_alone(tables, file.quantisation_files)
 
 
 def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:

@@ -17,8 +17,8 @@ RANK_SKEW_US: Final = 1.5
 Llama-3.1-70B under vLLM on H100 and H200 and of Qwen3-32B under vLLM and SGLang on H100 (aiconfigurator-core
 0.12.0 systems/silicon_sample.csv), whose predictions without it fall behind as tensor parallelism grows, by
 5 to 10 % from TP1 or TP2 to TP8. Chosen by hand, from two figures. Left out were all rows of TensorRT-LLM,
-which fall behind as much: with it, their median error on H100 falls from 7.3 to 5.6 % (Llama-3.1-8B) and
-from 7.2 to 6.0 % (Qwen3-32B), and rises on H200 from 5.1 to 8.2 % (Llama-3.1-70B, whose tables are slow)."""
+which fall behind as much: with it, their median error on H100 falls from 5.8 to 4.4 % (Llama-3.1-8B) and
+from 7.1 to 5.9 % (Qwen3-32B), and stays on H200 at 2.6 % (Llama-3.1-70B)."""
 
 SKEWED_SYSTEMS: Final = frozenset({"h100_sxm", "h200_sxm"})
 """Systems where it was seen. Tables of B200 start at twice the time, and nothing is missing."""

@@ -27,7 +27,7 @@ from fleetplan.perfmodel.operators import (
     Provenance,
 )
 from fleetplan.perfmodel.optables.attention import attention_times
-from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.choice import ActivationScales, ChosenRows, TableLibrary, TableSource
 from fleetplan.perfmodel.optables.curves import Curve, curve_of, curve_times
 from fleetplan.perfmodel.optables.dispatch import routed_times
 from fleetplan.perfmodel.optables.dispatched import dispatched_times
@@ -151,7 +151,8 @@ class OperatorSource:
         """Everything that its answers depend on, beside the program: the part, the rules, the files."""
         library = () if self._library is None else self._library.file_hashes()
         own = () if self._own is None else self._own.fingerprint()
-        rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce)
+        scales = "" if self._library is None else self._library.activation_scales
+        rules = (repr(self.accelerator), self.framework, self.version, self.network_all_reduce, scales)
         return (*rules, *library, *own)
 
     def table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
@@ -271,7 +272,12 @@ class OperatorSource:
 
 
 @cache
-def operator_source(accelerator: Accelerator, framework: str, version: str = "") -> OperatorSource:
+def operator_source(
+    accelerator: Accelerator,
+    framework: str,
+    version: str = "",
+    activation_scales: ActivationScales = "static",
+) -> OperatorSource:
     """Operator times of `accelerator` under `framework`, kept for this process.
 
     Parameters
@@ -284,6 +290,8 @@ def operator_source(accelerator: Accelerator, framework: str, version: str = "")
     version : str
         Version of the framework; the newest of every site where it is empty. A part that was not measured
         under it borrows from the versions that it was measured under; see `measured_versions`.
+    activation_scales : {"static", "dynamic"}
+        How activations are quantised for products in FP8; see `fleetplan.perfmodel.optables.choice`.
 
     Raises
     ------
@@ -293,7 +301,9 @@ def operator_source(accelerator: Accelerator, framework: str, version: str = "")
     if framework not in FRAMEWORKS:
         raise ValueError(f"unknown framework {framework!r}; known are {', '.join(FRAMEWORKS)}")
     system = accelerator.measured_system
-    library = None if system is None else TableLibrary(system, version=version)
+    library = (
+        None if system is None else TableLibrary(system, version=version, activation_scales=activation_scales)
+    )
     own = OwnTables(accelerator.name, accelerator.operator_tables)
     return OperatorSource(accelerator, framework, library, own=own)
 

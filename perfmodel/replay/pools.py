@@ -6,7 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from math import inf
-from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -81,29 +80,31 @@ def _run_least_loaded(
     states = [EngineState(number) for number in range(engines)]
     running = [engine(costs, limits, work, log, state) for state in states]
     next_end = [next(each) for each in running]
-    due: list[
-        tuple[float, int]
-    ] = []  # heap of (time, engine); entries that next_end has left behind are stale
+    unfinished = [0] * engines
+    due: list[tuple[float, int]] = []  # heap of (end, engine); what next_end has left behind is stale
     home: dict[int, int] = {}
-    unfinished = attrgetter("unfinished")
+    chosen = -1
     for i, (arrival, session) in enumerate(zip(log.arrival_ms, work.session, strict=True)):
+        if chosen >= 0:
+            # Who was given the last request has a new end.
+            next_end[chosen] = end = running[chosen].send(arrival)
+            unfinished[chosen] = states[chosen].unfinished
+            heappush(due, (end, chosen))
         # Engines that end nothing before this arrival need no look: their counts stand.
         while due and due[0][0] < arrival:
             end, number = heappop(due)
             if next_end[number] == end:
-                next_end[number] = running[number].send(arrival)
-                heappush(due, (next_end[number], number))
+                next_end[number] = end = running[number].send(arrival)
+                unfinished[number] = states[number].unfinished
+                heappush(due, (end, number))
         chosen = home.get(session, -1) if session >= 0 else -1
         if chosen < 0:
-            chosen = min(states, key=unfinished).number
+            chosen = unfinished.index(min(unfinished))
             if session >= 0:
                 home[session] = chosen
-        # What it did before the arrival must not see the request.
-        running[chosen].send(arrival)
+        # The engine leaves it alone until it gets there.
         states[chosen].unfinished += 1
         states[chosen].pending.append(i)
-        next_end[chosen] = arrival
-        heappush(due, (arrival, chosen))
     for each in running:
         each.send(inf)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.hardware import Accelerator
 from fleetplan.fleet.inventory import Fleet, Precision
-from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.microbench.adaptive import NodeError
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
 from fleetplan.perfmodel.microbench.points import Measurement, Point
@@ -23,7 +24,13 @@ from fleetplan.perfmodel.microbench.session import (
     run_group_session,
     run_session,
 )
-from fleetplan.perfmodel.microbench.sites import Site, group_sites, model_sites, standard_sites
+from fleetplan.perfmodel.microbench.sites import (
+    Site,
+    group_sites,
+    least_read_bytes,
+    model_sites,
+    standard_sites,
+)
 from fleetplan.perfmodel.microbench.table_files import write_table
 from fleetplan.perfmodel.microbench.timing import Effort
 from fleetplan.perfmodel.whole_files import write_whole
@@ -109,26 +116,42 @@ def measure_machine(
     _need_torch()
     import torch
 
+    from fleetplan.perfmodel.microbench.control import Control
     from fleetplan.perfmodel.microbench.device import open_device
     from fleetplan.perfmodel.microbench.figures import measured_figures
     from fleetplan.perfmodel.microbench.single import measure_alone
 
-    device = open_device(wanted.device, wanted.threads, wanted.allow_busy)
-    origin = Origin(wanted.hardware, device.name, f"torch {torch.__version__}", effort.quantile)
+    models = _models(wanted)
+    reuse_bytes = least_read_bytes(models, _splits(wanted)) if models else None
+    device = open_device(wanted.device, wanted.threads, wanted.allow_busy, reuse_bytes)
+    origin = Origin(
+        wanted.hardware,
+        device.name,
+        f"torch {torch.__version__}",
+        device.arena.size_bytes // 2**20,
+    )
     journal = Journal(wanted.out, origin)
     if journal.measured:
         say(f"{journal.path}: goes on after {len(journal.measured)} points")
     with torch.inference_mode():
-        figures = measured_figures(device, effort)
+        with _kept_on_cores(wanted):
+            figures = measured_figures(device, effort)
         part = _part(wanted, figures)
-        sites = _sites(wanted, device)
+        sites = model_sites(models, _splits(wanted)) if models else _standard_sites(device)
         outcomes: list[Outcome] = []
         try:
-            outcomes.append(
-                run_session(
-                    sites, lambda each: measure_alone(each, device, effort), journal, part, goal, progress
+            with _kept_on_cores(wanted):
+                control = Control(device)
+                outcomes.append(
+                    run_session(
+                        sites,
+                        lambda each: measure_alone(each, device, effort, control),
+                        journal,
+                        part,
+                        goal,
+                        progress,
+                    )
                 )
-            )
             if wanted.ranks > 1:
                 outcomes.append(_groups(wanted, journal, part, goal, effort, progress))
         finally:
@@ -170,9 +193,26 @@ def _groups(
     )
 
 
-def _sites(wanted: Wanted, device: Device) -> list[Site]:
+def _kept_on_cores(wanted: Wanted) -> AbstractContextManager[object]:
+    """Threads of a CPU stay on their cores; the processes of collectives, which come later, do not."""
+    from fleetplan.perfmodel.microbench.device import Pinned
+
+    return Pinned(wanted.threads) if wanted.device == "cpu" else nullcontext()
+
+
+def _splits(wanted: Wanted) -> list[int]:
+    """Degrees of tensor parallelism that are measured for."""
+    return [size for size in _TENSOR_PARALLEL if size <= max(1, wanted.ranks)]
+
+
+def _standard_sites(device: Device) -> list[Site]:
+    return standard_sites([dtype for dtype in ("bf16", "fp8") if not device.missing(dtype)])
+
+
+def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
+    """Models of the fleet with their precisions; none of them without a fleet."""
     if wanted.fleet is None:
-        return standard_sites([dtype for dtype in ("bf16", "fp8") if not device.missing(dtype)])
+        return []
     models = {
         (service.model, service.precision) for service in wanted.fleet.services if service.model is not None
     }
@@ -185,8 +225,7 @@ def _sites(wanted: Wanted, device: Device) -> list[Site]:
         message = "no service names a model, so there is nothing to measure for"
         raise InputError([Issue(str(wanted.fleet.path), 1, 1, "services", message, "leave out --for")])
     folder = wanted.fleet.path.parent
-    loaded = [(load_architecture(model, folder), precision) for model, precision in sorted(models, key=str)]
-    return model_sites(loaded, [size for size in _TENSOR_PARALLEL if size <= max(1, wanted.ranks)])
+    return [(load_architecture(model, folder), precision) for model, precision in sorted(models, key=str)]
 
 
 def _part(wanted: Wanted, figures: MeasuredFigures) -> Accelerator:

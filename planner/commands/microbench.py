@@ -32,10 +32,6 @@ def measure(
         float, typer.Option(help="measure on while a point is off its neighbours by more", min=0.01, max=1)
     ] = 0.05,
     step_tokens: Annotated[int, typer.Option(help="most tokens that a step computes", min=64)] = 8192,
-    fastest: Annotated[
-        bool,
-        typer.Option("--fastest", help="keep the fastest execution, not the median: for shared machines"),
-    ] = False,
     allow_busy: Annotated[
         bool, typer.Option("--allow-busy", help="measure also where others use the GPU")
     ] = False,
@@ -57,10 +53,9 @@ def measure(
     wanted = Wanted(hardware, out, device, threads, allow_busy, ranks, fleet)
     budget_s = None if budget_minutes is None else budget_minutes * 60
     goal = Goal(target, budget_s, Extent(step_tokens))
-    effort = Effort(quantile=0.0 if fastest else 0.5)
     try:
         with MeasureProgress(errors) as progress:
-            measured = measure_machine(wanted, goal, effort, progress, progress.say)
+            measured = measure_machine(wanted, goal, Effort(), progress, progress.say)
     except KeyboardInterrupt:
         typer.echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
         raise typer.Exit(130) from None
@@ -152,6 +147,9 @@ def _print_outcome(measured: Measured) -> None:
         )
     for each in measured.errors[:WORST_SHOWN]:
         typer.echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
+    late = sum(outcome.disturbed for outcome in measured.outcomes)
+    if late:
+        typer.echo(f"{late} points are of times when the machine was slow; the same command repeats them")
     if any(outcome.over_budget for outcome in measured.outcomes):
         typer.echo("the time was up before the target was reached; the same command goes on")
     typer.echo(f"written to {measured.table} and {measured.figures}")

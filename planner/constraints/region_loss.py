@@ -7,14 +7,15 @@ decode replicas, and D the demand of all regions::
     sum_{c in aggregated} mu w' + S sum_g d'[g] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
     sum_{c in prefill group} mu w' >= S sum_{g of the group} d'[g]               surviving_prefill[...]
     sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
-    sum_k w'[c,k,p] <= S n'[c,p]                                                 surviving_load[...]
+    sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
     sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
     sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]
 
 Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
 what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
 limits on configurations, on the share of a pool and of the links do not hold then, and the way to another
-region adds nothing to TTFT.
+region adds nothing to TTFT. Limits under load hold: a pool carries what its lines say, as in family 2, with
+the rows `surviving_pooled[...]`, `surviving_one_line[...]` and `surviving_pooled_replicas[...]`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections import defaultdict
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.constraints.replica_load import carried_load
 from fleetplan.planner.handover import surviving_handovers
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale, watts_floor, watts_per_accelerator
@@ -84,7 +86,28 @@ def _create_replicas(
                     load = model.new_int_var(0, most, f"surviving_load[{label},{names[k]}]")
                     variables.surviving_load[lost, c, k, p, cell.moment] = load
                     loads.append(load)
-            model.add(sum(loads) <= LOAD_UNITS_PER_REPLICA * replicas).with_name(f"surviving_load[{label}]")
+            place = (lost, c, p, cell.moment)
+            chosen = [
+                _line_variables(model, variables, (*place, j), bound, f"{label},{j}")
+                for j in range(len(candidate.pooling))
+            ]
+            carried = carried_load(model, candidate.pooling, replicas, chosen, label, "surviving_")
+            model.add(sum(loads) <= carried).with_name(f"surviving_load[{label}]")
+
+
+def _line_variables(
+    model: cp_model.CpModel,
+    variables: Variables,
+    key: tuple[str, int, int, int, int],
+    bound: int,
+    label: str,
+) -> tuple[cp_model.IntVar, cp_model.IntVar]:
+    """Whether a line is chosen for what survives in a pool, and for how many replicas."""
+    by_line = model.new_bool_var(f"surviving_pooled[{label}]")
+    count = model.new_int_var(0, bound, f"surviving_pooled_replicas[{label}]")
+    variables.surviving_pooled[key] = by_line
+    variables.surviving_pooled_replicas[key] = count
+    return by_line, count
 
 
 def _cover(

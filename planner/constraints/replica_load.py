@@ -22,12 +22,17 @@ shared by classes, which is what lets small requests run on small accelerators.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, line_units
 from fleetplan.planner.variables import ReplicaKey, Variables, replica_label
+
+LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
+"""Whether a set of replicas carries what a line says, and how many replicas then do; one pair a line."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -37,29 +42,47 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         loads[c, p, problem.cells[cell].moment].append(load)
     for key, replicas in variables.replicas.items():
         label = replica_label(problem, key)
-        carried = LOAD_UNITS_PER_REPLICA * replicas
-        if problem.candidates[key[0]].pooling:
-            carried = _carried_by_lines(model, problem, variables, key)
+        lines = problem.candidates[key[0]].pooling
+        chosen = [
+            (variables.pooled[(*key, j)], variables.pooled_replicas[(*key, j)]) for j in range(len(lines))
+        ]
+        carried = carried_load(model, lines, replicas, chosen, label)
         model.add(sum(loads[key]) <= carried).with_name(f"replica_load[{label}]")
 
 
-def _carried_by_lines(
-    model: cp_model.CpModel, problem: Problem, variables: Variables, key: ReplicaKey
+def carried_load(
+    model: cp_model.CpModel,
+    lines: Sequence[CapacityLine],
+    replicas: cp_model.IntVar,
+    chosen: LineVariables,
+    label: str,
+    prefix: str = "",
 ) -> cp_model.LinearExpr:
-    """What a set of replicas carries by the line that is chosen, with the rows of that choice."""
-    replicas, label = variables.replicas[key], replica_label(problem, key)
+    """Load that a set of replicas carries, by the line that is chosen where there are any. [load units].
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives the rows of the choice.
+    lines : Sequence[CapacityLine]
+        What a pool carries where latencies are limited under load; none without.
+    replicas : IntVar
+        How many there are.
+    chosen : LineVariables
+        The choice, a pair a line.
+    label, prefix : str
+        What the rows are called: the prefix before their usual names.
+    """
+    if not lines:
+        return LOAD_UNITS_PER_REPLICA * replicas
     most = replicas.proto.domain[1]
     carried: list[cp_model.LinearExpr] = []
-    chosen: list[cp_model.IntVar] = []
-    pooled: list[cp_model.IntVar] = []
-    for j, line in enumerate(problem.candidates[key[0]].pooling):
-        by_line, count = variables.pooled[(*key, j)], variables.pooled_replicas[(*key, j)]
+    for j, (line, (by_line, count)) in enumerate(zip(lines, chosen, strict=True)):
         slope, loss = line_units(line)
         carried.append(slope * count - loss * by_line)
-        model.add(count <= most * by_line).with_name(f"pooled[{label},{j},most]")
-        model.add(count >= line.least * by_line).with_name(f"pooled[{label},{j},least]")
-        chosen.append(by_line)
-        pooled.append(count)
-    model.add(sum(chosen) <= 1).with_name(f"one_line[{label}]")
-    model.add(sum(pooled) <= replicas).with_name(f"pooled_replicas[{label}]")
+        model.add(count <= most * by_line).with_name(f"{prefix}pooled[{label},{j},most]")
+        model.add(count >= line.least * by_line).with_name(f"{prefix}pooled[{label},{j},least]")
+    by_lines, counts = zip(*chosen, strict=True)
+    model.add(sum(by_lines) <= 1).with_name(f"{prefix}one_line[{label}]")
+    model.add(sum(counts) <= replicas).with_name(f"{prefix}pooled_replicas[{label}]")
     return cp_model.LinearExpr.sum(carried)

@@ -14,10 +14,10 @@ ROUGH_PRICING_GAP: Final = 1e-2
 FINE_PRICING_GAP: Final = 3e-4
 """Gap of a block once prices settle: the bound loses as much."""
 
-ROUGH_PRICING_S, FINE_PRICING_S = 0.15, 0.6
+ROUGH_PRICING_S, FINE_PRICING_S = 0.15, 2.0
 """Limits of one block; nine of ten take less than a tenth of that. [s]"""
 
-ROUGH_PRICING_NODES, FINE_PRICING_NODES = 60, 400
+ROUGH_PRICING_NODES, FINE_PRICING_NODES = 60, 2000
 """The same where work is counted in nodes."""
 
 ANY_GAP: Final = 1e6

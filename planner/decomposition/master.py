@@ -51,6 +51,23 @@ class Scope:
     row_upper: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PriceRange:
+    """Bounds on the prices of linking rows. [objective units per scaled unit]"""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of_penalty(cls, penalty: float, n_rows: int) -> PriceRange:
+        """No price above a penalty."""
+        return cls(np.full(n_rows, -penalty), np.full(n_rows, penalty))
+
+    def __and__(self, other: PriceRange) -> PriceRange:
+        """The prices within both ranges, which overlap."""
+        return PriceRange(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+
 class Master:
     """Builds masters over patterns.
 
@@ -68,7 +85,7 @@ class Master:
         self.cost: FloatArray = cost[columns]
         self.lower, self.upper = relaxation.lower[columns], relaxation.upper[columns]
         # What follows patterns is whole where they are.
-        self._whole = relaxation.whole[columns] & ~parts.following
+        self.whole = relaxation.whole[columns] & ~parts.following
         self.rows: sp.csr_array = relaxation.rows[linking][:, columns].tocsr()
         self.row_lower, self.row_upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
 
@@ -119,9 +136,13 @@ class Master:
         return Job(rows, cost, effort, np.concatenate([taken, choice.master[scope.columns]]))
 
     def linear_job(
-        self, scope: Scope, patterns: Sequence[Pattern], penalty: float, master: FloatArray | None = None
+        self,
+        scope: Scope,
+        patterns: Sequence[Pattern],
+        prices: PriceRange,
+        master: FloatArray | None = None,
     ) -> Job:
-        """Mix the patterns of each block of a scope; a limit may be passed at a penalty.
+        """Mix the patterns of each block of a scope; a limit may be passed at a price.
 
         Parameters
         ----------
@@ -129,8 +150,8 @@ class Master:
             What is decided.
         patterns : Sequence[Pattern]
             At least one of every block of the scope.
-        penalty : float
-            Cost of passing a scaled limit by one. [objective units]
+        prices : PriceRange
+            Range of the duals of the linking rows of the scope: what passing a scaled limit by one costs.
         master : FloatArray, optional
             Values that the whole variables of the scope are held at.
         """
@@ -150,7 +171,12 @@ class Master:
             upper=np.concatenate([upper, np.full(2 * n_linking, np.inf)]),
             whole=np.zeros(n_columns + 2 * n_linking, dtype=bool),
         )
-        return Job(wide, np.concatenate([cost, np.full(2 * n_linking, penalty)]), None)
+        return Job(wide, np.concatenate([cost, prices.upper, -prices.lower]), None)
+
+    def pattern_rows(self, patterns: Sequence[Pattern]) -> tuple[sp.csr_array, FloatArray]:
+        """Entries of patterns in the linking rows, then in one row a block, and their costs."""
+        rows, cost = self._rows(self.everything(), patterns)
+        return rows.rows[:, : len(patterns)].tocsr(), cost[: len(patterns)]
 
     def _rows(self, scope: Scope, patterns: Sequence[Pattern]) -> tuple[Rows, FloatArray]:
         """Linking rows of a scope, then one row a block that chooses its pattern."""
@@ -176,7 +202,7 @@ class Master:
             row_upper=np.concatenate([scope.row_upper, one]),
             lower=np.concatenate([np.zeros(len(patterns)), self.lower[scope.columns]]),
             upper=np.concatenate([np.ones(len(patterns)), self.upper[scope.columns]]),
-            whole=np.concatenate([np.ones(len(patterns), dtype=bool), self._whole[scope.columns]]),
+            whole=np.concatenate([np.ones(len(patterns), dtype=bool), self.whole[scope.columns]]),
         )
         cost = np.concatenate([[pattern.cost for pattern in patterns], self.cost[scope.columns]])
         return rows, cost

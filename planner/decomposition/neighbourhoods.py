@@ -13,7 +13,7 @@ from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.bound import Lagrangian
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job
-from fleetplan.planner.decomposition.master import Choice, Master, Scope
+from fleetplan.planner.decomposition.master import Choice, Master, PriceRange, Scope
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import Pattern, PatternPool
 from fleetplan.planner.decomposition.workers import Workers
@@ -154,7 +154,10 @@ class Neighbourhoods:
         penalty = PENALTY_RATIO * float(np.abs(self._prices).max(initial=1.0))
         jobs = [
             self._master.linear_job(
-                scope, list(self._pool.of(set(scope.blocks.tolist()))), penalty, choice.master
+                scope,
+                list(self._pool.of(set(scope.blocks.tolist()))),
+                PriceRange.of_penalty(penalty, len(scope.rows)),
+                choice.master,
             )
             for scope in scopes
         ]

@@ -2,8 +2,9 @@
 
 A round prices all blocks at the current prices of the linking rows, which gives a bound and new patterns;
 beside it an integer master chooses among the patterns found so far, which gives a plan. Prices come from the
-linear master, the first ones from the linear relaxation of the whole program. When rounds gain little,
-neighbourhoods take over: the blocks around a shared row are priced at prices of their own and chosen anew.
+linear master, the first ones from the linear relaxation of the whole program. When rounds gain little, two
+things take turns: rounds whose bound knows that supply is whole, and neighbourhoods, in which the blocks
+around a shared row are priced at prices of their own and chosen anew.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.decomposition.bound import Lagrangian, Priced
+from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_bound
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
 from fleetplan.planner.decomposition.incumbent import Incumbent
-from fleetplan.planner.decomposition.master import Choice, Master
-from fleetplan.planner.decomposition.matrix import IntArray
+from fleetplan.planner.decomposition.master import Choice, Master, PriceRange
+from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.neighbourhoods import Neighbourhoods
 from fleetplan.planner.decomposition.patterns import Pattern, PatternPool
 from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation, relax
@@ -30,6 +31,7 @@ from fleetplan.planner.decomposition.rounds import (
     pricing_jobs,
     take,
 )
+from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import Step
@@ -51,6 +53,12 @@ MASTER_S_A_BLOCK: Final = 0.015
 
 LEAST_MASTER_S: Final = 2.0
 """Its least time. [s]"""
+
+SUPPLY_S: Final = 4.0
+"""Time of the program of whole supply, at most what pricing all blocks took. [s]"""
+
+LEAST_GAIN: Final = 2e-5
+"""Rounds of whole supply end when two in a row raised the bound by less. [bound]"""
 
 OVERTIME_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
@@ -87,6 +95,7 @@ class BlockSearch:
         self._incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._bound: float | None = None
         self._bound_source = "linear relaxation"
+        self._mixed_supply: FloatArray = np.zeros(0)
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
@@ -130,12 +139,51 @@ class BlockSearch:
         except InfeasibleBlockError:
             return True
         if self._incumbent.choice is not None and not self._finished():
-            around = Neighbourhoods(
-                self.parts, self._master, self._lagrangian, self._pool, prices.best, self._seed
-            )
-            while not self._finished():
-                self._improve(workers, around, self._incumbent.choice)
+            self._take_turns(workers, prices)
         return False
+
+    def _take_turns(self, workers: Workers, prices: Prices) -> None:
+        """Raise the bound and improve the plan for about as long each, until the search ends."""
+        around = Neighbourhoods(
+            self.parts, self._master, self._lagrangian, self._pool, prices.best, self._seed
+        )
+        best = self._lagrangian.price(prices.best)
+        supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
+        supply.cut(best, prices.block_bounds)
+        gains = [1.0]
+        while not self._finished():
+            before, began = self._bound or 0.0, self._clock.spent_s()
+            if supply.applies and max(gains[-2:]) > LEAST_GAIN:
+                self._supply_round(workers, supply)
+                gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
+            until = 2 * self._clock.spent_s() - began
+            while not self._finished() and self._incumbent.choice is not None:
+                self._improve(workers, around, self._incumbent.choice)
+                if self._clock.spent_s() > until:
+                    break
+
+    def _supply_round(self, workers: Workers, supply: WholeSupply) -> None:
+        """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
+        patterns = list(self._pool.patterns)
+        jobs = [supply.job(self._clock.master(SUPPLY_S)), self._whole_master(patterns, SUPPLY_S)]
+        chosen, plan = workers.solve(jobs)
+        self._count([chosen, plan])
+        self._raise_bound(supply.bound(chosen), "whole supply")
+        self._offer(plan, patterns)
+        if chosen.values is None or self._finished():
+            return
+        mixed = workers.solve([supply.prices_job(chosen.values[: len(self._mixed_supply)], patterns)])[0]
+        self._clock.count(1, 0)
+        if mixed.row_duals is None:
+            raise RuntimeError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
+        priced = self._lagrangian.price(supply.next_prices(mixed.row_duals))
+        columns = [block.columns for block in self.parts.blocks]
+        answers = workers.solve(pricing_jobs(priced, columns, self._clock, rough=False), self._expired)
+        self._count(answers)
+        bounds, new = take(answers, self._pool)
+        if np.isfinite(bounds).all():
+            supply.cut(priced, bounds)
+        self._tell("supply", f"{new} new patterns of {len(self._pool.patterns)}")
 
     def _improve(self, workers: Workers, around: Neighbourhoods, choice: Choice) -> None:
         """Try some neighbourhoods, and keep what makes the plan better, one after the other."""
@@ -192,20 +240,22 @@ class BlockSearch:
             if new is None:
                 return
             patterns = list(self._pool.patterns)
-            passed, mixed = self._mix(workers, prices, patterns, penalty)
+            mixed = self._mix(workers, prices, patterns, penalty)
             self._tell(
                 "pricing",
                 f"round {prices.rounds}: {new} new patterns of {len(patterns)}, linear master {mixed:.6g}",
             )
-            if passed and prices.rounds > ROUGH_ROUNDS:
-                penalty *= PENALTY_GROWTH
             if self._incumbent.objective is None:
                 self._choose(workers, self._whole_master(patterns, FIRST_MASTER_S), patterns)
             seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
             pending = self._whole_master(patterns, seconds)
             settled = mixed - prices.bound <= SETTLED_RATIO * abs(mixed)
             spent = self._clock.spent_s() > ROUNDS_SHARE_OF_TIME * self._clock.limit_s
-            if ((settled or spent) and not passed) or new == 0:
+            if settled or spent or new == 0:
+                passed = self._passes(workers, patterns, penalty)
+                if passed and new:
+                    penalty *= PENALTY_GROWTH
+                    continue
                 if not self._finished():
                     self._choose(workers, pending, patterns)
                 return
@@ -229,23 +279,36 @@ class BlockSearch:
         self._count(answers)
         if beside:
             self._offer(answers[0], patterns)
-        bound, new = take(priced, answers[len(beside) :], self._pool)
-        if prices.note(priced.duals, bound):
-            self._raise_bound(bound, "pricing of blocks")
+        bounds, new = take(answers[len(beside) :], self._pool)
+        if prices.note(priced.duals, total_bound(priced, bounds), bounds):
+            self._raise_bound(prices.bound, "pricing of blocks")
         return new if self._complete_pool(workers, priced) else None
 
-    def _mix(
-        self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float
-    ) -> tuple[bool, float]:
-        """Set the next prices by the linear master; whether it passes limits, and its objective."""
-        job = self._master.linear_job(self._master.everything(), patterns, penalty)
+    def _mix(self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float) -> float:
+        """Set the next prices by the linear master with prices near the best; its objective."""
+        near = prices.near() & PriceRange.of_penalty(penalty, len(prices.best))
+        objective, duals, _ = self._linear_master(workers, patterns, near)
+        prices.follow(duals)
+        return objective
+
+    def _passes(self, workers: Workers, patterns: list[Pattern], penalty: float) -> bool:
+        """Whether a mixture of the patterns has to pass limits."""
+        everywhere = PriceRange.of_penalty(penalty, len(self.parts.linking_rows))
+        _, _, values = self._linear_master(workers, patterns, everywhere)
+        n_linking = len(self.parts.linking_rows)
+        self._mixed_supply = values[len(patterns) : -2 * n_linking]
+        return float(values[-2 * n_linking :].sum()) > PASSED_TOLERANCE
+
+    def _linear_master(
+        self, workers: Workers, patterns: list[Pattern], prices: PriceRange
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Objective, prices of the linking rows, and values of the linear master over all blocks."""
+        job = self._master.linear_job(self._master.everything(), patterns, prices)
         mixed = workers.solve([job])[0]
         self._clock.count(1, 0)
         if mixed.row_duals is None or mixed.values is None:
             raise RuntimeError(f"HiGHS did not solve the linear master: {mixed.status}")
-        n_linking = len(self.parts.linking_rows)
-        prices.follow(mixed.row_duals[:n_linking])
-        return float(mixed.values[-2 * n_linking :].sum()) > PASSED_TOLERANCE, mixed.objective
+        return mixed.objective, mixed.row_duals[: len(self.parts.linking_rows)], mixed.values
 
     def _whole_master(self, patterns: list[Pattern], seconds: float) -> Job:
         """The integer master over all blocks."""

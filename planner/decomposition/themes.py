@@ -64,5 +64,10 @@ def _placements(problem: Problem, variables: Variables) -> Iterator[tuple[Theme,
         yield (service[c], m), variable
     for (_, c, _, _, m), variable in variables.surviving_load.items():
         yield (service[c], m), variable
+    for (_, c, _, m, _), variable in (
+        *variables.surviving_pooled.items(),
+        *variables.surviving_pooled_replicas.items(),
+    ):
+        yield (service[c], m), variable
     for (_, name, _, _, m), variable in variables.surviving_separate.items():
         yield (name, m), variable

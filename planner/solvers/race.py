@@ -19,9 +19,9 @@ from fleetplan.planner.variables import Variables
 ALONE_S = 0.3
 """CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
 
-LEAST_WORKERS_BESIDE_HIGHS = 2
-"""Searches of CP-SAT beside HiGHS, or as many as there are cores: with eight on two cores HiGHS, which proves
-most of these models, gets a ninth of the time."""
+CORES_OF_HIGHS = 1
+"""Cores that CP-SAT leaves to HiGHS, which proves most of these models: with eight searches on two cores it
+got a ninth of the time, with two a third."""
 
 HIGHS_MARGIN_S = 0.5
 """HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
@@ -214,7 +214,7 @@ def solve_model(
 
     running = cp_model.CpSolver()
     cores = len(os.sched_getaffinity(0))
-    beside = replace(limits, workers=min(limits.workers, max(LEAST_WORKERS_BESIDE_HIGHS, cores)))
+    beside = replace(limits, workers=min(limits.workers, max(1, cores - CORES_OF_HIGHS)))
     with HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear):
         solver, status = _run(model, beside, left, best, running)
     status = _first_plan(model, limits, best, status)

@@ -103,7 +103,7 @@ def _may_pass(check: PlanCheck, sender: Runs, receiver: Runs) -> bool:
 
 
 def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """Replicas carry their traffic with its headroom."""
+    """Replicas carry their traffic with its headroom, also where latencies are limited under load."""
     for row, candidate in rows:
         service = check.problem.services[row.service]
         names = [request_class.name for request_class in service.classes]
@@ -116,10 +116,10 @@ def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violat
             for rate, most in zip(rates, candidate.requests_per_s, strict=True)
             if most > 0
         )
-        if not possible or exceeds(load, row.replicas):
-            yield Violation(
-                "region_loss", f"{lost} lost: {row.service} {row.config}: {load} on {row.replicas}"
-            )
+        carried = candidate.carried(row.replicas)
+        if not possible or exceeds(load, carried):
+            text = f"{lost} lost: {row.service} {row.config}: {load} on {row.replicas} that carry {carried}"
+            yield Violation("region_loss", text)
 
 
 def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from benchmarks.accuracy_bars import Bar, fitted_bars, tpot_bars
 from benchmarks.accuracy_fits import MATURITY_DRAWS, MATURITY_ROWS, after_maturity, after_own_rows
-from benchmarks.accuracy_launches import cache_dtypes, samplings
+from benchmarks.accuracy_launches import activation_scales, cache_dtypes, release_months, samplings
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import COLUMNS, packaged_file, published_rows
-from benchmarks.accuracy_rules import RULES, excluded
+from benchmarks.accuracy_rules import RULES, excluded, least_latency_s
+from benchmarks.accuracy_table import units_text
 
 
 @cache
@@ -139,6 +140,38 @@ def test_rows_are_left_out_by_rule(code: str, changes: dict[str, object]) -> Non
 def test_how_servers_were_launched(changes: dict[str, object], kv: str, sampling: str) -> None:
     rows = pd.DataFrame([row(**changes)])
     assert (cache_dtypes(rows)[0], samplings(rows)[0]) == (kv, sampling)
+
+
+@pytest.mark.parametrize(
+    ("changes", "month", "scales"),
+    [
+        ({"source": "trtllm_docs", "version": "v0.6.1", "framework": "trtllm"}, "2023-12", ""),
+        ({"source": "trtllm_docs", "version": "v9", "framework": "trtllm"}, "", ""),
+        ({"source": "inferencex", "month": "2025-10", "framework": "trtllm"}, "2025-10", ""),
+        # The name of a checkpoint in BF16 with weights in FP8, and that of one in FP8.
+        ({"source": "gap_analysis", "framework": "trtllm", "model": "Qwen/Qwen3-32B"}, "", "dynamic"),
+        ({"source": "gap_analysis", "framework": "vllm", "model": "Qwen/Qwen3-32B"}, "", ""),
+        (
+            {"source": "gap_analysis", "framework": "trtllm", "model": "Qwen/Qwen3-32B", "weights": "bf16"},
+            "",
+            "",
+        ),
+        ({"source": "inferencex", "framework": "trtllm", "model": "Qwen/Qwen3-32B"}, "", ""),
+    ],
+)
+def test_which_software_served(changes: dict[str, object], month: str, scales: str) -> None:
+    rows = pd.DataFrame([row(**changes)])
+    assert (release_months(rows)[0], activation_scales(rows)[0]) == (month, scales)
+
+
+def test_a_unit_is_read_in_a_way_that_is_possible() -> None:
+    static = {"mode": "static", "model": "llama2-70b", "hardware": "H100-SXM", "tp": 4, "n_accelerators": 4}
+    static |= {"load": 64, "input_tokens": 128, "output_tokens": 128, "unit_is_ambiguous": True}
+    rows = pd.DataFrame([row(**static, latency_s=seconds, latency_error=-0.2) for seconds in (2.47, 4.0)])
+    # 69 GB over four memories of 3.35 TB/s, 128 times; 1.1 PFLOP at 0.8 of four times 1.98 PFLOP/s.
+    assert least_latency_s(rows).tolist() == pytest.approx([0.66 + 0.18] * 2, rel=0.02)
+    (line,) = [line for line in units_text(rows).splitlines() if line.startswith("| H100")]
+    assert line == "| H100-SXM | llama2-70b | -20 (2) | +220 (2) | 1 |"
 
 
 def test_one_factor_is_judged_on_many_draws() -> None:

@@ -29,6 +29,7 @@ class Library:
 
     system = "made_up"
     version = ""
+    activation_scales = "static"
 
     def __init__(self, *hashes: str) -> None:
         self.hashes = hashes

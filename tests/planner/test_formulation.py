@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, family_name
 
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.model import FAMILIES, build_model
 from fleetplan.planner.problem import build_problem
 
@@ -59,10 +60,12 @@ def built_names() -> tuple[set[str], set[str]]:
         regions=(region("east"), region("west")),
         policy=replace(one_class.policy, survive_region_loss=("chat",)),
     )
+    under_load = tuple(replace(run, pooling=(CapacityLine(0.9, 0.5),)) for run in runs)
     problems = [example().problem() for example in EXAMPLES.values()]
+    problems += [build_problem(one_class, runs), build_problem(lost, runs), build_problem(lost, under_load)]
     rows: set[str] = set()
     variables: set[str] = set()
-    for problem in [*problems, build_problem(one_class, runs), build_problem(lost, runs)]:
+    for problem in problems:
         model = build_model(problem, allow_unmet=True).model
         rows |= {row.name.partition("[")[0] for row in model.proto.constraints}
         variables |= {variable.name.partition("[")[0] for variable in model.proto.variables}

@@ -12,6 +12,7 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.shortage import find_shortages
 from fleetplan.planner.verify import verify
@@ -212,3 +213,30 @@ def test_a_loss_is_survived_in_every_quarter() -> None:
     # Two replicas start in east; those that west would start in an emergency are not charged.
     assert solved.usd == pytest.approx((2 * 1 + 2 * 3) * 2190.0 + 2 * 100.0)
     assert solved.usd == pytest.approx(highs_usd(solved.problem))
+
+
+# n replicas carry max(n / 2, 0.9 n - 0.6 from 2 on): 0.5, 1.2, 2.1, 3.0, 3.9.
+UNDER_LOAD = (CapacityLine(0.5, 0.0), CapacityLine(0.9, 0.6, least=2))
+
+
+@pytest.mark.parametrize(("demand", "each"), [(0.5, 2), (0.6, 2), (1.0, 3), (1.05, 3), (1.5, 4), (1.51, 5)])
+def test_what_survives_carries_what_its_size_allows_under_load(demand: float, each: int) -> None:
+    """The whole demand waits in the one region that is left, so each holds the pool that it needs then."""
+    two = THREE[:2]
+    question = fleet(
+        services=[service("chat", demand, regions=two)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0, regions=two)],
+        regions=[region(place) for place in two],
+        policy={"survive_region_loss": ("chat",)},
+    )
+    runs = [replace(candidate("chat", "A", 1.0), pooling=UNDER_LOAD)]
+    solved = solve(question, runs)
+    assert solved.usd == pytest.approx(2 * each * 2190.0)
+    plan = plan_of(solved)
+    assert {(row.region, row.replicas) for row in plan.region_losses} == {(place, each) for place in two}
+    assert not list(verify(solved.problem, plan))
+    # One replica fewer would carry all of the load at full rate, but not within the limits.
+    fewer = tuple(row.model_copy(update={"replicas": each - 1}) for row in plan.region_losses)
+    found = verify(solved.problem, plan.model_copy(update={"region_losses": fewer}))
+    assert {violation.family for violation in found} == {"region_loss"}

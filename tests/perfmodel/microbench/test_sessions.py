@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.microbench.adaptive import next_points, node_errors, rows_of
+from fleetplan.perfmodel.microbench.control import calm_control_us, disturbed
 from fleetplan.perfmodel.microbench.journal import FILE_NAME, Journal, Origin
 from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable, point
 from fleetplan.perfmodel.microbench.session import Goal, Progress, run_group_session, run_session
@@ -21,6 +24,7 @@ from fleetplan.perfmodel.microbench.sites import (
     Site,
     first_points,
     group_sites,
+    least_read_bytes,
     model_sites,
     site_of,
     standard_sites,
@@ -29,7 +33,7 @@ from fleetplan.perfmodel.microbench.table_files import write_table
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.imported import read_own_table
 
-ORIGIN = Origin("my-part", "a device", "torch 2", 0.5)
+ORIGIN = Origin("my-part", "a device", "torch 2", 512)
 GEMM = Site(OperatorKind.GEMM, "bf16", (("n", 1024), ("k", 512)))
 SMALL = Site(OperatorKind.ELEMENTWISE, "bf16")
 EXTENT = Extent(4096)
@@ -189,7 +193,8 @@ def test_a_line_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"format": 1, "hardware": "other"}\n', "holds points of hardware 'other', not of 'my-part'"),
+        ('{"format": 2, "hardware": "other"}\n', "holds points of hardware 'other', not of 'my-part'"),
+        ('{"format": 1}\n', "holds points of format 1, not of 2"),
         ("what\n", "is no journal of measurements; name another folder"),
         ("[1]\n", "is no journal of measurements"),
     ],
@@ -257,3 +262,75 @@ def test_the_table_is_one_that_plans_read(tmp_path: Path) -> None:
     text = (tmp_path / "optable.csv").read_text(encoding="utf-8")
     assert "plan optables measure, a device, torch 2, 2026-11-21" in text
     assert '"latency_us"' not in json.dumps(text.splitlines()[1])
+
+
+class Spells:
+    """A device that is twice as slow for some attempts, as its control says."""
+
+    def __init__(self, slow: set[int]) -> None:
+        self._slow = slow
+        self.attempts: list[Point] = []
+
+    def measure(self, each: Point) -> Measurement:
+        times = 2.0 if len(self.attempts) in self._slow else 1.0
+        self.attempts.append(each)
+        return replace(straight(each), latency_us=straight(each).latency_us * times, control_us=50.0 * times)
+
+
+def test_points_of_a_slow_spell_are_measured_again(tmp_path: Path) -> None:
+    device, journal = Spells({1}), Journal(tmp_path, ORIGIN)
+    goal = Goal(1.0, extent=EXTENT)
+    outcome = run_session((GEMM,), device.measure, journal, accelerator(), goal)
+    assert [each["m"] for each in device.attempts] == [1, 8, 64, 512, 4096, 8]
+    assert (outcome.disturbed, outcome.new_points) == (0, 5)
+    assert journal.measured[gemm(8)].latency_us == straight(gemm(8)).latency_us
+    # On the disk the later line counts.
+    assert Journal(tmp_path, ORIGIN).measured == journal.measured
+
+
+def test_a_point_that_stays_slow_is_kept_and_says_so(tmp_path: Path) -> None:
+    device, journal = Spells({1, 5, 6}), Journal(tmp_path, ORIGIN)
+    outcome = run_session((GEMM,), device.measure, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    assert [each["m"] for each in device.attempts[5:]] == [8, 8]
+    assert outcome.disturbed == 1
+    text = write_table(journal, ORIGIN, "2026-11-21", tmp_path).read_text(encoding="utf-8")
+    ratios = {line["m"]: float(line["control_ratio"]) for line in csv.DictReader(text.splitlines())}
+    assert ratios == {"1": 1.0, "8": 2.0, "64": 1.0, "512": 1.0, "4096": 1.0}
+    # The next run tries again.
+    later = Spells(set())
+    run_session((GEMM,), later.measure, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    assert [each["m"] for each in later.attempts] == [8]
+
+
+def test_a_slow_point_is_kept_where_it_cannot_be_measured_again(tmp_path: Path) -> None:
+    device, journal = Spells({1}), Journal(tmp_path, ORIGIN)
+
+    def once(each: Point) -> Measurement:
+        if each in device.attempts:
+            raise Unmeasurable("ran out of memory")
+        return device.measure(each)
+
+    outcome = run_session((GEMM,), once, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    assert outcome.disturbed == 1
+    assert journal.measured[gemm(8)].control_us == 100.0
+    assert journal.skipped == {}
+
+
+def test_without_a_control_nothing_is_disturbed() -> None:
+    measured = [straight(gemm(m)) for m in (1, 8)]
+    assert calm_control_us(measured) is None
+    assert disturbed(measured) == []
+    # One point with a control is its own measure.
+    assert disturbed([*measured, replace(measured[0], control_us=9.0)]) == []
+
+
+def test_what_is_read_between_two_uses_of_a_weight() -> None:
+    dense = load_architecture("llama3-8b", Path())
+    half = Precision("fp8", "bf16")
+    # 8.03 billion weights in FP8, without the embedding, of which a step reads one row; the head in BF16.
+    embedding = 525.3e6
+    expected = 8.03e9 - 2 * embedding + 2 * embedding
+    assert least_read_bytes([(dense, half)], (1,)) == pytest.approx(expected, rel=0.01)
+    assert least_read_bytes([(dense, half)], (1, 8)) == pytest.approx(expected / 8, rel=0.01)
+    small = load_architecture("mixtral-8x7b", Path())
+    assert least_read_bytes([(small, half), (dense, half)], (1,)) == pytest.approx(expected, rel=0.01)

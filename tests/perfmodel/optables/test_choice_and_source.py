@@ -34,13 +34,18 @@ def gemm_ms(part: Accelerator, library: TableLibrary, framework: str, **shape: i
     return float(found.latency_ms[0])
 
 
-def test_every_framework_takes_the_fastest_gemm_of_all(
+def test_frameworks_take_the_fastest_gemm_of_all_and_trtllm_its_own(
     measured_toy: Accelerator, library: TableLibrary, write_table: TableWriter, gemm_frame: GemmFrame
 ) -> None:
     for framework, ms in (("trtllm", 3.0), ("sglang", 2.0), ("vllm", 1.0)):
         write_table("gemm", framework, "1.0", "gemm", gemm_frame({(1, 64, 32): ms}))
     found = {name: gemm_ms(measured_toy, library, name, m=1) for name in ("trtllm", "sglang", "vllm")}
-    assert found == {"trtllm": 1.0, "sglang": 1.0, "vllm": 1.0}
+    assert found == {"trtllm": 3.0, "sglang": 1.0, "vllm": 1.0}
+    # Elsewhere it borrows the fastest.
+    write_table("gemm", "sglang", "1.1", "gemm", gemm_frame({(1, 128, 32): 2.0}))
+    source = OperatorSource(measured_toy, "trtllm", TableLibrary(SYSTEM, library._data_folder))
+    borrowed = source.times(OperatorKind.GEMM, "bf16", gemm(1, 128))
+    assert (borrowed.latency_ms[0], borrowed.provenance[0]) == (2.0, Provenance.INTERPOLATED)
 
 
 def test_a_newer_version_wins_and_an_older_one_fills_missing_sites(
