@@ -85,7 +85,7 @@ ROUNDS: Final = 8
 """So often are the steps measured again that were measured beside a slow control."""
 
 CALM_STEP_RATIO: Final = 1.05
-"""The control beside a step over that of the operators' calm times, above which the step is measured again."""
+"""A step is measured again where the control beside it took longer than in calm times by this factor."""
 
 AGAIN: Final = 8
 """Operators that are measured once more in the end."""

@@ -17,6 +17,10 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
+if __package__ in (None, ""):
+    # As a script, Python looks beside this file alone.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
 import numpy as np
 from benchmarks.queueing_bars import (
     AMPLE_KV,

@@ -1,6 +1,6 @@
 """How fast fleets of every size are solved, how close to the optimum, and against what.
 
-    python -m benchmarks.solve [--sizes small,medium] [--seeds 2] [--variants plain,head] [--flat]
+    python benchmarks/solve.py [--sizes small,medium] [--seeds 2] [--variants plain,head] [--flat]
                                [--out DIR] [--repeat]
 
 Each fleet of benchmarks/fleets.py is solved as `plan solve` does it, one process a core, until the last of
@@ -26,6 +26,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+if __package__ in (None, ""):
+    # As a script, Python looks beside this file alone.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.fleets import Variant, write_fleet
 from ortools.sat.python import cp_model
