@@ -19,6 +19,7 @@ from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
+from fleetplan.planner.shortage_price import hint_nothing, weighed_cost
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import (
@@ -38,6 +39,9 @@ FULL_SERVICE_SHARE_OF_TIME = 0.5
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
+
+WEIGHED_SHARE_OF_TIME = 0.25
+"""Share of the time left for a large fleet's unmet demand and cost together, before cost alone."""
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
@@ -318,7 +322,8 @@ class _Run:
             outcome = self.minimise(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
         if not forbidden and outcome.values is None:
             planning = build_model(self.problem, allow_unmet=True)
-            failed = self.minimise_unmet(planning)
+            large = decomposed(planning) is not None
+            failed = self.weigh_unmet(planning) if large else self.minimise_unmet(planning)
             outcome = failed or self.minimise(planning, "cost of what is served", 1.0)
         result = self.result(planning.variables, outcome)
         if result.solution is None:
@@ -405,6 +410,29 @@ class _Run:
             self.tell(stage, step, plan, bound)
 
         return self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
+
+    def weigh_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
+        """Weigh unmet demand against cost and fix what is left of it; an outcome only if there is no plan."""
+        model, variables = planning.model, planning.variables
+        model.minimize(weighed_cost(self.problem, variables))
+        hint_nothing(model, variables)
+
+        def enough(objective: float, bound: float) -> bool:
+            return objective - bound <= self.limits.gap_ratio * abs(objective)
+
+        def listen(step: Step) -> None:
+            self.tell("unmet demand and cost", step, None, None)
+
+        outcome = self.solve(planning, self.time_left_s() * WEIGHED_SHARE_OF_TIME, enough, listen)
+        if outcome.values is None:
+            return outcome
+        hint(model, outcome.values)
+        for priority in sorted({service.priority for service in self.problem.fleet.services}):
+            unmet = unmet_demand(self.problem, variables, priority)
+            if not isinstance(unmet, int):
+                least = outcome.values.value(unmet)
+                model.add(unmet <= least).with_name(f"unmet_limit[{priority}]")
+        return None
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
         """Fix the least unmet demand priority by priority; an outcome only if there is no plan at all."""
