@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -29,6 +30,7 @@ class Variant(StrEnum):
 
     PLAIN = "plain"
     HEAD = "head"
+    SHARED = "shared"
     SCARCE_SUPPLY = "scarce-supply"
     SCARCE_BUDGET = "scarce-budget"
     SCARCE_POWER = "scarce-power"
@@ -146,7 +148,7 @@ def write_fleet(folder: Path, size_name: str, seed: int, variant: Variant = Vari
         for region in regions
         for period in periods
     }
-    document = {
+    document: dict[str, Any] = {
         "version": 1,
         "name": f"{size_name}-{variant}-{seed}",
         "horizon": {"periods": periods},
@@ -163,9 +165,27 @@ def write_fleet(folder: Path, size_name: str, seed: int, variant: Variant = Vari
         "budget": {"capex_usd": _capital(need, regions, periods, parts, variant)},
         "finance": {"discount_rate": 0.08},
     }
+    if variant is Variant.SHARED:
+        _share(random.Random(f"shared {size_name} {seed}"), document)
     path = folder / "fleet.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     return path
+
+
+SHARED_EVERY: Final = 4
+"""One service in so many may be served in any of its regions, in the variant that has such services."""
+
+
+def _share(rng: random.Random, document: dict[str, Any]) -> None:
+    """Let some services be served in any region that they are asked for in."""
+    regions = document["regions"]
+    for one, other in itertools.combinations(regions, 2):
+        round_trip_ms = round(rng.uniform(10.0, 120.0), 1)
+        regions[one].setdefault("round_trip_ms", {})[other] = round_trip_ms
+        regions[one].setdefault("network_usd_per_gb", {})[other] = 0.02
+        regions[other].setdefault("network_usd_per_gb", {})[one] = 0.02
+    for service in document["services"][::SHARED_EVERY]:
+        service |= {"serve_from": list(service["demand"]), "mb_per_request": 0.05}
 
 
 def _service(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,6 +81,21 @@ class PatternPool:
             self._seen[key] = pattern
             self.patterns.append(pattern)
         return self._seen[key]
+
+    def cheapest(self, costs: Sequence[FloatArray]) -> dict[int, FloatArray]:
+        """Values of the cheapest known pattern of each block that has one.
+
+        Parameters
+        ----------
+        costs : Sequence[FloatArray]
+            Of the variables of every block. [objective units]
+        """
+        best: dict[int, tuple[float, FloatArray]] = {}
+        for pattern in self.patterns:
+            price = float(costs[pattern.block] @ pattern.values)
+            if pattern.block not in best or price < best[pattern.block][0]:
+                best[pattern.block] = price, pattern.values
+        return {block: values for block, (_, values) in best.items()}
 
     def blocks_without(self) -> list[int]:
         """Blocks that have no pattern yet."""

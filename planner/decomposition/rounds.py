@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.planner.decomposition.bound import Priced
-from fleetplan.planner.decomposition.effort import Clock
-from fleetplan.planner.decomposition.highs_jobs import Answer, Job
+from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.decomposition.master import PriceRange
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import PatternPool
@@ -77,10 +76,11 @@ class Prices:
         self.current = CENTRE_WEIGHT * self.best + (1 - CENTRE_WEIGHT) * master_duals
 
 
-def pricing_jobs(lagrangian_price: Priced, columns: list[IntArray], clock: Clock, rough: bool) -> list[Job]:
-    """One job a block: its cheapest pattern at some prices."""
-    effort = clock.pricing(rough)
-    return [Job(number, lagrangian_price.reduced_cost[own], effort) for number, own in enumerate(columns)]
+def pricing_jobs(priced: Priced, columns: list[IntArray], pool: PatternPool, effort: Effort) -> list[Job]:
+    """One job a block: its cheapest pattern at some prices, beginning with the cheapest that is known."""
+    costs = [priced.reduced_cost[own] for own in columns]
+    known = pool.cheapest(costs)
+    return [Job(number, cost, effort, known.get(number)) for number, cost in enumerate(costs)]
 
 
 class InfeasibleBlockError(Exception):

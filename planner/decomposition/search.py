@@ -10,6 +10,7 @@ around a shared row are priced at prices of their own and chosen anew.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -42,10 +43,10 @@ PENALTY_RATIO: Final = 20.0
 PENALTY_GROWTH: Final = 10.0
 """Factor of the penalty where patterns pass limits in spite of it."""
 
-ROUNDS_SHARE_OF_TIME: Final = 0.45
-"""Share of the time for rounds; the rest is for plans."""
+ROUNDS_SHARE_OF_TIME: Final = 0.33
+"""Share of the time for rounds; the rest is for whole supply and for plans."""
 
-SETTLED_RATIO: Final = 1.5e-3
+SETTLED_RATIO: Final = 5e-4
 """Distance of the bound from the linear master at which more rounds gain too little."""
 
 MASTER_S_A_BLOCK: Final = 0.015
@@ -55,10 +56,16 @@ LEAST_MASTER_S: Final = 2.0
 """Its least time. [s]"""
 
 SUPPLY_S: Final = 4.0
-"""Time of the program of whole supply, at most what pricing all blocks took. [s]"""
+"""Time of the program of whole supply. [s]"""
+
+SUPPLY_GAP: Final = 1e-4
+"""Gap at which it is content: the bound loses as much."""
 
 LEAST_GAIN: Final = 2e-5
 """Rounds of whole supply end when two in a row raised the bound by less. [bound]"""
+
+LEAST_SUPPLY_ROUNDS: Final = 6
+"""They go on for so long in any case: the first ones only learn what other supplies would cost."""
 
 OVERTIME_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
@@ -153,7 +160,8 @@ class BlockSearch:
         gains = [1.0]
         while not self._finished():
             before, began = self._bound or 0.0, self._clock.spent_s()
-            if supply.applies and max(gains[-2:]) > LEAST_GAIN:
+            learning = len(gains) <= LEAST_SUPPLY_ROUNDS
+            if supply.applies and (learning or max(gains[-2:]) > LEAST_GAIN):
                 self._supply_round(workers, supply)
                 gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
             until = 2 * self._clock.spent_s() - began
@@ -165,7 +173,8 @@ class BlockSearch:
     def _supply_round(self, workers: Workers, supply: WholeSupply) -> None:
         """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
         patterns = list(self._pool.patterns)
-        jobs = [supply.job(self._clock.master(SUPPLY_S)), self._whole_master(patterns, SUPPLY_S)]
+        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
+        jobs = [supply.job(effort), self._whole_master(patterns, SUPPLY_S)]
         chosen, plan = workers.solve(jobs)
         self._count([chosen, plan])
         self._raise_bound(supply.bound(chosen), "whole supply")
@@ -178,7 +187,8 @@ class BlockSearch:
             raise RuntimeError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
         priced = self._lagrangian.price(supply.next_prices(mixed.row_duals))
         columns = [block.columns for block in self.parts.blocks]
-        answers = workers.solve(pricing_jobs(priced, columns, self._clock, rough=False), self._expired)
+        jobs = pricing_jobs(priced, columns, self._pool, self._clock.pricing(rough=False))
+        answers = workers.solve(jobs, self._expired)
         self._count(answers)
         bounds, new = take(answers, self._pool)
         if np.isfinite(bounds).all():
@@ -272,9 +282,10 @@ class BlockSearch:
         """
         priced = self._lagrangian.price(prices.current)
         columns = [block.columns for block in self.parts.blocks]
-        jobs = pricing_jobs(priced, columns, self._clock, rough=prices.rounds < ROUGH_ROUNDS - 1)
-        # The master first: it takes longest.
-        beside = [] if pending is None else [pending]
+        rough = prices.rounds < ROUGH_ROUNDS - 1
+        jobs = pricing_jobs(priced, columns, self._pool, self._clock.pricing(rough))
+        # The master first: it takes longest. Every other round does without, for the sake of the bound.
+        beside = [] if pending is None or prices.rounds % 2 else [pending]
         answers = workers.solve([*beside, *jobs], self._expired)
         self._count(answers)
         if beside:
