@@ -64,6 +64,10 @@ SUPPLY_GAP: Final = 1e-4
 LEAST_GAIN: Final = 2e-5
 """Rounds of whole supply end when two in a row raised the bound by less. [bound]"""
 
+LEAST_STAKE: Final = 0.25
+"""They are worth their time where fractions of supply cost at least this share of what plan and bound differ
+by: not in fleets of hundreds of replicas."""
+
 LEAST_SUPPLY_ROUNDS: Final = 6
 """They go on for so long in any case: the first ones only learn what other supplies would cost."""
 
@@ -161,7 +165,9 @@ class BlockSearch:
         while not self._finished():
             before, began = self._bound or 0.0, self._clock.spent_s()
             learning = len(gains) <= LEAST_SUPPLY_ROUNDS
-            if supply.applies and (learning or max(gains[-2:]) > LEAST_GAIN):
+            open_cost = float(self._incumbent.objective or 0) - before
+            worth_it = supply.applies and supply.at_stake > LEAST_STAKE * open_cost
+            if worth_it and (learning or max(gains[-2:]) > LEAST_GAIN):
                 self._supply_round(workers, supply)
                 gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
             until = 2 * self._clock.spent_s() - began

@@ -72,6 +72,11 @@ class WholeSupply:
         Prices of the best Lagrangian bound; those of rows that are not local stay.
     supply : FloatArray
         Scaled values of the master's variables to begin near, of the linear master.
+
+    Attributes
+    ----------
+    at_stake : float
+        About what there is to gain: the cost of the fractions of that supply. [objective units]
     """
 
     def __init__(
@@ -82,6 +87,8 @@ class WholeSupply:
         self._lagrangian = lagrangian
         self._centre = best.duals
         self._mean = supply
+        fractions = np.abs(supply - np.round(supply))[master.whole]
+        self.at_stake = float(np.abs(master.cost[master.whole]) @ fractions)
         by_block = _blocks_by_row(parts)
         with_blocks = np.diff(by_block.indptr) > 0
         whole = np.diff(master.rows[:, np.flatnonzero(master.whole)].tocsr().indptr) > 0
