@@ -144,8 +144,8 @@ def prompt_attention_repeated(
 ) -> torch.Tensor:
     """Return the same, with keys and values repeated for every query head."""
     times = queries.shape[1] // keys.shape[1]
-    wide = (each.repeat_interleave(times, dim=1) for each in (keys, values))
-    return F.scaled_dot_product_attention(queries, *wide, is_causal=True)
+    wide_keys, wide_values = (each.repeat_interleave(times, dim=1) for each in (keys, values))
+    return F.scaled_dot_product_attention(queries, wide_keys, wide_values, is_causal=True)
 
 
 def token_attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
