@@ -3,12 +3,14 @@ r"""What a request that is not served is made to cost, where demand is too large
 Unmet demand comes before cost, priority by priority. In large fleets each of these stages would take the time
 of a whole solve, and all but the last would know no costs. So one solve weighs shortage against cost: a
 request of the lowest priority costs `PRICE_RATIO` times the most that any request costs to serve, one of the
-next priority more by the ratio of the dearest request to the cheapest, so that no cheap requests outweigh a
-dear one above. What it leaves unmet is then the limit for the solve that minimises cost alone.
+next priority `PRICE_RATIO` times the ratio of the dearest request to the cheapest more, so that no cheap
+requests outweigh a dear one above. What it leaves unmet is then the limit for the solve that minimises cost
+alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -39,10 +41,10 @@ def weighed_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT
     cheapest, dearest = min(costs, default=1.0), max(costs, default=1.0)
     units = 10 ** max(scale.exponent for scale in rate_scales(problem).values())
     total = total_cost(problem, variables)
-    usd = PRICE_RATIO * dearest
+    weight = max(1.0, usd_units(PRICE_RATIO * dearest) / units)
     for priority in sorted({each.priority for each in problem.fleet.services}, reverse=True):
-        total += max(1, round(usd_units(usd) / units)) * unmet_demand(problem, variables, priority)
-        usd *= max(dearest / cheapest, PRICE_RATIO)
+        total += math.ceil(weight) * unmet_demand(problem, variables, priority)
+        weight = math.ceil(weight) * PRICE_RATIO * dearest / cheapest
     return total
 
 
