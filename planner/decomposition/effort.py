@@ -76,9 +76,9 @@ class Clock:
         """Effort for one block."""
         gap = ROUGH_PRICING_GAP if rough else FINE_PRICING_GAP
         if self.deterministic:
-            return Effort(None, ROUGH_PRICING_NODES if rough else FINE_PRICING_NODES, gap)
+            return Effort(None, ROUGH_PRICING_NODES if rough else FINE_PRICING_NODES, gap, cuts=not rough)
         limit_s = ROUGH_PRICING_S if rough else FINE_PRICING_S
-        return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap)
+        return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts=not rough)
 
     def first_pattern(self) -> Effort:
         """Effort for a block that has no pattern yet: whatever it takes, for any."""

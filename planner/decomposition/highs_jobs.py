@@ -38,11 +38,14 @@ class Effort:
         Nodes of its tree.
     gap_ratio : float
         Gap at which it is content.
+    cuts : bool
+        Whether it looks for cuts: they pay where a tree is large.
     """
 
     time_limit_s: float | None
     node_limit: int
     gap_ratio: float
+    cuts: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

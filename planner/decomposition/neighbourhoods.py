@@ -155,7 +155,7 @@ class Neighbourhoods:
         jobs = [
             self._master.linear_job(
                 scope,
-                list(self._pool.of(set(scope.blocks.tolist()))),
+                list(self._pool.of(scope.blocks.tolist())),
                 PriceRange.of_penalty(penalty, len(scope.rows)),
                 choice.master,
             )
@@ -183,7 +183,9 @@ class Neighbourhoods:
         jobs = []
         for blocks, duals in zip(picked, prices, strict=True):
             reduced = self._lagrangian.price(duals).reduced_cost
-            jobs += [Job(int(block), reduced[self._parts.blocks[block].columns], effort) for block in blocks]
+            for block in blocks.tolist():
+                cost = reduced[self._parts.blocks[block].columns]
+                jobs.append(Job(block, cost, effort, self._pool.cheapest(block, cost)))
         answers = workers.solve(jobs)
         clock.count(len(answers), sum(answer.nodes for answer in answers))
         for block, answer in zip(np.concatenate(picked).tolist(), answers, strict=True):
@@ -193,7 +195,7 @@ class Neighbourhoods:
     def _cheapest(self, blocks: IntArray, duals: FloatArray, choice: Choice) -> list[Pattern]:
         """The cheapest patterns of every block, and the one it has."""
         by_block: dict[int, list[tuple[float, int, Pattern]]] = {int(block): [] for block in blocks}
-        for number, pattern in enumerate(self._pool.of(set(by_block))):
+        for number, pattern in enumerate(self._pool.of(list(by_block))):
             price = pattern.cost - float(duals[pattern.entries[0]] @ pattern.entries[1])
             by_block[pattern.block].append((price, number, pattern))
         kept: list[Pattern] = []

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.blocks import Block, Split
-from fleetplan.planner.decomposition.matrix import FloatArray, IntArray, Program
+from fleetplan.planner.decomposition.matrix import BoolArray, FloatArray, IntArray, Program
 from fleetplan.planner.decomposition.relaxation import Relaxation
 from fleetplan.planner.solvers.cpsat import configured_solver
 
@@ -19,6 +19,9 @@ SAME_PATTERN_DECIMALS = 4
 
 EXACT_DETERMINISTIC_LIMIT = 1.0
 """Effort to find the whole loads of a pattern; most take a hundredth. [solver units]"""
+
+WHOLE_TOLERANCE = 1e-5
+"""How far above a whole number a value may be and still stand for it. [variable units]"""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,8 +62,10 @@ class PatternPool:
     patterns: list[Pattern] = field(default_factory=list)
     _seen: dict[tuple[int, bytes], Pattern] = field(default_factory=dict)
     _links: list[sp.csr_array] = field(default_factory=list)
+    _of_block: list[list[Pattern]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._of_block = [[] for _ in self.parts.blocks]
         linking = self.relaxation.rows[self.parts.linking_rows].tocsc()
         self._links = [linking[:, block.columns].tocsr() for block in self.parts.blocks]
 
@@ -80,31 +85,29 @@ class PatternPool:
             pattern = Pattern(block, values, float(self.cost[columns] @ values), (rows, added[rows]))
             self._seen[key] = pattern
             self.patterns.append(pattern)
+            self._of_block[block].append(pattern)
         return self._seen[key]
 
-    def cheapest(self, costs: Sequence[FloatArray]) -> dict[int, FloatArray]:
-        """Values of the cheapest known pattern of each block that has one.
+    def cheapest(self, block: int, cost: FloatArray) -> FloatArray | None:
+        """Values of the cheapest known pattern of a block; None without any.
 
         Parameters
         ----------
-        costs : Sequence[FloatArray]
-            Of the variables of every block. [objective units]
+        block : int
+            The block.
+        cost : FloatArray
+            Of its variables. [objective units]
         """
-        best: dict[int, tuple[float, FloatArray]] = {}
-        for pattern in self.patterns:
-            price = float(costs[pattern.block] @ pattern.values)
-            if pattern.block not in best or price < best[pattern.block][0]:
-                best[pattern.block] = price, pattern.values
-        return {block: values for block, (_, values) in best.items()}
+        own = self._of_block[block]
+        return min(own, key=lambda pattern: float(cost @ pattern.values)).values if own else None
 
     def blocks_without(self) -> list[int]:
         """Blocks that have no pattern yet."""
-        having = {pattern.block for pattern in self.patterns}
-        return [block for block in range(len(self.parts.blocks)) if block not in having]
+        return [block for block, own in enumerate(self._of_block) if not own]
 
-    def of(self, blocks: set[int]) -> Iterator[Pattern]:
+    def of(self, blocks: Sequence[int]) -> Iterator[Pattern]:
         """Patterns of some blocks."""
-        return (pattern for pattern in self.patterns if pattern.block in blocks)
+        return (pattern for block in blocks for pattern in self._of_block[block])
 
 
 class ExactPatterns:
@@ -123,23 +126,34 @@ class ExactPatterns:
         self._keep: list[Pattern] = []
 
     def values(self, pattern: Pattern) -> IntArray | None:
-        """Whole values of the block's variables, or None where rounding leaves the replicas too few."""
+        """Whole values of the block's variables, or None where a replica more of each is too few.
+
+        HiGHS keeps rows within a tolerance: one pattern of a thousand lacks a replica.
+        """
         if id(pattern) not in self._known:
             self._keep.append(pattern)
             self._known[id(pattern)] = self._find(pattern)
         return self._known[id(pattern)]
 
     def _find(self, pattern: Pattern) -> IntArray | None:
-        block = self._parts.blocks[pattern.block]
+        program, block = self._parts.program, self._parts.blocks[pattern.block]
+        unscaled = pattern.values * self._relaxation.column_scale[block.columns]
+        rounded = _rounded(program, block, unscaled)
+        if rounded is not None:
+            return rounded
         whole = self._relaxation.whole[block.columns]
-        unscaled = np.round(pattern.values * self._relaxation.column_scale[block.columns]).astype(np.int64)
-        if whole.all():
-            return unscaled
+        values: IntArray = np.round(unscaled).astype(np.int64)
+        exact = self._completed(block, whole, values, more=0)
+        return exact if exact is not None else self._completed(block, whole, values, more=1)
+
+    def _completed(self, block: Block, whole: BoolArray, values: IntArray, more: int) -> IntArray | None:
+        """The cheapest values of a block whose whole variables are those given or up to so many more."""
         program = self._parts.program
-        lower = np.where(whole, unscaled, program.lower[block.columns])
-        upper = np.where(whole, unscaled, program.upper[block.columns])
+        highest = program.upper[block.columns]
+        lower = np.where(whole, values, program.lower[block.columns])
+        upper = np.where(whole, np.minimum(values + more, highest), highest)
         model, variables = block_model(program, block, lower, upper)
-        for variable, value in zip(variables, unscaled.tolist(), strict=True):
+        for variable, value in zip(variables, values.tolist(), strict=True):
             model.add_hint(variable, value)
         cost = program.cost[block.columns]
         model.minimize(cp_model.LinearExpr.weighted_sum(variables, cost.tolist()))
@@ -148,6 +162,19 @@ class ExactPatterns:
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
         return np.array([solver.value(variable) for variable in variables], dtype=np.int64)
+
+
+def _rounded(program: Program, block: Block, values: FloatArray) -> IntArray | None:
+    """Values rounded to the nearest, or all up, where that keeps the block's rows: four of five patterns."""
+    rows: sp.csr_array = program.rows[block.rows][:, block.columns]
+    lower, upper = program.row_lower[block.rows], program.row_upper[block.rows]
+    highest = program.upper[block.columns]
+    for tried in (np.round(values), np.minimum(np.ceil(values - WHOLE_TOLERANCE), highest)):
+        whole: IntArray = tried.astype(np.int64)
+        used = rows @ whole
+        if (used >= lower).all() and (used <= upper).all():
+            return whole
+    return None
 
 
 def block_model(

@@ -79,8 +79,7 @@ class Prices:
 def pricing_jobs(priced: Priced, columns: list[IntArray], pool: PatternPool, effort: Effort) -> list[Job]:
     """One job a block: its cheapest pattern at some prices, beginning with the cheapest that is known."""
     costs = [priced.reduced_cost[own] for own in columns]
-    known = pool.cheapest(costs)
-    return [Job(number, cost, effort, known.get(number)) for number, cost in enumerate(costs)]
+    return [Job(number, cost, effort, pool.cheapest(number, cost)) for number, cost in enumerate(costs)]
 
 
 class InfeasibleBlockError(Exception):
