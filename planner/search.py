@@ -431,7 +431,9 @@ class _Run:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
                 least = outcome.values.value(unmet)
-                model.add(unmet <= least).with_name(f"unmet_limit[{priority}]")
+                # A rate unit of each more: the whole units of other replicas fit no better.
+                units = sum(cp_model.FlatIntExpr(unmet).coeffs)
+                model.add(unmet <= least + units).with_name(f"unmet_limit[{priority}]")
         return None
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:

@@ -141,22 +141,29 @@ class ExactPatterns:
         rounded = _rounded(program, block, unscaled)
         if rounded is not None:
             return rounded
-        whole = self._relaxation.whole[block.columns]
         values: IntArray = np.round(unscaled).astype(np.int64)
-        exact = self._completed(block, whole, values, more=0)
-        return exact if exact is not None else self._completed(block, whole, values, more=1)
+        exact = self._nearest(block, values, more=0)
+        return exact if exact is not None else self._nearest(block, values, more=1)
 
-    def _completed(self, block: Block, whole: BoolArray, values: IntArray, more: int) -> IntArray | None:
-        """The cheapest values of a block whose whole variables are those given or up to so many more."""
-        program = self._parts.program
-        highest = program.upper[block.columns]
-        lower = np.where(whole, values, program.lower[block.columns])
+    def _nearest(self, block: Block, values: IntArray, more: int) -> IntArray | None:
+        """The values of a block that are nearest to some, whole variables the same or up to so many more.
+
+        Near rather than cheap: other blocks rely on what a pattern adds to the rows they share.
+        """
+        program, columns = self._parts.program, block.columns
+        whole, highest = self._relaxation.whole[columns], program.upper[columns]
+        lower = np.where(whole, values, program.lower[columns])
         upper = np.where(whole, np.minimum(values + more, highest), highest)
         model, variables = block_model(program, block, lower, upper)
-        for variable, value in zip(variables, values.tolist(), strict=True):
+        apart = []
+        for variable, value, far in zip(variables, values.tolist(), (upper - lower).tolist(), strict=True):
             model.add_hint(variable, value)
-        cost = program.cost[block.columns]
-        model.minimize(cp_model.LinearExpr.weighted_sum(variables, cost.tolist()))
+            if far:
+                distance = model.new_int_var(0, far, "")
+                model.add(distance >= variable - value)
+                model.add(distance >= value - variable)
+                apart.append(distance)
+        model.minimize(sum(apart))
         solver = configured_solver(60.0, seed=1, workers=1)
         solver.parameters.max_deterministic_time = EXACT_DETERMINISTIC_LIMIT
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -41,6 +41,19 @@ def test_no_number_of_cheap_requests_outweighs_a_dear_one_of_a_higher_priority(b
     assert unmet(question, runs) == {"batch": pytest.approx(3 * batch_rate)}
 
 
+def test_many_priorities_of_very_different_requests_fit_the_integers_of_a_solver() -> None:
+    services = [service(f"s{each}", 10.0**each, priority=6 - each) for each in range(6)]
+    question = fleet(
+        services=services,
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 5, 900.0, per_host=1)],
+        policy={"unmet": "penalise"},
+    )
+    runs = [candidate(f"s{each}", "A", 10.0**each) for each in range(6)]
+    # Each service needs one accelerator; the one of the lowest priority goes without.
+    assert unmet(question, runs) == {"s0": pytest.approx(1.0)}
+
+
 def test_serving_is_worth_the_dearest_offer() -> None:
     question = fleet(
         services=[service("chat", 10.0), service("odd", 1.0)],
