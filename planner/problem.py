@@ -18,7 +18,7 @@ from fleetplan.planner.deferral import work_places
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.moments import Moment, fleet_moments
 from fleetplan.planner.once import once
-from fleetplan.planner.plan import AtMoment, MomentKey
+from fleetplan.planner.plan import AtMoment, MomentKey, Plan
 from fleetplan.planner.supply import SupplyPool, supply_pools
 
 
@@ -154,6 +154,8 @@ class Problem:
     cells: tuple[Cell, ...]
     running_before: Mapping[tuple[int, int, str | None], int] | None = None
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
+    in_force: Plan | None = None
+    """The plan in force: where a search begins; None where there is none."""
     best_alone: Mapping[str, BestAlone] | None = None
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None

@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
+from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.model import PlanningModel, build_model
@@ -33,6 +34,7 @@ from fleetplan.planner.solvers.race import (
 )
 from fleetplan.planner.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.variables import Variables
+from fleetplan.planner.warm_start import hint_plan_in_force
 
 FULL_SERVICE_SHARE_OF_TIME = 0.5
 """Share of the time limit for a plan that serves everything, where unmet demand is allowed."""
@@ -309,6 +311,7 @@ class _Run:
         self.goal = goal_of(part.problem)
         self.reached: Reached | None = None
         self.values: cp_model.CpSolver | None = None
+        self.memory = PatternMemory()
 
     def search(self) -> SearchResult:
         """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
@@ -319,9 +322,12 @@ class _Run:
             forbidden = True
         else:
             planning = build_model(self.problem, allow_unmet=False)
+            hint_plan_in_force(planning)
             outcome = self.minimise(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
         if not forbidden and outcome.values is None:
             planning = build_model(self.problem, allow_unmet=True)
+            # What was found belongs to the other model's variables.
+            self.memory = PatternMemory()
             large = decomposed(planning) is not None
             failed = self.weigh_unmet(planning) if large else self.minimise_unmet(planning)
             outcome = failed or self.minimise(planning, "cost of what is served", 1.0)
@@ -473,7 +479,8 @@ class _Run:
         limits = SolverLimits(max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop)
         parts = decomposed(planning)
         if parts is not None:
-            outcome = solve_in_blocks(planning, parts, limits, enough, listen, self.limits.reproducible)
+            reproducible = self.limits.reproducible
+            outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, self.memory)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
         else:

@@ -110,6 +110,32 @@ class PatternPool:
         return (pattern for block in blocks for pattern in self._of_block[block])
 
 
+class PatternMemory:
+    """Patterns of a model's blocks, for the next solve of it with another objective or more linking rows."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[bytes, bytes], list[FloatArray]] = {}
+
+    def keep(self, pool: PatternPool) -> None:
+        """Remember all patterns of a pool instead of what was remembered."""
+        self._values = {}
+        for pattern in pool.patterns:
+            key = _key(pool.parts.blocks[pattern.block])
+            self._values.setdefault(key, []).append(pattern.values)
+
+    def recall(self, pool: PatternPool) -> bool:
+        """Add what is remembered of its blocks to a pool; True if there is something for each."""
+        remembered = [self._values.get(_key(block), ()) for block in pool.parts.blocks]
+        for number, own in enumerate(remembered):
+            for values in own:
+                pool.add(number, values)
+        return all(remembered)
+
+
+def _key(block: Block) -> tuple[bytes, bytes]:
+    return block.columns.tobytes(), block.rows.tobytes()
+
+
 class ExactPatterns:
     """Whole values of patterns, found once for each.
 

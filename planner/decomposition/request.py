@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import IntArray
+from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.solvers.race import Listener
 
 
@@ -55,6 +56,8 @@ class Request:
         Whether an objective and a bound are close enough.
     listen : callable
         Told after every step.
+    memory : PatternMemory
+        Patterns to begin with; receives those that are found.
     """
 
     parts: Split
@@ -63,3 +66,4 @@ class Request:
     complete: Completion
     enough: Callable[[float, float], bool]
     listen: Listener
+    memory: PatternMemory = field(default_factory=PatternMemory)

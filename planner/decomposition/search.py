@@ -127,6 +127,7 @@ class BlockSearch:
             finally:
                 overtime.cancel()
                 stop.running(None)
+        self._request.memory.keep(self._pool)
         found = self._incumbent
         return BlockOutcome(
             values=found.values,
@@ -141,10 +142,13 @@ class BlockSearch:
         """All stages; True if a relaxation is infeasible."""
         if self._request.start is not None:
             self._incumbent.offer(self._choice_of(self._request.start))
-            self._tell("start", "the plan of the stage before")
+            self._tell("start", "a plan that was known before")
+        experienced = self._request.memory.recall(self._pool)
         prices = self._guide(workers)
         if prices is None:
             return True
+        if experienced:
+            self._learn(workers, prices)
         try:
             self._rounds(workers, prices)
         except InfeasibleBlockError:
@@ -246,9 +250,19 @@ class BlockSearch:
         duals = answer.row_duals[self.parts.linking_rows]
         return Prices(duals, duals, -np.inf)
 
+    def _learn(self, workers: Workers, prices: Prices) -> None:
+        """Set the first prices by the patterns that are known already."""
+        everywhere = PriceRange.of_penalty(self._penalty(prices), len(prices.best))
+        _, prices.current, _ = self._linear_master(workers, list(self._pool.patterns), everywhere)
+        prices.rounds = ROUGH_ROUNDS
+
+    @staticmethod
+    def _penalty(prices: Prices) -> float:
+        return PENALTY_RATIO * float(np.abs(prices.best).max(initial=1.0))
+
     def _rounds(self, workers: Workers, prices: Prices) -> None:
         """Price until the bound settles, its share of time is spent, or the gap is small enough."""
-        penalty = PENALTY_RATIO * float(np.abs(prices.current).max(initial=1.0))
+        penalty = self._penalty(prices)
         pending: Job | None = None
         patterns: list[Pattern] = []
         while not self._finished():

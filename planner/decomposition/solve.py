@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Final
@@ -12,10 +13,12 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.decomposition.blocks import Split, split
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.matrix import IntArray, Program, read_program
+from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.decomposition.request import BlockOutcome, Request
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.model import PlanningModel
+from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import complete, continuous_indices
 from fleetplan.planner.solvers.race import (
     Enough,
@@ -42,6 +45,9 @@ ENDING_SHARE_OF_TIME: Final = 0.03
 COMPLETION_LIMIT_S: Final = 30.0
 """Time to complete a plan in integers where its patterns are not exact together. [s]"""
 
+START_LIMIT_S: Final = 5.0
+"""Effort to make a plan of what the plan in force runs. [s, or solver units]"""
+
 CONFIRMATION_LIMIT_S: Final = 10.0
 """Time for CP-SAT to prove that there is no plan where a relaxation has none. [s]"""
 
@@ -65,6 +71,7 @@ def solve_in_blocks(
     enough: Enough,
     listen: Listener,
     reproducible: bool = False,
+    memory: PatternMemory | None = None,
 ) -> ModelOutcome:
     """Minimise a model over its blocks.
 
@@ -82,6 +89,8 @@ def solve_in_blocks(
         Told after every step.
     reproducible : bool
         Whether the time limit counts work, so that every run takes the same steps.
+    memory : PatternMemory, optional
+        What earlier solves of the model found; receives what this one finds.
 
     Returns
     -------
@@ -99,10 +108,11 @@ def solve_in_blocks(
     request = Request(
         parts=parts,
         continuous=continuous_indices(variables),
-        start=_hint(model, program),
+        start=_start(model, program, limits, reproducible),
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
         listen=lambda step: listen(_shifted(step, offset)),
+        memory=memory or PatternMemory(),
     )
     workers = min(limits.workers, len(os.sched_getaffinity(0)))
     clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
@@ -142,14 +152,45 @@ def _values(solver: cp_model.CpSolver) -> IntArray:
     return np.array(list(solver.response_proto.solution), dtype=np.int64)
 
 
-def _hint(model: cp_model.CpModel, program: Program) -> IntArray | None:
-    """The model's hint where it is a plan."""
+def _start(
+    model: cp_model.CpModel, program: Program, limits: SolverLimits, reproducible: bool
+) -> IntArray | None:
+    """The model's hint where it is a plan; where it is part of one, a plan near it that is soon found."""
     hinted = model.proto.solution_hint
-    if len(hinted.vars) < len(program.cost):
+    if len(hinted.vars) == len(program.cost):
+        values = np.zeros(len(program.cost), dtype=np.int64)
+        values[list(hinted.vars)] = list(hinted.values)
+        return values if program.holds(values) else None
+    if not len(hinted.vars):
         return None
-    values = np.zeros(len(program.cost), dtype=np.int64)
-    values[list(hinted.vars)] = list(hinted.values)
-    return values if program.holds(values) else None
+    near = _nearest_to_hint(model)
+    solver = configured_solver(START_LIMIT_S, limits.seed, limits.workers)
+    if reproducible:
+        solver = configured_solver(math.inf, limits.seed, workers=1)
+        solver.parameters.max_deterministic_time = START_LIMIT_S
+    limits.stop.running(solver)
+    status = solver.solve(near)
+    limits.stop.running(None)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return _values(solver)[: len(program.cost)] if found else None
+
+
+def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
+    """The model with another objective: the sum of what hinted variables differ from their hints."""
+    near = model.clone()
+    terms: list[cp_model.IntVar] = []
+    for index, value in zip(model.proto.solution_hint.vars, model.proto.solution_hint.values, strict=True):
+        variable = near.get_int_var_from_proto_index(index)
+        least, *_, most = variable.proto.domain
+        if value == 0 == least:
+            terms.append(variable)
+            continue
+        far = near.new_int_var(0, most - least, "")
+        near.add(far >= variable - value)
+        near.add(far >= value - variable)
+        terms.append(far)
+    near.minimize(sum(terms))
+    return near
 
 
 def _shifted(step: Step, offset: float) -> Step:
