@@ -20,7 +20,7 @@ from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.shortage_price import hint_nothing, weighed_cost
+from fleetplan.planner.shortage_price import hint_nothing, rounding_of, weighed_cost
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import (
@@ -438,8 +438,7 @@ class _Run:
             if not isinstance(unmet, int):
                 least = outcome.values.value(unmet)
                 # A rate unit of each more: the whole units of other replicas fit no better.
-                units = sum(cp_model.FlatIntExpr(unmet).coeffs)
-                model.add(unmet <= least + units).with_name(f"unmet_limit[{priority}]")
+                model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
         return None
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:

@@ -44,9 +44,9 @@ def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
 def weighed_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """TCO and the price of unmet demand, in units as fine as fit a solver's integers."""
     units = 10 ** max(scale.exponent for scale in rate_scales(problem).values())
-    cost = cp_model.FlatIntExpr(total_cost(problem, variables))
+    cost = _flat(total_cost(problem, variables))
     prices = _prices_usd(problem)
-    unmet = [cp_model.FlatIntExpr(unmet_demand(problem, variables, priority)) for priority in prices]
+    unmet = [_flat(unmet_demand(problem, variables, priority)) for priority in prices]
     ideal = [usd * USD_RESOLUTION / units for usd in prices.values()]
     # Where supply costs next to nothing, unmet demand may cost any multiple of it.
     raised = max(1.0, LEAST_WEIGHT / min(ideal))
@@ -58,6 +58,16 @@ def weighed_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT
             return sum(_times(*part) for part in parts)
         # Beyond what fits, weights become equal from below: priorities then count alike.
         coarse *= 10
+
+
+def rounding_of(unmet: cp_model.LinearExprT) -> int:
+    """What unmet demand grows by if each part of it is rounded up by one rate unit."""
+    return sum(int(each) for each in _flat(unmet).coeffs)
+
+
+def _flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
+    """Its variables and coefficients."""
+    return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 
 def _prices_usd(problem: Problem) -> dict[int, float]:

@@ -1,7 +1,7 @@
 """Where a search begins when there is a plan in force: with what that plan runs, buys and retires.
 
-Names tell what is what, so a plan of other demand, prices or quarters serves as well: what it does not know is
-left to the search.
+Names tell what is what, so a plan of other demand, prices or quarters serves as well: what it does not know
+is left to the search.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class Neighbourhoods:
         prices = self._own_prices(workers, clock, scopes, choice)
         self._price(workers, clock, picked, prices)
         patterns = [
-            self._cheapest(blocks, duals, choice) for blocks, duals in zip(picked, prices, strict=True)
+            self._pool.promising(blocks.tolist(), duals, PATTERNS_A_BLOCK, choice.patterns)
+            for blocks, duals in zip(picked, prices, strict=True)
         ]
         jobs = [
             self._master.integer_job(scope, own, clock.master(MASTER_S), choice)
@@ -191,20 +192,6 @@ class Neighbourhoods:
         for block, answer in zip(np.concatenate(picked).tolist(), answers, strict=True):
             if answer.values is not None:
                 self._pool.add(block, answer.values)
-
-    def _cheapest(self, blocks: IntArray, duals: FloatArray, choice: Choice) -> list[Pattern]:
-        """The cheapest patterns of every block, and the one it has."""
-        by_block: dict[int, list[tuple[float, int, Pattern]]] = {int(block): [] for block in blocks}
-        for number, pattern in enumerate(self._pool.of(list(by_block))):
-            price = pattern.cost - float(duals[pattern.entries[0]] @ pattern.entries[1])
-            by_block[pattern.block].append((price, number, pattern))
-        kept: list[Pattern] = []
-        for block, priced in by_block.items():
-            best = [pattern for _, _, pattern in sorted(priced, key=lambda each: each[:2])[:PATTERNS_A_BLOCK]]
-            kept += best
-            if choice.patterns[block] not in best:
-                kept.append(choice.patterns[block])
-        return kept
 
 
 def _rows_by_block(parts: Split) -> list[IntArray]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.blocks import Block, Split
-from fleetplan.planner.decomposition.matrix import BoolArray, FloatArray, IntArray, Program
+from fleetplan.planner.decomposition.matrix import FloatArray, IntArray, Program
 from fleetplan.planner.decomposition.relaxation import Relaxation
 from fleetplan.planner.solvers.cpsat import configured_solver
 
@@ -44,6 +44,11 @@ class Pattern:
     values: FloatArray
     cost: float
     entries: tuple[IntArray, FloatArray]
+
+    def price(self, duals: FloatArray) -> float:
+        """Its cost at some prices of all linking rows. [objective units]"""
+        rows, added = self.entries
+        return self.cost - float(duals[rows] @ added)
 
 
 @dataclass(slots=True, eq=False)
@@ -100,6 +105,35 @@ class PatternPool:
         """
         own = self._of_block[block]
         return min(own, key=lambda pattern: float(cost @ pattern.values)).values if own else None
+
+    def promising(
+        self, blocks: Sequence[int], duals: FloatArray, most: int, kept: Sequence[Pattern]
+    ) -> list[Pattern]:
+        """The cheapest patterns of some blocks.
+
+        Parameters
+        ----------
+        blocks : Sequence[int]
+            The blocks.
+        duals : FloatArray
+            Prices of all linking rows.
+        most : int
+            Patterns of a block.
+        kept : Sequence[Pattern]
+            By block: these are promising, whatever they cost. Empty where there are none.
+        """
+        found: list[Pattern] = []
+        for block in blocks:
+            own = self._of_block[block]
+            if len(own) > most:
+                own = sorted(
+                    own, key=lambda each: each.cost - float(duals[each.entries[0]] @ each.entries[1])
+                )
+                own = own[:most]
+            found += own
+            if kept and kept[block] not in own:
+                found.append(kept[block])
+        return found
 
     def blocks_without(self) -> list[int]:
         """Blocks that have no pattern yet."""

@@ -42,7 +42,7 @@ LARGEST_BLOCK_SHARE: Final = 0.2
 ENDING_SHARE_OF_TIME: Final = 0.03
 """Share of the time for making the plan a solution of CP-SAT at the end."""
 
-COMPLETION_LIMIT_S: Final = 30.0
+COMPLETION_LIMIT_S: Final = 10.0
 """Time to complete a plan in integers where its patterns are not exact together. [s]"""
 
 START_LIMIT_S: Final = 5.0
@@ -119,9 +119,9 @@ def solve_in_blocks(
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None:
         return _without_a_plan(planning, limits, enough, listen, found)
-    solver = complete(model, variables, found.values.tolist(), COMPLETION_LIMIT_S)
-    if solver is None or found.bound is None:
-        raise RuntimeError("a plan that keeps all rows was not accepted by CP-SAT")
+    solver = _accepted(model, found.values)
+    if found.bound is None:
+        raise RuntimeError("a plan without any bound")
     objective, bound = solver.objective_value, found.bound + offset
     solved = bound >= objective or enough(objective, bound)
     return ModelOutcome(
@@ -150,6 +150,20 @@ def _without_a_plan(
 
 def _values(solver: cp_model.CpSolver) -> IntArray:
     return np.array(list(solver.response_proto.solution), dtype=np.int64)
+
+
+def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
+    """A plan that keeps all rows as a solution of CP-SAT, which checks it."""
+    fixed = model.clone()
+    fixed.clear_hints()  # type: ignore[no-untyped-call]
+    for index, value in enumerate(values.tolist()):
+        fixed.add_hint(fixed.get_int_var_from_proto_index(index), value)
+    solver = configured_solver(math.inf, seed=1, workers=1)
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    status = solver.solve(fixed)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise RuntimeError(f"CP-SAT does not accept a plan that keeps all rows: {solver.status_name(status)}")
+    return solver
 
 
 def _start(

@@ -75,6 +75,8 @@ class WholeSupply:
 
     Attributes
     ----------
+    centre : FloatArray
+        Prices of the best Lagrangian bound.
     at_stake : float
         About what there is to gain: the cost of the fractions of that supply. [objective units]
     """
@@ -85,7 +87,7 @@ class WholeSupply:
         self._parts = parts
         self._master = master
         self._lagrangian = lagrangian
-        self._centre = best.duals
+        self.centre = best.duals
         self._mean = supply
         fractions = np.abs(supply - np.round(supply))[master.whole]
         self.at_stake = float(np.abs(master.cost[master.whole]) @ fractions)
@@ -98,7 +100,7 @@ class WholeSupply:
         self._group_of_row, self._group_of_block = _groups(by_block, self._local)
         self._n_groups = int(self._group_of_block.max(initial=-1)) + 1
         self._cuts: list[_Cut] = []
-        self._fixed_duals = np.where(self._fixed, self._centre, 0.0)
+        self._fixed_duals = np.where(self._fixed, self.centre, 0.0)
         self._constant = float(self._fixed_duals @ self._limits(self._fixed_duals))
 
     @property
@@ -173,7 +175,7 @@ class WholeSupply:
         n_rows = len(local) + n_blocks
         kept = np.concatenate([local, len(self._local) + np.arange(n_blocks)])
         slack = sp.eye_array(n_rows, len(local)).tocsr()
-        penalty = PENALTY_RATIO * float(np.abs(self._centre).max(initial=1.0))
+        penalty = PENALTY_RATIO * float(np.abs(self.centre).max(initial=1.0))
         n_columns = n_patterns + 2 * len(local)
         one = np.ones(n_blocks)
         program = Rows(
@@ -189,7 +191,7 @@ class WholeSupply:
 
     def next_prices(self, row_duals: FloatArray) -> FloatArray:
         """Prices of all linking rows from the duals of `prices_job`."""
-        prices = self._centre.copy()
+        prices = self.centre.copy()
         own = row_duals[: int(self._local.sum())]
         prices[self._local] = OWN_WEIGHT * own + (1 - OWN_WEIGHT) * prices[self._local]
         return prices

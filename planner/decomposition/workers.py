@@ -103,7 +103,7 @@ class Workers:
                     answers[number] = UNKNOWN if expired() else self._ask(index, jobs[number])
             except queue.Empty:
                 return
-            except (OSError, EOFError, ValueError) as error:
+            except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
                 failures.append(error)
 
         threads = [
