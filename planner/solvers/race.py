@@ -16,7 +16,7 @@ from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complet
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import Variables
 
-ALONE_S = 0.3
+ALONE_S = 0.1
 """CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
 
 CORES_OF_HIGHS = 1
