@@ -9,8 +9,8 @@ import numpy as np
 
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.master import Choice
-from fleetplan.planner.decomposition.matrix import IntArray
-from fleetplan.planner.decomposition.patterns import ExactPatterns
+from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
+from fleetplan.planner.decomposition.patterns import ExactPatterns, Pattern
 from fleetplan.planner.decomposition.relaxation import Relaxation
 
 FOLLOWING_TOLERANCE: Final = 1e-5
@@ -55,6 +55,8 @@ class Incumbent:
             return False
         values = self._whole_values(choice)
         if values is None or not self._parts.program.holds(values):
+            if self.mended(choice):
+                return False
             values = self._complete(self._rounded(choice))
             if values is None or not self._parts.program.holds(values):
                 return False
@@ -63,6 +65,11 @@ class Incumbent:
             return False
         self.choice, self.values, self.objective = choice, values, objective
         return True
+
+    def mended(self, choice: Choice) -> list[tuple[Pattern, FloatArray]]:
+        """Patterns of a choice that lack replicas, each with values that do not."""
+        found = ((pattern, self._exact.mended(pattern)) for pattern in choice.patterns)
+        return [(pattern, values) for pattern, values in found if values is not None]
 
     def _whole_values(self, choice: Choice) -> IntArray | None:
         """All variables from exact patterns; None where a pattern has none."""

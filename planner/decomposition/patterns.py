@@ -93,6 +93,13 @@ class PatternPool:
             self._of_block[block].append(pattern)
         return self._seen[key]
 
+    def replace(self, pattern: Pattern, values: FloatArray) -> None:
+        """Take another pattern for one that is not exact, now and whenever it is found again."""
+        better = self.known(pattern.block, values)
+        self._seen[pattern.block, np.round(pattern.values, SAME_PATTERN_DECIMALS).tobytes()] = better
+        self.patterns.remove(pattern)
+        self._of_block[pattern.block].remove(pattern)
+
     def cheapest(self, block: int, cost: FloatArray) -> FloatArray | None:
         """Values of the cheapest known pattern of a block; None without any.
 
@@ -194,6 +201,16 @@ class ExactPatterns:
             self._keep.append(pattern)
             self._known[id(pattern)] = self._find(pattern)
         return self._known[id(pattern)]
+
+    def mended(self, pattern: Pattern) -> FloatArray | None:
+        """Scaled values of a pattern that lacks replicas, with them; None if it lacks none."""
+        columns = self._parts.blocks[pattern.block].columns
+        exact = self.values(pattern)
+        if exact is None:
+            return None
+        scaled: FloatArray = exact / self._relaxation.column_scale[columns]
+        whole = self._relaxation.whole[columns]
+        return None if np.array_equal(scaled[whole], np.round(pattern.values[whole])) else scaled
 
     def _find(self, pattern: Pattern) -> IntArray | None:
         program, block = self._parts.program, self._parts.blocks[pattern.block]

@@ -83,6 +83,9 @@ OVERTIME_S: Final = 1.0
 FIRST_MASTER_S: Final = 1.5
 """Time of the integer master that is to find the first plan. [s]"""
 
+FIRST_MASTERS: Final = 2
+"""So many of them a round: the second chooses where patterns of the first lacked replicas, and got them."""
+
 PATTERNS_A_BLOCK: Final = 3
 """Patterns of a block that an integer master over all blocks looks at, the cheapest at the best prices. In
 3.4 s it finds better plans among three a block than among four, six or all, in early rounds and late ones."""
@@ -293,8 +296,9 @@ class BlockSearch:
                 "pricing",
                 f"round {prices.rounds}: {new} new patterns of {len(patterns)}, linear master {mixed:.6g}",
             )
-            if self._incumbent.objective is None:
-                self._choose(workers, self._whole_master(prices.best, FIRST_MASTER_S))
+            for _ in range(FIRST_MASTERS):
+                if self._incumbent.objective is None and not self._finished():
+                    self._choose(workers, self._whole_master(prices.best, FIRST_MASTER_S))
             seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
             pending = self._whole_master(prices.best, seconds)
             settled = mixed - prices.bound <= SETTLED_RATIO * abs(mixed)
@@ -392,8 +396,14 @@ class BlockSearch:
     def _offer(self, answer: Answer, patterns: list[Pattern]) -> None:
         """What an integer master chose, if it is better."""
         choice = self._master.chosen(self._master.everything(), patterns, answer, None)
-        if choice is not None and self._incumbent.offer(choice):
+        if choice is None:
+            return
+        if self._incumbent.offer(choice):
             self._tell("master", f"integer master over {len(patterns)} patterns")
+            return
+        if self._incumbent.objective is None or choice.cost < self._incumbent.objective:
+            for pattern, values in self._incumbent.mended(choice):
+                self._pool.replace(pattern, values)
 
     def _count(self, answers: list[Answer]) -> None:
         self._clock.count(len(answers), sum(answer.nodes for answer in answers))
