@@ -36,8 +36,12 @@ from fleetplan.planner.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.variables import Variables
 from fleetplan.planner.warm_start import hint_plan_in_force
 
-FULL_SERVICE_SHARE_OF_TIME = 0.5
-"""Share of the time limit for a plan that serves everything, where unmet demand is allowed."""
+FULL_SERVICE_SHARE_OF_TIME = 0.33
+"""Share of the time limit to find a plan that serves everything, where unmet demand is allowed; with one the
+search has all of it."""
+
+LEAST_TIME_TO_GO_ON_S = 2.0
+"""Less time is not worth another solve. [s]"""
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
@@ -324,6 +328,8 @@ class _Run:
             planning = build_model(self.problem, allow_unmet=False)
             hint_plan_in_force(planning)
             outcome = self.minimise(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
+            if not forbidden and outcome.status is ModelStatus.FOUND:
+                outcome = self.go_on(planning, outcome)
         if not forbidden and outcome.values is None:
             planning = build_model(self.problem, allow_unmet=True)
             # What was found belongs to the other model's variables.
@@ -336,6 +342,18 @@ class _Run:
             return result
         self.values = outcome.values
         return self.at_home(planning, self.simplify(planning, result, outcome))
+
+    def go_on(self, planning: PlanningModel, outcome: ModelOutcome) -> ModelOutcome:
+        """Spend the rest of the time on a plan that serves everything, now that there is one."""
+        if outcome.values is None or self.stop.requested or self.time_left_s() < LEAST_TIME_TO_GO_ON_S:
+            return outcome
+        hint(planning.model, outcome.values)
+        better = self.minimise_cost(planning, "cost", 1.0)
+        if better.values is None or better.bound is None or outcome.bound is None:
+            return outcome
+        if better.bound >= outcome.bound:
+            return better
+        return replace(better, bound=outcome.bound, bound_source=outcome.bound_source)
 
     def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""

@@ -296,8 +296,9 @@ class BlockSearch:
                 "pricing",
                 f"round {prices.rounds}: {new} new patterns of {len(patterns)}, linear master {mixed:.6g}",
             )
+            # Even past the limit: any plan is better than none. Again where patterns lacked replicas.
             for _ in range(FIRST_MASTERS):
-                if self._incumbent.objective is None and not self._finished():
+                if self._incumbent.objective is None:
                     self._choose(workers, self._whole_master(prices.best, FIRST_MASTER_S))
             seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
             pending = self._whole_master(prices.best, seconds)
