@@ -345,11 +345,12 @@ class _Run:
 
     def go_on(self, planning: PlanningModel, outcome: ModelOutcome) -> ModelOutcome:
         """Spend the rest of the time on a plan that serves everything, now that there is one."""
-        if outcome.values is None or self.stop.requested or self.time_left_s() < LEAST_TIME_TO_GO_ON_S:
+        late = self.stop.requested or self.time_left_s() < LEAST_TIME_TO_GO_ON_S
+        if outcome.values is None or outcome.bound is None or late:
             return outcome
         hint(planning.model, outcome.values)
-        better = self.minimise_cost(planning, "cost", 1.0)
-        if better.values is None or better.bound is None or outcome.bound is None:
+        better = self.minimise_cost(planning, "cost", 1.0, outcome.bound)
+        if better.values is None or better.bound is None:
             return outcome
         if better.bound >= outcome.bound:
             return better
@@ -420,18 +421,21 @@ class _Run:
         self.reached = Reached(goal, goal.figure(value), goal.figure(min(outcome.bound, value)))
         return None
 
-    def minimise_cost(self, planning: PlanningModel, stage: str, share_of_time: float) -> ModelOutcome:
-        """Solve for the least TCO."""
+    def minimise_cost(
+        self, planning: PlanningModel, stage: str, share_of_time: float, known_bound: float = -math.inf
+    ) -> ModelOutcome:
+        """Solve for the least TCO, of which a bound may be known. [objective units]"""
         planning.model.minimize(total_cost(planning.problem, planning.variables))
 
         def enough(objective: float, bound: float) -> bool:
             # The gap is on the whole TCO, of which the objective is the part that can be decided.
             plan = self.usd(objective)
-            return plan - self.usd(bound) <= self.limits.gap_ratio * plan
+            return plan - self.usd(max(bound, known_bound)) <= self.limits.gap_ratio * plan
 
         def listen(step: Step) -> None:
-            plan, bound = (None if each is None else self.usd(each) for each in (step.objective, step.bound))
-            self.tell(stage, step, plan, bound)
+            best = max(known_bound, -math.inf if step.bound is None else step.bound)
+            bound = None if best == -math.inf else self.usd(best)
+            self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
         return self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
 

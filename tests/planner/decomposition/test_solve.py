@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,20 @@ def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) 
     ended = runner.invoke(app, ["solve", str(TINY), "--explain-search"])
     assert "Search, step by step" in ended.stderr
     assert "Search, step by step" not in ended.stdout
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
+    case = large_case(1, 8, 3, 4)
+    policy = replace(case.fleet.policy, unmet="penalise")
+    problem = build_problem(replace(case.fleet, policy=policy), case.candidates)
+    seen: list[Progress] = []
+    result = search(problem, SearchLimits(9.0, 0.0, 1, 2), seen.append)
+    assert result.solution is not None
+    assert not result.solution.unmet
+    assert {each.stage for each in seen} == {"cost"}
+    assert seen[-1].wall_s > 5.0
+    bounds = [each.bound_usd for each in seen if each.bound_usd is not None]
+    assert bounds == sorted(bounds)
+    plans = [each.objective_usd for each in seen if each.objective_usd is not None]
+    assert plans[-1] <= plans[0]
