@@ -350,11 +350,11 @@ class _Run:
             return outcome
         hint(planning.model, outcome.values)
         better = self.minimise_cost(planning, "cost", 1.0, outcome.bound)
-        if better.values is None or better.bound is None:
+        if better.values is None or better.objective is None or better.bound is None:
             return outcome
-        if better.bound >= outcome.bound:
-            return better
-        return replace(better, bound=outcome.bound, bound_source=outcome.bound_source)
+        plan = outcome if (outcome.objective or 0.0) < better.objective else better
+        proof = outcome if outcome.bound > better.bound else better
+        return replace(plan, bound=proof.bound, bound_source=proof.bound_source)
 
     def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""

@@ -43,7 +43,7 @@ ENDING_SHARE_OF_TIME: Final = 0.03
 """Share of the time for making the plan a solution of CP-SAT at the end."""
 
 COMPLETION_LIMIT_S: Final = 10.0
-"""Time to complete a plan in integers where its patterns are not exact together. [s]"""
+"""Effort to complete a plan in integers where its patterns are not exact together. [s, or solver units]"""
 
 START_LIMIT_S: Final = 5.0
 """Effort to make a plan of what the plan in force runs. [s, or solver units]"""
@@ -97,12 +97,15 @@ def solve_in_blocks(
     ModelOutcome
         INFEASIBLE only by CP-SAT's proof.
     """
+    workers = min(limits.workers, len(os.sched_getaffinity(0)))
+    # What a start takes counts as well.
+    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
     model, variables = planning.model, planning.variables
     program = parts.program
     offset = model.proto.objective.offset
 
     def completed(values: IntArray) -> IntArray | None:
-        solver = complete(model, variables, values.tolist(), COMPLETION_LIMIT_S)
+        solver = complete(model, variables, values.tolist(), COMPLETION_LIMIT_S, reproducible)
         return None if solver is None else _values(solver)
 
     request = Request(
@@ -114,8 +117,6 @@ def solve_in_blocks(
         listen=lambda step: listen(_shifted(step, offset)),
         memory=memory or PatternMemory(),
     )
-    workers = min(limits.workers, len(os.sched_getaffinity(0)))
-    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None:
         return _without_a_plan(planning, limits, enough, listen, found)

@@ -241,9 +241,15 @@ def _archive(
 
 
 def complete(
-    model: cp_model.CpModel, variables: Variables, values: list[float], time_limit_s: float
+    model: cp_model.CpModel,
+    variables: Variables,
+    values: list[float],
+    time_limit_s: float,
+    reproducible: bool = False,
 ) -> cp_model.CpSolver | None:
     """An exact solution of the integer model with the replicas and units that HiGHS found.
+
+    The limit is on solver units instead of wall time where the answer must not depend on the machine.
 
     Returns
     -------
@@ -259,7 +265,9 @@ def complete(
             fixed.add_hint(variable, min(round(value), variable.proto.domain[1]))
         else:
             fixed.add(variable == round(value))
-    solver = configured_solver(time_limit_s, seed=1, workers=1)
+    solver = configured_solver(math.inf if reproducible else time_limit_s, seed=1, workers=1)
+    if reproducible:
+        solver.parameters.max_deterministic_time = time_limit_s
     solver.parameters.relative_gap_limit = COMPLETION_GAP
     status = solver.solve(fixed)
     return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
