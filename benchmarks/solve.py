@@ -48,7 +48,8 @@ from fleetplan.planner.objective import fixed_usd, total_cost
 from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, default_workers
 from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, continuous_indices
 from fleetplan.planner.verify import verify
 

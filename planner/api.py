@@ -34,8 +34,9 @@ from fleetplan.planner.plan import (
 )
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.region_losses import region_losses
-from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
+from fleetplan.planner.search import search
 from fleetplan.planner.shortage import find_shortages
+from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
 from fleetplan.planner.solvers.interrupt import run_interruptibly
 from fleetplan.planner.state_inputs import state_inputs
 from fleetplan.planner.uncertainty import (

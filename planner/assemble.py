@@ -29,7 +29,7 @@ from fleetplan.planner.plan import (
 )
 from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
-from fleetplan.planner.search import Solution
+from fleetplan.planner.solution import Solution
 from fleetplan.planner.supply import SupplyPool
 from fleetplan.planner.variables import LoadKey, PairKey, ReplicaKey, rate_scales
 

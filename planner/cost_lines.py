@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import Finance, Offer, Pool
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan_inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Solution
+from fleetplan.planner.solution import Solution
 from fleetplan.planner.supply import SupplyPool
 
 FLEET_FILE: Final = "the fleet file"

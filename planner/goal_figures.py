@@ -9,7 +9,7 @@ from fleetplan.planner.assemble import find_candidate
 from fleetplan.planner.goals import grid_kg_per_kwh
 from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Reached
+from fleetplan.planner.solution import Reached
 
 
 def reached_goal(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fleetplan.planner.goals import goal_of
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Reached, SearchLimits, SearchResult, Solution, SolveStatus, status_of
+from fleetplan.planner.solution import Reached, SearchLimits, SearchResult, Solution, SolveStatus, status_of
 
 ByScenario = Mapping[str, SearchResult]
 """What was found for every demand scenario alone, all with the same purchases."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Solution
+from fleetplan.planner.solution import Solution
 
 SECONDS_PER_HOUR: Final = 3600.0
 

@@ -32,7 +32,7 @@ from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.search import SearchLimits, default_workers
+from fleetplan.planner.solution import SearchLimits, default_workers
 from fleetplan.scenarios.expand import expand
 
 FleetSpec: TypeAlias = "str | Path | Mapping[str, object]"

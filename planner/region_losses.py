@@ -9,7 +9,7 @@ from fractions import Fraction
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
-from fleetplan.planner.search import Solution
+from fleetplan.planner.solution import Solution
 from fleetplan.planner.variables import replicas_for_load
 
 

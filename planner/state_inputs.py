@@ -17,7 +17,7 @@ from fleetplan.planner.plan_inputs import (
     VariantInput,
 )
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Solution
+from fleetplan.planner.solution import Solution
 
 
 def state_inputs(

@@ -11,7 +11,8 @@ from fleetplan.planner.cost_rows import running_usd
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.plan import DemandScenarioCost, Placement, Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import SearchLimits, SearchResult, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import SearchLimits, SearchResult
 from fleetplan.planner.solvers.interrupt import Stop
 
 ALONE_SHARE_OF_TIME: Final = 0.25

@@ -128,7 +128,7 @@ def compare(
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
-    from fleetplan.planner.search import SearchLimits, default_workers
+    from fleetplan.planner.solution import SearchLimits, default_workers
 
     limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
     errors = console(stderr=True)

@@ -57,7 +57,7 @@ def solve(
     from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.report.search_console import SearchLog, print_search
-    from fleetplan.planner.search import SearchLimits, default_workers
+    from fleetplan.planner.solution import SearchLimits, default_workers
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)

@@ -47,7 +47,7 @@ def sweep(
     """
     from fleetplan.planner.questions.sweep.command import Ground, print_sweep, solved_within
     from fleetplan.planner.questions.sweep.command import sweep as sweep_fleet
-    from fleetplan.planner.search import SearchLimits
+    from fleetplan.planner.solution import SearchLimits
 
     errors = console(stderr=True)
     load(fleet_file, scenario, assignment, errors)

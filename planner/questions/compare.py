@@ -18,8 +18,8 @@ from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Option
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
 from fleetplan.planner.questions.resolving import runs_alike, same_hardware
-from fleetplan.planner.search import SearchLimits, Watcher
 from fleetplan.planner.servable import unservable
+from fleetplan.planner.solution import SearchLimits, Watcher
 
 UNMET_TOLERANCE_RATIO = 1e-6
 """Relative difference of unmet demand that is rounding."""

@@ -9,7 +9,7 @@ from fleetplan.planner.components import components
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import ModelStatus, SolverLimits, solve_model
 

@@ -13,8 +13,8 @@ from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, build_problem
 from fleetplan.planner.questions.feasibility import Verdict, feasibility
-from fleetplan.planner.search import SearchLimits, Watcher
 from fleetplan.planner.servable import unservable
+from fleetplan.planner.solution import SearchLimits, Watcher
 
 Change = Callable[[Candidate], Candidate | None]
 """What becomes of a candidate in a question; None leaves it out."""

@@ -12,7 +12,8 @@ from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.hindsight import BestAlone
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, Watcher, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
 from fleetplan.planner.verify import require_valid
 
 NO_PROVENANCE = Provenance(

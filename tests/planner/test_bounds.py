@@ -17,7 +17,7 @@ from tests.planner.solving import solve
 
 from fleetplan.fleet import tco
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search import SolveStatus
+from fleetplan.planner.solution import SolveStatus
 
 
 def test_enough_hosts_may_be_bought_where_replicas_do_not_fill_them() -> None:

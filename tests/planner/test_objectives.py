@@ -17,7 +17,7 @@ from fleetplan.fleet.load import load_fleet
 from fleetplan.planner.plan import Goal, Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.report.console import print_plan
-from fleetplan.planner.search import SolveStatus
+from fleetplan.planner.solution import SolveStatus
 from fleetplan.planner.verify import verify
 
 QUARTER_H = 2190

@@ -12,7 +12,7 @@ from fleetplan.planner.candidates.queueing import derived_headroom, lines_of
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 
 FLEET = """\
 version: 1

@@ -7,7 +7,7 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
 
-from fleetplan.planner.search import SolveStatus
+from fleetplan.planner.solution import SolveStatus
 from fleetplan.planner.solvers import race
 
 

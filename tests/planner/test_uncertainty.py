@@ -18,7 +18,8 @@ from fleetplan.planner.hindsight import FixedSupply
 from fleetplan.planner.joint_plans import best_of
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.uncertainty import Evaluation, with_best_alone, wrong_forecasts
 from fleetplan.planner.verify import require_valid, verify

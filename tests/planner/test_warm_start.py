@@ -15,7 +15,8 @@ from fleetplan.planner.objective import fixed_usd, total_cost
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.search import Progress, SearchLimits, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import Progress, SearchLimits
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.warm_start import hint_plan_in_force
 

@@ -12,7 +12,7 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 from fleetplan.scenarios import __name__ as scenarios_package
 
 

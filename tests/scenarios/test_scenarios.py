@@ -11,7 +11,7 @@ from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios import __name__ as scenarios_package
 

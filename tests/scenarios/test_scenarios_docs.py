@@ -7,7 +7,7 @@ from pathlib import Path
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -18,7 +18,8 @@ from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
-from fleetplan.planner.search import Progress, SearchLimits, SolveStatus, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"

@@ -15,7 +15,7 @@ from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values, one_more, worth_of
 from fleetplan.planner.questions.marginal_command import marginal_figure
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 
 MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""

@@ -32,7 +32,8 @@ from fleetplan.planner.questions.sweep.results import (
     write_result,
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
-from fleetplan.planner.search import SearchLimits, SolveStatus, search
+from fleetplan.planner.search import search
+from fleetplan.planner.solution import SearchLimits, SolveStatus
 from fleetplan.planner.solvers import reproducible
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -19,7 +19,7 @@ from fleetplan.planner.replay.deployment import parts_of_config, served_places
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
-from fleetplan.planner.search import SearchLimits
+from fleetplan.planner.solution import SearchLimits
 
 FLEET = """\
 version: 1

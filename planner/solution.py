@@ -1,0 +1,184 @@
+"""What a search is asked and what it answers: limits, progress, the values of a plan, how good it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.goals import Goal
+from fleetplan.planner.variables import Variables
+
+OPTIMAL_GAP = 1e-9
+"""Gap below which a plan is called optimal: the float rounding of the objective."""
+
+
+class SolveStatus(StrEnum):
+    """How a search ended."""
+
+    OPTIMAL = "optimal"
+    WITHIN_GAP = "within_gap"
+    LIMIT = "limit"
+    INFEASIBLE = "infeasible"
+    NO_PLAN = "no_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """When a search may stop.
+
+    Attributes
+    ----------
+    time_limit_s : float
+        Wall time of all solves together. [s]
+    gap_ratio : float
+        (plan - bound) / plan at which a plan is good enough.
+    seed : int
+        Seed of the solver.
+    workers : int
+        Parallel searches.
+    reproducible : bool
+        Whether the same question gets the same plan everywhere, which takes longer
+        (planner/solvers/reproducible.py).
+    """
+
+    time_limit_s: float = 120.0
+    gap_ratio: float = 0.005
+    seed: int = 1
+    workers: int = 8
+    reproducible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a running search, for those who watch it.
+
+    Attributes
+    ----------
+    stage : str
+        What is being minimised.
+    wall_s : float
+        Since the search began. [s]
+    objective_usd, bound_usd : float or None
+        The best plan and bound, where the stage is about cost. [USD]
+    source, detail : str
+        The part of the search that made the last step, and what it did.
+    """
+
+    stage: str
+    wall_s: float
+    objective_usd: float | None
+    bound_usd: float | None
+    source: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Raw values of a model's variables.
+
+    Attributes
+    ----------
+    replicas, load, unmet, acquired, packed, retired, surviving_load, disaggregated, put_off : dict
+        Values by the keys of `Variables`; zeros are left out.
+    """
+
+    replicas: dict[tuple[int, int, int], int]
+    load: dict[tuple[int, int, int, int], int]
+    unmet: dict[tuple[int, int], int]
+    acquired: dict[tuple[int, int, int], int]
+    packed: dict[tuple[int, int, tuple[int, ...]], int]
+    retired: dict[tuple[int, int], int] = field(default_factory=dict)
+    surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
+    disaggregated: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a plan reaches of an objective that comes before TCO.
+
+    Attributes
+    ----------
+    goal : Goal
+        The objective.
+    value, bound : float
+        Of the plan, and proven of all plans. [unit of the goal]
+    """
+
+    goal: Goal
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How far the plan may be from the best one, as a share of the larger figure."""
+        return self.goal.gap(self.value, self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    status : SolveStatus
+        How it ended.
+    solution : Solution or None
+        The best plan's values.
+    objective_usd, bound_usd : float or None
+        TCO of the integer model and a proven lower bound on it. [USD]
+    bound_source : str
+        Where the bound is from.
+    wall_s, deterministic_time : float
+        Time that the solves took. [s; solver units]
+    goal : Reached or None
+        What was reached of an objective that comes before TCO; the bound on TCO is then one of the plans
+        that reach as much.
+    """
+
+    status: SolveStatus
+    solution: Solution | None
+    objective_usd: float | None
+    bound_usd: float | None
+    bound_source: str
+    wall_s: float
+    deterministic_time: float
+    goal: Reached | None = None
+
+
+Watcher = Callable[[Progress], None]
+
+
+def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
+    """How good a plan of a gap is."""
+    if gap <= OPTIMAL_GAP:
+        return SolveStatus.OPTIMAL
+    return SolveStatus.WITHIN_GAP if gap <= limits.gap_ratio else SolveStatus.LIMIT
+
+
+def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:
+    """The values of a model's variables in a solver's best solution."""
+    return Solution(
+        replicas={key: value for key, v in variables.replicas.items() if (value := solver.value(v))},
+        load={key: value for key, v in variables.load.items() if (value := solver.value(v))},
+        unmet={key: value for key, v in variables.unmet.items() if (value := solver.value(v))},
+        acquired={key: value for key, v in variables.acquired.items() if (value := solver.value(v))},
+        packed={key: value for key, v in variables.packed.items() if (value := solver.value(v))},
+        retired={key: value for key, v in variables.retired.items() if (value := solver.value(v))},
+        disaggregated={
+            key: value for key, v in variables.disaggregated.items() if (value := solver.value(v))
+        },
+        put_off={key: value for key, v in variables.put_off.items() if (value := solver.value(v))},
+        surviving_load={
+            key: value for key, v in variables.surviving_load.items() if (value := solver.value(v))
+        },
+    )
+
+
+def default_workers() -> int:
+    """Parallel searches for this machine: at least eight, as CP-SAT's strategies complement each other."""
+    return max(8, os.cpu_count() or 1)
