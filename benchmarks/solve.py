@@ -91,8 +91,9 @@ def bars_of(size: str, variant: Variant) -> tuple[Bar, ...]:
     """The bars of a size and variant; none where the project has set none."""
     if variant.value.startswith("scarce"):
         return tuple(
-            Bar(bar.seconds, None if bar.gap_ratio is None else SCARCE_FACTOR * bar.gap_ratio)
+            Bar(bar.seconds, SCARCE_FACTOR * bar.gap_ratio)
             for bar in BARS.get((size, "plain"), ())
+            if bar.gap_ratio is not None
         )
     return BARS.get((size, variant.value), ())
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -18,7 +19,7 @@ from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.shortage_price import hint_nothing, rounding_of, weighed_cost
+from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, rounding_of, weigh
 from fleetplan.planner.solution import (
     Progress,
     Reached,
@@ -55,7 +56,11 @@ LEAST_TIME_TO_GO_ON_S = 2.0
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
 
-WEIGHED_SHARE_OF_TIME = 0.25
+PATIENCE_ROUNDS = 3
+"""Rounds over blocks after which a large fleet without a plan that serves everything is let off, where demand
+may stay unmet: with a plan the first or the second finds one."""
+
+WEIGHED_SHARE_OF_TIME = 0.2
 """Share of the time left for a large fleet's unmet demand and cost together, before cost alone."""
 
 GOAL_SHARE_OF_TIME = 0.6
@@ -161,6 +166,23 @@ def _reached_together(parts: Sequence[Reached]) -> Reached | None:
     return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))
 
 
+def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
+    """Let each variable be at most its limit."""
+    for variable, limit in limits:
+        variable.proto.domain[1] = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A lower bound on what is minimised, and where it is from. [objective units]"""
+
+    bound: float
+    source: str
+
+
+NOTHING_PROVEN: Final = Proof(-math.inf, "")
+
+
 class _Run:
     """The search of one part: its limits, the time spent, and who watches."""
 
@@ -178,32 +200,43 @@ class _Run:
         self.reached: Reached | None = None
         self.values: cp_model.CpSolver | None = None
         self.memory = PatternMemory()
+        self.priorities = tuple(sorted({service.priority for service in self.problem.fleet.services}))
 
     def search(self) -> SearchResult:
         """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
-        forbidden = self.problem.fleet.policy.unmet == "forbid"
         if self.goal is not None and self.goal.rising:
             planning = build_model(self.problem, allow_unmet=True)
-            outcome = self.minimise(planning, "cost of what is served", 1.0)
-            forbidden = True
-        else:
+            outcome = self.minimise(planning, "cost of what is served")
+        elif self.problem.fleet.policy.unmet == "forbid":
             planning = build_model(self.problem, allow_unmet=False)
             hint_plan_in_force(planning)
-            outcome = self.minimise(planning, "cost", 1.0 if forbidden else FULL_SERVICE_SHARE_OF_TIME)
-            if not forbidden and outcome.status is ModelStatus.FOUND:
-                outcome = self.go_on(planning, outcome)
-        if not forbidden and outcome.values is None:
-            planning = build_model(self.problem, allow_unmet=True)
-            # What was found belongs to the other model's variables.
-            self.memory = PatternMemory()
-            large = decomposed(planning) is not None
-            failed = self.weigh_unmet(planning) if large else self.minimise_unmet(planning)
-            outcome = failed or self.minimise(planning, "cost of what is served", 1.0)
+            outcome = self.minimise(planning, "cost")
+        else:
+            planning, outcome = self.serve_most()
         result = self.result(planning.variables, outcome)
         if result.solution is None:
             return result
         self.values = outcome.values
         return self.at_home(planning, self.simplify(planning, result, outcome))
+
+    def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
+        """The cheapest plan that serves everything, or else one that leaves the least unmet."""
+        lenient = build_model(self.problem, allow_unmet=True)
+        large = decomposed(lenient) is not None
+        # Patterns of a large model are those of the same one in which demand may stay unmet.
+        strict = lenient if large else build_model(self.problem, allow_unmet=False)
+        unmet = [(variable, variable.proto.domain[1]) for variable in lenient.variables.unmet.values()]
+        if large:
+            _bound_from_above((variable, 0) for variable, _ in unmet)
+        hint_plan_in_force(strict)
+        patience = PATIENCE_ROUNDS if large else math.inf
+        outcome = self.minimise(strict, "cost", FULL_SERVICE_SHARE_OF_TIME, patience)
+        if outcome.values is not None:
+            return strict, self.go_on(strict, outcome) if outcome.status is ModelStatus.FOUND else outcome
+        if not large:
+            return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
+        _bound_from_above(unmet)
+        return lenient, self.weigh_unmet(lenient)
 
     def go_on(self, planning: PlanningModel, outcome: ModelOutcome) -> ModelOutcome:
         """Spend the rest of the time on a plan that serves everything, now that there is one."""
@@ -211,12 +244,12 @@ class _Run:
         if outcome.values is None or outcome.bound is None or late:
             return outcome
         hint(planning.model, outcome.values)
-        better = self.minimise_cost(planning, "cost", 1.0, outcome.bound)
+        better = self.minimise_cost(planning, "cost", 1.0, Proof(outcome.bound, outcome.bound_source))
         if better.values is None or better.objective is None or better.bound is None:
             return outcome
-        plan = outcome if (outcome.objective or 0.0) < better.objective else better
-        proof = outcome if outcome.bound > better.bound else better
-        return replace(plan, bound=proof.bound, bound_source=proof.bound_source)
+        if (outcome.objective or 0.0) < better.objective:
+            return replace(outcome, bound=better.bound, bound_source=better.bound_source)
+        return better
 
     def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
@@ -254,15 +287,24 @@ class _Run:
         """TCO of a value of the cost objective. [USD]"""
         return units / USD_RESOLUTION + self.fixed_usd
 
-    def minimise(self, planning: PlanningModel, stage: str, share_of_time: float) -> ModelOutcome:
+    def minimise(
+        self,
+        planning: PlanningModel,
+        stage: str,
+        share_of_time: float = 1.0,
+        patience_rounds: float = math.inf,
+        known: Proof = NOTHING_PROVEN,
+    ) -> ModelOutcome:
         """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
         if self.goal is not None:
-            failed = self.reach(planning, self.goal, share_of_time * GOAL_SHARE_OF_TIME)
+            failed = self.reach(planning, self.goal, share_of_time * GOAL_SHARE_OF_TIME, patience_rounds)
             if failed is not None:
                 return failed
-        return self.minimise_cost(planning, stage, share_of_time)
+        return self.minimise_cost(planning, stage, share_of_time, known, patience_rounds)
 
-    def reach(self, planning: PlanningModel, goal: Goal, share_of_time: float) -> ModelOutcome | None:
+    def reach(
+        self, planning: PlanningModel, goal: Goal, share_of_time: float, patience_rounds: float
+    ) -> ModelOutcome | None:
         """Fix the best value of a goal; an outcome only if there is no plan at all."""
         model, units = planning.model, goal_units(planning.problem, planning.variables, goal)
         model.minimize(units)
@@ -273,7 +315,8 @@ class _Run:
         def listen(step: Step) -> None:
             self.tell(goal.name, step, None, None)
 
-        outcome = self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
+        seconds = self.time_left_s() * share_of_time
+        outcome = self.solve(planning, seconds, enough, listen, patience_rounds)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -284,51 +327,73 @@ class _Run:
         return None
 
     def minimise_cost(
-        self, planning: PlanningModel, stage: str, share_of_time: float, known_bound: float = -math.inf
+        self,
+        planning: PlanningModel,
+        stage: str,
+        share_of_time: float,
+        known: Proof = NOTHING_PROVEN,
+        patience_rounds: float = math.inf,
     ) -> ModelOutcome:
-        """Solve for the least TCO, of which a bound may be known. [objective units]"""
+        """Solve for the least TCO, of which a bound may be known."""
         planning.model.minimize(total_cost(planning.problem, planning.variables))
 
         def enough(objective: float, bound: float) -> bool:
             # The gap is on the whole TCO, of which the objective is the part that can be decided.
             plan = self.usd(objective)
-            return plan - self.usd(max(bound, known_bound)) <= self.limits.gap_ratio * plan
+            return plan - self.usd(max(bound, known.bound)) <= self.limits.gap_ratio * plan
 
         def listen(step: Step) -> None:
-            best = max(known_bound, -math.inf if step.bound is None else step.bound)
+            best = max(known.bound, -math.inf if step.bound is None else step.bound)
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        return self.solve(planning, self.time_left_s() * share_of_time, enough, listen)
+        seconds = self.time_left_s() * share_of_time
+        outcome = self.solve(planning, seconds, enough, listen, patience_rounds)
+        if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
+            return outcome
+        return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
 
-    def weigh_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
-        """Weigh unmet demand against cost and fix what is left of it; an outcome only if there is no plan."""
+    def weigh_unmet(self, planning: PlanningModel) -> ModelOutcome:
+        """Weigh unmet demand against cost, then minimise cost with no more of it unmet."""
         model, variables = planning.model, planning.variables
-        model.minimize(weighed_cost(self.problem, variables))
+        left_s = math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
+        weighing = weigh(self.problem, variables, prices_of_unmet(planning, self.stop, left_s))
+        model.minimize(weighing.objective)
         hint_nothing(model, variables)
+        shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
+
+        def usd(value: float) -> float:
+            return self.usd(weighing.cost(value, shortage))
 
         def enough(objective: float, bound: float) -> bool:
-            return objective - bound <= self.limits.gap_ratio * abs(objective)
+            return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
 
         def listen(step: Step) -> None:
-            self.tell("unmet demand and cost", step, None, None)
+            nonlocal shortage
+            if step.values is not None:
+                shortage = weighing.shortage(step.values)
+            served = shortage < all_of_it and step.objective is not None
+            plan_usd = usd(step.objective) if served and step.objective is not None else None
+            bound_usd = usd(step.bound) if served and step.bound is not None else None
+            self.tell("unmet demand and cost", step, plan_usd, bound_usd)
 
         outcome = self.solve(planning, self.time_left_s() * WEIGHED_SHARE_OF_TIME, enough, listen)
-        if outcome.values is None:
+        if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
-        for priority in sorted({service.priority for service in self.problem.fleet.services}):
+        for priority in self.priorities:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
                 least = outcome.values.value(unmet)
                 # A rate unit of each more: the whole units of other replicas fit no better.
                 model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
-        return None
+        known = Proof(weighing.cost(outcome.bound, shortage + weighing.rounding()), outcome.bound_source)
+        return self.minimise(planning, "cost of what is served", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
         """Fix the least unmet demand priority by priority; an outcome only if there is no plan at all."""
         model, variables = planning.model, planning.variables
-        for priority in sorted({service.priority for service in self.problem.fleet.services}):
+        for priority in self.priorities:
             unmet = unmet_demand(self.problem, variables, priority)
             if isinstance(unmet, int):
                 continue
@@ -357,9 +422,12 @@ class _Run:
         time_limit_s: float,
         enough: Callable[[float, float], bool],
         listen: Listener,
+        patience_rounds: float = math.inf,
     ) -> ModelOutcome:
         """Solve one stage."""
-        limits = SolverLimits(max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop)
+        limits = SolverLimits(
+            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience_rounds
+        )
         parts = decomposed(planning)
         if parts is not None:
             reproducible = self.limits.reproducible

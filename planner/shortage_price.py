@@ -1,28 +1,48 @@
 r"""What a request that is not served is made to cost, where demand is too large for what can be had.
 
 Unmet demand comes before cost, priority by priority. In large fleets each of these stages would take the time
-of a whole solve, and all but the last would know no costs. So one solve weighs shortage against cost: a
-request of the lowest priority costs `PRICE_RATIO` times the most that one costs to serve, one of the next
-`PRICE_RATIO` times what its supply could earn with requests of lower priorities, so that no number of cheap
-requests outweighs a dear one above. What it leaves unmet is then the limit for the solve that minimises cost
-alone.
+of a whole solve, and all but the last would know no costs. So one solve weighs shortage against cost, and
+what it leaves unmet is the limit for the solve that minimises cost alone.
+
+*Strict* prices let no number of cheap requests of a priority, whatever they need, outweigh a dear one above.
+They are up to a million times what a request costs, and beside them a plan's cost would be noise. Two linear
+relaxations of the whole model say how much less will do. The first, at strict prices, says what each priority
+lacks and what the supply of the others is worth to those that lack it. The second looks for the least cost
+that leaves little more unmet, and says what the last requests served cost. The lowest priority's price is
+`PRICE_RATIO` times that; those of other priorities that lack something keep the ratio of strict prices; those
+above are `PRICE_RATIO` times what their supply is worth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.decomposition.linear import linear_optimum
+from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import total_cost, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
+from fleetplan.planner.solvers.highs_race import continuous_indices
+from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import Variables, rate_scales
 
 PRICE_RATIO: Final = 2.0
-"""Price of an unserved request over the most that one costs to serve, so that serving is always worth it."""
+"""Price of an unserved request over what the last of its priority costs, so that serving is worth it; and of
+one priority over the next, where their requests cost the same."""
+
+LITTLE_RATIO: Final = 1e-3
+"""Share of the demand of a priority that may stay unmet beyond the least where it is asked what the last
+requests cost: at the very least, where supply ends, there is no end to that."""
+
+SERVED_RATIO: Final = 1e-6
+"""Unmet share of a demand that is served for all that a linear relaxation knows."""
 
 LEAST_WEIGHT: Final = 16.0
 """Least weight of a rate unit of unmet demand: rounding smaller ones would put them out of order."""
@@ -41,23 +61,154 @@ def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
         model.add_hint(variable, domain[1] if index in unserved else domain[0])
 
 
-def weighed_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """TCO and the price of unmet demand, in units as fine as fit a solver's integers."""
-    units = 10 ** max(scale.exponent for scale in rate_scales(problem).values())
+def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict[int, float]:
+    """Price of a rate unit of unmet demand by priority, lowest first: it comes before cost. [objective units]
+
+    Parameters
+    ----------
+    planning : PlanningModel
+        In which demand may stay unmet; its objective changes.
+    stop, limit_s : Stop, float
+        When each of the two linear relaxations is given up, and strict prices are taken. [s]
+    """
+    problem, variables = planning.problem, planning.variables
+    strict = strict_prices(problem)
+    weighing = weigh(problem, variables, strict)
+    planning.model.minimize(weighing.objective)
+    continuous = continuous_indices(variables)
+    best = linear_optimum(planning.model, continuous, stop, limit_s)
+    if best is None:
+        return strict
+    lenient = planning.model.clone()
+    limits, worth, lacking = {}, {}, {}
+    for priority in strict:
+        unmet = _flat(unmet_demand(problem, variables, priority))
+        columns = np.array([variable.index for variable in unmet.vars])
+        units, most = np.array(unmet.coeffs), np.array([each.proto.domain[1] for each in unmet.vars])
+        left = best.values[columns]
+        served = left <= SERVED_RATIO * most
+        worth[priority] = weighing.coarse * float((best.worth[columns] / units)[served].max(initial=0.0))
+        little = LITTLE_RATIO * float(units @ most)
+        lacking[priority] = units @ left > little
+        limits[priority] = len(lenient.proto.constraints)
+        lenient.add(unmet <= math.floor(units @ left + little))
+    lenient.minimize(total_cost(problem, variables))
+    nearly = linear_optimum(lenient, continuous, stop, limit_s)
+    if nearly is None:
+        return strict
+    last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
+    lowest = next(iter(strict))
+    # Where serving costs nothing, any price will do.
+    scale = min(1.0, PRICE_RATIO * last[lowest] / strict[lowest]) or 1.0
+    prices: dict[int, float] = {}
+    below = 0.0
+    for priority, highest in strict.items():
+        above = not any(lacks for each, lacks in lacking.items() if each <= priority)
+        prices[priority] = scale * highest
+        if above and priority != lowest:
+            wanted = PRICE_RATIO * max(scale * worth[priority], last[priority], below)
+            prices[priority] = min(highest, wanted)
+        below = prices[priority]
+    return prices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """TCO and the price of unmet demand as one objective.
+
+    Attributes
+    ----------
+    objective : LinearExprT
+        The sum of both, in units that fit a solver's integers.
+    coarse : int
+        Objective units of TCO that one of these stands for.
+    prices : dict[int, int]
+        Price of a unit of the variables of unmet demand, by their indices. [units of the sum]
+    """
+
+    objective: cp_model.LinearExprT
+    coarse: int
+    prices: Mapping[int, int]
+
+    def shortage(self, values: Sequence[int] | NDArray[np.int64]) -> int:
+        """Price of what a plan leaves unmet. [units of the sum]
+
+        Parameters
+        ----------
+        values : sequence of int
+            Of all variables of the model.
+        """
+        return sum(price * int(values[index]) for index, price in self.prices.items())
+
+    def rounding(self) -> int:
+        """Price of one rate unit more of all unmet demand. [units of the sum]"""
+        return sum(self.prices.values())
+
+    def cost(self, value: float, shortage: int) -> float:
+        """TCO of a plan by its value and shortage. [objective units]
+
+        Of a bound on the value: a bound on the TCO of every plan that leaves no more unmet, as these could be
+        worth no less.
+        """
+        return self.coarse * (value - shortage)
+
+
+def weigh(problem: Problem, variables: Variables, prices: Mapping[int, float]) -> Weighing:
+    """TCO and the price of unmet demand, in units as fine as fit a solver's integers.
+
+    Parameters
+    ----------
+    problem, variables : Problem, Variables
+        The model.
+    prices : dict[int, float]
+        Of a rate unit of unmet demand by priority. [objective units]
+    """
     cost = _flat(total_cost(problem, variables))
-    prices = _prices_usd(problem)
     unmet = [_flat(unmet_demand(problem, variables, priority)) for priority in prices]
-    ideal = [usd * USD_RESOLUTION / units for usd in prices.values()]
     # Where supply costs next to nothing, unmet demand may cost any multiple of it.
-    raised = max(1.0, LEAST_WEIGHT / min(ideal))
+    raised = max(1.0, LEAST_WEIGHT / min(prices.values()))
     coarse = 1
     while True:
-        weights = [max(1, math.ceil(raised * each / coarse)) for each in ideal]
-        parts = [(1, coarse, cost), *((weight, 1, part) for weight, part in zip(weights, unmet, strict=True))]
-        if sum(_largest(*part) for part in parts) < LARGEST_OBJECTIVE:
-            return sum(_times(*part) for part in parts)
         # Beyond what fits, weights become equal from below: priorities then count alike.
+        weights = [max(1, math.ceil(raised * each / coarse)) for each in prices.values()]
+        # Costs are rounded down: a bound on their sum is then one on what they are rounded from.
+        kept = _weighted(cost, [int(each) // coarse for each in cost.coeffs])
+        priced = [
+            _weighted(part, [weight * int(each) for each in part.coeffs])
+            for weight, part in zip(weights, unmet, strict=True)
+        ]
+        if sum(map(_largest, [kept, *priced])) < LARGEST_OBJECTIVE:
+            break
         coarse *= 10
+    by_index = {
+        variable.index: int(each)
+        for part in priced
+        for variable, each in zip(part.vars, part.coeffs, strict=True)
+    }
+    return Weighing(sum([kept, *priced]), coarse, by_index)
+
+
+def strict_prices(problem: Problem) -> dict[int, float]:
+    """Price of a rate unit of unmet demand by priority, lowest first: no number of them outweighs one above.
+
+    Returns
+    -------
+    dict[int, float]
+        In objective units.
+    """
+    costs: dict[int, list[float]] = {}
+    for service in problem.fleet.services:
+        costs.setdefault(service.priority, []).extend(_request_usd(problem, service.name))
+    rate_units = 10 ** max(scale.exponent for scale in rate_scales(problem).values())
+    prices: dict[int, float] = {}
+    most_per_usd = 1.0
+    for priority in sorted(costs, reverse=True):
+        dearest, cheapest = max(costs[priority], default=1.0), min(costs[priority], default=1.0)
+        # What one request's supply could serve of lower priorities must be worth less than the request.
+        usd = PRICE_RATIO * most_per_usd * dearest
+        prices[priority] = usd * USD_RESOLUTION / rate_units
+        most_per_usd = max(most_per_usd, usd / cheapest)
+    return prices
 
 
 def rounding_of(unmet: cp_model.LinearExprT) -> int:
@@ -70,33 +221,15 @@ def _flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
     return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 
-def _prices_usd(problem: Problem) -> dict[int, float]:
-    """Price of an unserved request per second by priority, the lowest priority first. [USD s]"""
-    costs: dict[int, list[float]] = {}
-    for service in problem.fleet.services:
-        costs.setdefault(service.priority, []).extend(_request_usd(problem, service.name))
-    prices: dict[int, float] = {}
-    most_per_usd = 1.0
-    for priority in sorted(costs, reverse=True):
-        dearest, cheapest = max(costs[priority], default=1.0), min(costs[priority], default=1.0)
-        # What one request's supply could serve of lower priorities must be worth less than the request.
-        prices[priority] = PRICE_RATIO * most_per_usd * dearest
-        most_per_usd = max(most_per_usd, prices[priority] / cheapest)
-    return prices
+def _weighted(expression: cp_model.FlatIntExpr, coefficients: list[int]) -> cp_model.FlatIntExpr:
+    """A sum of the same variables with other coefficients."""
+    return _flat(cp_model.LinearExpr.weighted_sum(expression.vars, coefficients))
 
 
-def _times(weight: int, coarse: int, expression: cp_model.FlatIntExpr) -> cp_model.LinearExprT:
-    """A weight times a sum whose coefficients are in units that are so many times coarser, rounded up."""
-    coefficients = [weight * -(-each // coarse) for each in expression.coeffs]
-    return cp_model.LinearExpr.weighted_sum(expression.vars, coefficients)
-
-
-def _largest(weight: int, coarse: int, expression: cp_model.FlatIntExpr) -> int:
+def _largest(expression: cp_model.FlatIntExpr) -> int:
     """The most that its value may be in size."""
     bounds = (max(map(abs, variable.proto.domain)) for variable in expression.vars)
-    return sum(
-        abs(weight * -(-each // coarse)) * most for each, most in zip(expression.coeffs, bounds, strict=True)
-    )
+    return sum(abs(int(each)) * most for each, most in zip(expression.coeffs, bounds, strict=True))
 
 
 def _request_usd(problem: Problem, service: str) -> Iterator[float]:

@@ -8,17 +8,23 @@ from typing import Final
 
 from fleetplan.planner.decomposition.highs_jobs import Effort
 
-ROUGH_PRICING_GAP: Final = 1e-2
-"""Gap of a block in the first rounds, whose prices are far from the last."""
+ROUGHEST_GAP: Final = 1e-2
+"""Gap of a block where prices are far from the last."""
 
-FINE_PRICING_GAP: Final = 3e-4
+FINEST_GAP: Final = 3e-4
 """Gap of a block once prices settle: the bound loses as much."""
 
-ROUGH_PRICING_S, FINE_PRICING_S = 0.15, 2.0
-"""Limits of one block; nine of ten take less than a tenth of that. [s]"""
+SPREAD_SHARE: Final = 0.1
+"""Gap of a block over the distance of the bound from the linear master, of which it then loses little."""
 
-ROUGH_PRICING_NODES, FINE_PRICING_NODES = 60, 2000
+FEWEST_S, MOST_S = 0.15, 2.0
+"""Limits of one block at the roughest and the finest gap; nine of ten take less than a tenth of that. [s]"""
+
+FEWEST_NODES, MOST_NODES = 60, 2000
 """The same where work is counted in nodes."""
+
+CUTS_BELOW: Final = 2e-3
+"""Gap below which cuts pay for themselves."""
 
 ANY_GAP: Final = 1e6
 """Gap at which the first solution ends a search."""
@@ -72,13 +78,20 @@ class Clock:
         """Time until the limit. [s]"""
         return self.limit_s - self.spent_s()
 
-    def pricing(self, rough: bool) -> Effort:
-        """Effort for one block."""
-        gap = ROUGH_PRICING_GAP if rough else FINE_PRICING_GAP
+    def pricing(self, spread: float) -> Effort:
+        """Effort for one block.
+
+        Parameters
+        ----------
+        spread : float
+            Distance of the bound from the linear master, as a share of it.
+        """
+        gap = min(max(SPREAD_SHARE * spread, FINEST_GAP), ROUGHEST_GAP)
+        cuts, fine = gap < CUTS_BELOW, FINEST_GAP / gap
         if self.deterministic:
-            return Effort(None, ROUGH_PRICING_NODES if rough else FINE_PRICING_NODES, gap, cuts=not rough)
-        limit_s = ROUGH_PRICING_S if rough else FINE_PRICING_S
-        return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts=not rough)
+            return Effort(None, max(FEWEST_NODES, round(fine * MOST_NODES)), gap, cuts)
+        limit_s = max(FEWEST_S, fine * MOST_S)
+        return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts)
 
     def first_pattern(self) -> Effort:
         """Effort for a block that has no pattern yet: whatever it takes, for any."""

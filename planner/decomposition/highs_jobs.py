@@ -62,12 +62,15 @@ class Job:
         None for the linear relaxation, which is solved to its end.
     start : Array or None
         A solution to begin with.
+    length : float
+        About how long it takes compared with others: the longest are begun first, so that all end together.
     """
 
     rows: Rows | int
     cost: Array
     effort: Effort | None
     start: Array | None = None
+    length: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

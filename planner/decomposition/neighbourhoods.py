@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Final
@@ -180,7 +181,7 @@ class Neighbourhoods:
         self, workers: Workers, clock: Clock, picked: list[IntArray], prices: list[FloatArray]
     ) -> None:
         """New patterns of all blocks of some neighbourhoods, each at the prices of its own."""
-        effort = clock.pricing(rough=True)
+        effort = clock.pricing(math.inf)
         jobs = []
         for blocks, duals in zip(picked, prices, strict=True):
             reduced = self._lagrangian.price(duals).reduced_cost

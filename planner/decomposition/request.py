@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -56,6 +57,8 @@ class Request:
         Whether an objective and a bound are close enough.
     listen : callable
         Told after every step.
+    patience_rounds : float
+        Rounds after which a search without a plan gives up; infinite if it never does.
     memory : PatternMemory
         Patterns to begin with; receives those that are found.
     """
@@ -66,4 +69,5 @@ class Request:
     complete: Completion
     enough: Callable[[float, float], bool]
     listen: Listener
+    patience_rounds: float = math.inf
     memory: PatternMemory = field(default_factory=PatternMemory)

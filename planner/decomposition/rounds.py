@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,9 +25,6 @@ with it (medium fleet, seed 1)."""
 REACH_GROWTH, REACH_DECLINE, MOST_REACH = 1.2, 0.8, 1.0
 """Factors of the reach after a round with a better bound and after one without, and its most."""
 
-ROUGH_ROUNDS: Final = 3
-"""Rounds in which prices are still far from the last: blocks are priced roughly."""
-
 
 @dataclass(slots=True, eq=False)
 class Prices:
@@ -44,6 +42,8 @@ class Prices:
         Rounds so far.
     reach : float
         How far the next prices may be from the best, over their size.
+    spread : float
+        Distance of the best bound from the linear master, as a share of it.
     block_bounds : FloatArray
         Of every block at the best prices. [objective units]
     """
@@ -53,6 +53,7 @@ class Prices:
     bound: float
     rounds: int = 0
     reach: float = FIRST_REACH / REACH_GROWTH
+    spread: float = math.inf
     block_bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:
@@ -71,15 +72,35 @@ class Prices:
         reach = self.reach * np.maximum(size, np.median(used) if used.size else 1.0)
         return PriceRange(self.best - reach, self.best + reach)
 
-    def follow(self, master_duals: FloatArray) -> None:
-        """Set the next prices between the best and the master's."""
+    def follow(self, master: float, master_duals: FloatArray) -> None:
+        """Set the next prices between the best and the master's, and how far the bound is from it."""
+        self.spread = (master - self.bound) / abs(master) if master else 0.0
         self.current = CENTRE_WEIGHT * self.best + (1 - CENTRE_WEIGHT) * master_duals
 
 
-def pricing_jobs(priced: Priced, columns: list[IntArray], pool: PatternPool, effort: Effort) -> list[Job]:
-    """One job a block: its cheapest pattern at some prices, beginning with the cheapest that is known."""
+def pricing_jobs(
+    priced: Priced, columns: list[IntArray], pool: PatternPool, effort: Effort, lengths: FloatArray
+) -> list[Job]:
+    """One job a block: its cheapest pattern at some prices, beginning with the cheapest that is known.
+
+    Parameters
+    ----------
+    priced : Priced
+        Reduced costs at the prices.
+    columns : list[IntArray]
+        Variables of each block.
+    pool : PatternPool
+        What is known.
+    effort : Effort
+        For each block.
+    lengths : FloatArray
+        About how long each block takes compared with others.
+    """
     costs = [priced.reduced_cost[own] for own in columns]
-    return [Job(number, cost, effort, pool.cheapest(number, cost)) for number, cost in enumerate(costs)]
+    return [
+        Job(number, cost, effort, pool.cheapest(number, cost), float(lengths[number]))
+        for number, cost in enumerate(costs)
+    ]
 
 
 class InfeasibleBlockError(Exception):

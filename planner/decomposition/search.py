@@ -9,7 +9,7 @@ around a shared row are priced at prices of their own and chosen anew.
 
 from __future__ import annotations
 
-import threading
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,8 +17,9 @@ import numpy as np
 
 from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_bound
 from fleetplan.planner.decomposition.effort import Clock
-from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
+from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.decomposition.incumbent import Incumbent
+from fleetplan.planner.decomposition.linear import rows_of
 from fleetplan.planner.decomposition.master import Choice, Master, PriceRange
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.neighbourhoods import Neighbourhoods
@@ -26,14 +27,13 @@ from fleetplan.planner.decomposition.patterns import Pattern, PatternPool
 from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.decomposition.request import BlockOutcome, Request
 from fleetplan.planner.decomposition.rounds import (
-    ROUGH_ROUNDS,
     InfeasibleBlockError,
     Prices,
     pricing_jobs,
     take,
 )
 from fleetplan.planner.decomposition.whole_supply import WholeSupply
-from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError
+from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import Step
 
@@ -128,26 +128,21 @@ class BlockSearch:
         self._bound: float | None = None
         self._bound_source = "linear relaxation"
         self._mixed_supply: FloatArray = np.zeros(0)
+        self._columns = [block.columns for block in self.parts.blocks]
+        self._nodes: FloatArray = np.zeros(len(self._columns))
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
         blocks = [rows_of(self._relaxation.part(block.rows, block.columns)) for block in self.parts.blocks]
         infeasible = False
+        limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + OVERTIME_S
         with Workers(self._clock.workers, blocks) as workers:
-            stop.running(workers)
-            # HiGHS has been seen not to heed its time limit.
-            overtime = threading.Timer(self._clock.left_s() + OVERTIME_S, workers.stop_search)
-            overtime.daemon = True
-            if not self._clock.deterministic:
-                overtime.start()
             try:
-                infeasible = self._run(workers)
+                with ending(workers, stop, limit_s):
+                    infeasible = self._run(workers)
             except WorkersStoppedError:
                 # The best plan so far is what somebody who stops a search wants.
                 pass
-            finally:
-                overtime.cancel()
-                stop.running(None)
         self._request.memory.keep(self._pool)
         found = self._incumbent
         return BlockOutcome(
@@ -187,29 +182,40 @@ class BlockSearch:
         supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
         supply.cut(best, prices.block_bounds)
         gains = [1.0]
+        # The patterns of the last round have not been chosen among yet.
+        last: _MasterJob | None = self._whole_master(prices.best, self._master_s())
         while not self._finished():
             before, began = self._bound or 0.0, self._clock.spent_s()
             learning = len(gains) <= LEAST_SUPPLY_ROUNDS
             open_cost = float(self._incumbent.objective or 0) - before
             worth_it = supply.applies and supply.at_stake > LEAST_STAKE * open_cost
             if worth_it and (learning or max(gains[-2:]) > LEAST_GAIN):
-                self._supply_round(workers, supply)
+                self._supply_round(workers, supply, last)
+                last = None
                 gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
+            elif last is not None:
+                self._choose(workers, last)
+                last = None
             until = 2 * self._clock.spent_s() - began
             while not self._finished() and self._incumbent.choice is not None:
                 self._improve(workers, around, self._incumbent.choice)
                 if self._clock.spent_s() > until:
                     break
 
-    def _supply_round(self, workers: Workers, supply: WholeSupply) -> None:
+    def _supply_round(self, workers: Workers, supply: WholeSupply, beside: _MasterJob | None) -> None:
         """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
         patterns = list(self._pool.patterns)
         effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
-        master = self._whole_master(supply.centre, SUPPLY_S)
-        chosen, plan = workers.solve([supply.job(effort), master.job])
-        self._count([chosen, plan])
+        jobs, master = [supply.job(effort)], None
+        if beside is None:
+            master = self._whole_master(supply.centre, SUPPLY_S)
+            jobs.append(master.job)
+        answers = workers.solve(jobs)
+        chosen = answers[0]
+        self._count(answers)
         self._raise_bound(supply.bound(chosen), "whole supply")
-        self._offer(plan, master.patterns)
+        if master is not None:
+            self._offer(answers[1], master.patterns)
         if chosen.values is None or self._finished():
             return
         mixed = workers.solve([supply.prices_job(chosen.values[: len(self._mixed_supply)], patterns)])[0]
@@ -217,11 +223,7 @@ class BlockSearch:
         if mixed.row_duals is None:
             raise RuntimeError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
         priced = self._lagrangian.price(supply.next_prices(mixed.row_duals))
-        columns = [block.columns for block in self.parts.blocks]
-        jobs = pricing_jobs(priced, columns, self._pool, self._clock.pricing(rough=False))
-        answers = workers.solve(jobs, self._expired)
-        self._count(answers)
-        bounds, new = take(answers, self._pool)
+        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(spread=0.0), beside)
         if np.isfinite(bounds).all():
             supply.cut(priced, bounds)
         self._tell("supply", f"{new} new patterns of {len(self._pool.patterns)}")
@@ -249,6 +251,10 @@ class BlockSearch:
         """Whether work that is under way should be cut short; counted work is always done."""
         return not self._clock.deterministic and self._clock.left_s() <= 0
 
+    def _hopeless(self, rounds: int) -> bool:
+        """Whether so many rounds without a plan are reason enough to give up."""
+        return self._incumbent.objective is None and rounds >= self._request.patience_rounds
+
     def _finished(self) -> bool:
         objective = self._incumbent.objective
         if self._clock.left_s() <= 0:
@@ -275,7 +281,6 @@ class BlockSearch:
         """Set the first prices by the patterns that are known already."""
         everywhere = PriceRange.of_penalty(self._penalty(prices), len(prices.best))
         _, prices.current, _ = self._linear_master(workers, list(self._pool.patterns), everywhere)
-        prices.rounds = ROUGH_ROUNDS
 
     @staticmethod
     def _penalty(prices: Prices) -> float:
@@ -300,9 +305,10 @@ class BlockSearch:
             for _ in range(FIRST_MASTERS):
                 if self._incumbent.objective is None:
                     self._choose(workers, self._whole_master(prices.best, FIRST_MASTER_S))
-            seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
-            pending = self._whole_master(prices.best, seconds)
-            settled = mixed - prices.bound <= SETTLED_RATIO * abs(mixed)
+            if self._hopeless(prices.rounds):
+                return
+            pending = self._whole_master(prices.best, self._master_s())
+            settled = prices.spread <= SETTLED_RATIO
             steep = prices.bound - before > STEEP_GAIN * abs(prices.bound)
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
             spent = self._clock.spent_s() > share * self._clock.limit_s
@@ -311,7 +317,7 @@ class BlockSearch:
                 if passed and new:
                     penalty *= PENALTY_GROWTH
                     continue
-                if not self._finished():
+                if self._incumbent.objective is None and not self._finished():
                     self._choose(workers, pending)
                 return
 
@@ -324,25 +330,34 @@ class BlockSearch:
             New patterns; None where the time is over before every block has one.
         """
         priced = self._lagrangian.price(prices.current)
-        columns = [block.columns for block in self.parts.blocks]
-        rough = prices.rounds < ROUGH_ROUNDS - 1
-        jobs = pricing_jobs(priced, columns, self._pool, self._clock.pricing(rough))
-        # The master first: it takes longest. Every other round does without, for the sake of the bound.
+        # Every other round does without a master, for the sake of the bound.
         beside = None if prices.rounds % 2 else pending
-        answers = workers.solve(jobs if beside is None else [beside.job, *jobs], self._expired)
-        self._count(answers)
-        if beside is not None:
-            self._offer(answers.pop(0), beside.patterns)
-        bounds, new = take(answers, self._pool)
+        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), beside)
         if prices.note(priced.duals, total_bound(priced, bounds), bounds):
             self._raise_bound(prices.bound, "pricing of blocks")
         return new if self._complete_pool(workers, priced) else None
+
+    def _solve_blocks(
+        self, workers: Workers, priced: Priced, effort: Effort, beside: _MasterJob | None = None
+    ) -> tuple[FloatArray, int]:
+        """Bounds of all blocks at some prices, and how many of their patterns are new."""
+        jobs = pricing_jobs(priced, self._columns, self._pool, effort, self._nodes)
+
+        def hear(number: int, answer: Answer) -> None:
+            if beside is not None and number == len(jobs):
+                self._offer(answer, beside.patterns)
+
+        answers = workers.solve(jobs if beside is None else [*jobs, beside.job], self._expired, hear)
+        self._count(answers)
+        priced_blocks = answers[: len(jobs)]
+        self._nodes = np.array([answer.nodes for answer in priced_blocks], dtype=float)
+        return take(priced_blocks, self._pool)
 
     def _mix(self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float) -> float:
         """Set the next prices by the linear master with prices near the best; its objective."""
         near = prices.near() & PriceRange.of_penalty(penalty, len(prices.best))
         objective, duals, _ = self._linear_master(workers, patterns, near)
-        prices.follow(duals)
+        prices.follow(objective, duals)
         return objective
 
     def _passes(self, workers: Workers, patterns: list[Pattern], penalty: float) -> bool:
@@ -370,7 +385,12 @@ class BlockSearch:
         choice = self._incumbent.choice
         kept = () if choice is None else choice.patterns
         patterns = self._pool.promising(everything.blocks.tolist(), prices, PATTERNS_A_BLOCK, kept)
-        return _MasterJob(self._master.integer_job(everything, patterns, effort, choice), patterns)
+        job = self._master.integer_job(everything, patterns, effort, choice)
+        return _MasterJob(replace(job, length=math.inf), patterns)
+
+    def _master_s(self) -> float:
+        """Time of an integer master over all blocks. [s]"""
+        return max(LEAST_MASTER_S, MASTER_S_A_BLOCK * len(self.parts.blocks))
 
     def _choose(self, workers: Workers, master: _MasterJob) -> None:
         """Let an integer master choose now."""
@@ -416,17 +436,11 @@ class BlockSearch:
     def _tell(self, source: str, detail: str) -> None:
         objective = self._incumbent.objective
         self._request.listen(
-            Step(source, detail, None if objective is None else float(objective), self._bound)
+            Step(
+                source,
+                detail,
+                None if objective is None else float(objective),
+                self._bound,
+                self._incumbent.values,
+            )
         )
-
-
-def rows_of(relaxation: Relaxation) -> Rows:
-    """A relaxation as HiGHS takes it."""
-    return Rows(
-        relaxation.rows,
-        relaxation.row_lower,
-        relaxation.row_upper,
-        relaxation.lower,
-        relaxation.upper,
-        relaxation.whole,
-    )

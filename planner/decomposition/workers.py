@@ -9,10 +9,12 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
+from fleetplan.planner.solvers.interrupt import Stop
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
 """Answer to a job that nobody had the time for."""
@@ -70,8 +72,13 @@ class Workers:
                 if pipe is not None:
                     pipe.close()
 
-    def solve(self, jobs: Sequence[Job], expired: Callable[[], bool] = lambda: False) -> list[Answer]:
-        """Solve jobs, each by the next child that is free.
+    def solve(
+        self,
+        jobs: Sequence[Job],
+        expired: Callable[[], bool] = lambda: False,
+        hear: Callable[[int, Answer], None] = lambda _, __: None,
+    ) -> list[Answer]:
+        """Solve jobs, each by the next child that is free, the longest first.
 
         Parameters
         ----------
@@ -79,6 +86,8 @@ class Workers:
             What to solve.
         expired : callable
             Asked before each job; once it says so, those that are left are answered with nothing known.
+        hear : callable
+            Told the number of each job and its answer when it comes, while others are still solved.
 
         Returns
         -------
@@ -90,21 +99,23 @@ class Workers:
         WorkersStoppedError
             If `stop_search` was called meanwhile.
         """
-        answers: list[Answer | None] = [None] * len(jobs)
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in range(len(jobs)):
+        for number in sorted(range(len(jobs)), key=lambda number: -jobs[number].length):
             waiting.put(number)
-        failures: list[BaseException] = []
+        answered: queue.SimpleQueue[tuple[int, Answer] | BaseException] = queue.SimpleQueue()
+        failed = threading.Event()
 
         def serve(index: int) -> None:
             try:
-                while not failures:
+                while not failed.is_set():
                     number = waiting.get_nowait()
-                    answers[number] = UNKNOWN if expired() else self._ask(index, jobs[number])
+                    answered.put((number, UNKNOWN if expired() else self._ask(index, jobs[number])))
             except queue.Empty:
                 return
-            except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
-                failures.append(error)
+            # Whatever it is, nobody must wait for an answer that does not come.
+            except Exception as error:
+                failed.set()
+                answered.put(error)
 
         threads = [
             threading.Thread(target=serve, args=(index,), daemon=True)
@@ -112,13 +123,18 @@ class Workers:
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        if self._stopped:
-            raise WorkersStoppedError
-        if failures:
-            raise RuntimeError("a solver process ended unexpectedly") from failures[0]
-        return [answer for answer in answers if answer is not None]
+        answers: dict[int, Answer] = {}
+        while len(answers) < len(jobs):
+            answer = answered.get()
+            if isinstance(answer, BaseException):
+                for thread in threads:
+                    thread.join()
+                if self._stopped:
+                    raise WorkersStoppedError
+                raise RuntimeError("a solver process ended unexpectedly") from answer
+            answers[answer[0]] = answer[1]
+            hear(*answer)
+        return [answers[number] for number in range(len(jobs))]
 
     def _ask(self, index: int, job: Job) -> Answer:
         child = self._children[index]
@@ -131,3 +147,30 @@ class Workers:
         child.stdin.flush()
         answer: Answer = pickle.load(child.stdout)
         return answer
+
+
+@contextmanager
+def ending(workers: Workers, stop: Stop, limit_s: float) -> Iterator[None]:
+    """Let somebody who stops the search end the workers, and the clock: HiGHS may not heed its own.
+
+    Parameters
+    ----------
+    workers : Workers
+        Who solve meanwhile.
+    stop : Stop
+        May have been requested already.
+    limit_s : float
+        Time after which they are ended; infinite for no limit. [s]
+    """
+    overtime = threading.Timer(limit_s, workers.stop_search)
+    overtime.daemon = True
+    stop.running(workers)
+    if stop.requested:
+        workers.stop_search()
+    if limit_s < math.inf:
+        overtime.start()
+    try:
+        yield
+    finally:
+        overtime.cancel()
+        stop.running(None)

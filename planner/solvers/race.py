@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.solvers.cpsat import configured_solver
@@ -87,12 +90,16 @@ class SolverLimits:
         Of CP-SAT.
     stop : Stop
         Ends the solve at its best solution.
+    patience_rounds : float
+        Rounds of a search over blocks after which it gives up without a plan, and without a word on whether
+        there is one; infinite if it never does.
     """
 
     time_limit_s: float
     seed: int
     workers: int
     stop: Stop
+    patience_rounds: float = math.inf
 
 
 Enough = Callable[[float, float], bool]
@@ -111,12 +118,15 @@ class Step:
         What it did.
     objective, bound : float or None
         The best ones after it.
+    values : array of int or None
+        Of all variables in the best plan, where the part of the search tells them.
     """
 
     source: str
     detail: str
     objective: float | None
     bound: float | None
+    values: NDArray[np.int64] | None = None
 
 
 Listener = Callable[[Step], None]

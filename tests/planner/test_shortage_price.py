@@ -9,8 +9,9 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, rente
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.model import build_model
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.shortage_price import hint_nothing, weighed_cost
+from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, weigh
 from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import rate_scales
 
 
@@ -18,7 +19,8 @@ def unmet(question: Fleet, runs: list[Candidate]) -> dict[str, float]:
     """Unmet requests per second by service, of the best plan of the weighed cost."""
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
-    planning.model.minimize(weighed_cost(problem, planning.variables))
+    prices = prices_of_unmet(planning, Stop(), 20.0)
+    planning.model.minimize(weigh(problem, planning.variables, prices).objective)
     solver = configured_solver(20.0, seed=1, workers=1)
     assert solver.solve(planning.model) == cp_model.OPTIMAL
     scales = rate_scales(problem)
