@@ -167,8 +167,12 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
             job: Job = pickle.load(source)
         except EOFError:
             return
-        pickle.dump(solve(job, known), target, protocol=pickle.HIGHEST_PROTOCOL)
-        target.flush()
+        try:
+            pickle.dump(solve(job, known), target, protocol=pickle.HIGHEST_PROTOCOL)
+            target.flush()
+        except BrokenPipeError:
+            # Nobody waits for answers any more; closing the pipe would raise once more.
+            os._exit(0)
 
 
 if __name__ == "__main__":

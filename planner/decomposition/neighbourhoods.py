@@ -129,20 +129,24 @@ class Neighbourhoods:
 
     def _pick(self) -> list[IntArray]:
         """Neighbourhoods without a block in common, in a random order in which each has its turn."""
+        if not self._order:
+            self._order = list(range(len(self._anchors)))
+            self._random.shuffle(self._order)
         picked: list[IntArray] = []
         taken: set[int] = set()
-        for _ in range(AT_A_TIME):
-            if not self._order:
-                self._order = list(range(len(self._anchors)))
-                self._random.shuffle(self._order)
-            blocks = self._anchors[self._order[-1]]
+        waiting: list[int] = []
+        while self._order and len(picked) < AT_A_TIME:
+            number = self._order.pop()
+            blocks = self._anchors[number]
             if taken & set(blocks.tolist()):
-                break
-            self._order.pop()
+                waiting.append(number)
+                continue
             if len(blocks) > MOST_BLOCKS:
                 blocks = np.array(sorted(self._random.sample(blocks.tolist(), MOST_BLOCKS)))
             picked.append(blocks)
             taken |= set(blocks.tolist())
+        # Those that overlap with what was picked are next.
+        self._order += reversed(waiting)
         return picked
 
     def _scope(self, choice: Choice, blocks: IntArray) -> Scope:

@@ -7,9 +7,11 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner import shortage_price
 from fleetplan.planner.model import build_model
+from fleetplan.planner.objective import total_cost, unmet_demand
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, weigh
+from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, strict_prices, weigh
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import rate_scales
@@ -65,6 +67,81 @@ def test_serving_is_worth_the_dearest_offer() -> None:
     )
     runs = [candidate("chat", "A", 5.0), candidate("chat", "B", 10.0)]
     assert unmet(question, runs) == {"odd": pytest.approx(1.0)}
+
+
+def lumpy() -> tuple[Fleet, list[Candidate]]:
+    """Two priorities and too few hosts; renting more is limited and costs."""
+    question = fleet(
+        services=[
+            service("batch", 40.0, priority=2),
+            service("chat", 11.0, priority=1),
+            service("mail", 9.0, priority=2),
+        ],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 900.0, maximum=9)],
+        policy={"unmet": "penalise"},
+    )
+    runs = [candidate("batch", "A", 7.0), candidate("chat", "A", 3.0), candidate("mail", "A", 2.0)]
+    return question, runs
+
+
+def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_priority() -> None:
+    question, runs = lumpy()
+    problem = build_problem(question, tuple(runs))
+    planning = build_model(problem, allow_unmet=True)
+    strict = strict_prices(problem)
+    prices = prices_of_unmet(planning, Stop(), 20.0)
+    assert list(prices) == list(strict) == [2, 1]
+    assert all(0 < prices[each] <= strict[each] for each in strict)
+    assert prices[1] < 0.5 * strict[1]
+    left = {}
+    for name, own in (("strict", strict), ("own", prices)):
+        planning.model.minimize(weigh(problem, planning.variables, own).objective)
+        solver = configured_solver(20.0, seed=1, workers=1)
+        assert solver.solve(planning.model) == cp_model.OPTIMAL
+        left[name] = [solver.value(unmet_demand(problem, planning.variables, each)) for each in (1, 2)]
+    assert left["own"] == left["strict"]
+    assert left["own"][0] == 0
+    assert left["own"][1] > 0
+
+
+@pytest.mark.parametrize("most", [2**60, 2**40])
+def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortage_price, "LARGEST_OBJECTIVE", most)
+    question, runs = lumpy()
+    problem = build_problem(question, tuple(runs))
+    planning = build_model(problem, allow_unmet=True)
+    variables = planning.variables
+    weighing = weigh(problem, variables, prices_of_unmet(planning, Stop(), 20.0))
+    assert (weighing.coarse > 1) == (most == 2**40)
+    planning.model.minimize(weighing.objective)
+    solver = configured_solver(20.0, seed=1, workers=1)
+    assert solver.solve(planning.model) == cp_model.OPTIMAL
+    values = list(solver.response_proto.solution)
+    shortage = weighing.shortage(values)
+    assert 0 < shortage < weighing.shortage([10**9] * len(values))
+    cost = solver.value(total_cost(problem, variables))
+    # What rounding to coarse units takes away is less than one of them a variable.
+    whole = weighing.cost(solver.value(weighing.objective), shortage)
+    assert cost - weighing.coarse * sum(values) <= whole <= cost
+    bound = weighing.cost(solver.best_objective_bound, shortage)
+    for priority in (1, 2):
+        unmet = unmet_demand(problem, variables, priority)
+        planning.model.add(unmet <= solver.value(unmet))
+    planning.model.minimize(total_cost(problem, variables))
+    again = configured_solver(20.0, seed=1, workers=1)
+    assert again.solve(planning.model) == cp_model.OPTIMAL
+    assert bound <= again.objective_value
+
+
+def test_who_stops_the_search_gets_strict_prices() -> None:
+    question, runs = lumpy()
+    problem = build_problem(question, tuple(runs))
+    stop = Stop()
+    stop.request()
+    assert prices_of_unmet(build_model(problem, allow_unmet=True), stop, 20.0) == strict_prices(problem)
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:

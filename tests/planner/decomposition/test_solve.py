@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
-from tests.planner.solving import solve
+from tests.planner.solving import Solved, solve
 from typer.testing import CliRunner
 
+from fleetplan.planner import search as whole_search
 from fleetplan.planner.cli import app
+from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
@@ -147,3 +149,58 @@ def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
     assert bounds == sorted(bounds)
     plans = [each.objective_usd for each in seen if each.objective_usd is not None]
     assert plans[-1] <= plans[0]
+
+
+def with_priorities(case: Case, most_units: int | None) -> Case:
+    """The case with two priorities in turn, demand that may stay unmet, and so many units of each offer."""
+    offers = tuple(replace(offer, max_units=(most_units,)) for offer in case.fleet.offers)
+    services = tuple(
+        replace(service, priority=1 + index % 2) for index, service in enumerate(case.fleet.services)
+    )
+    policy = replace(case.fleet.policy, unmet="penalise")
+    return replace(case, fleet=replace(case.fleet, offers=offers, services=services, policy=policy))
+
+
+def unmet_share(solved: Solved, priority: int) -> float:
+    """Share of the demand of a priority that a plan leaves unmet."""
+    problem = solved.problem
+    names = {each.name for each in problem.services.values() if each.priority == priority}
+    asked = sum(sum(cell.requests_per_s) for cell in problem.cells if cell.service in names)
+    rows = solved.plan.unmet if solved.plan is not None else ()
+    return sum(row.requests_per_s for row in rows if row.service in names) / asked
+
+
+def stages_of(seen: Sequence[Progress]) -> list[str]:
+    """What was minimised, without the part of the fleet, each once."""
+    return list(dict.fromkeys(each.stage.partition(" of part")[0] for each in seen))
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
+    case = with_priorities(large_case(1, 6, 2, 3), 12)
+    seen: list[Progress] = []
+    found = solve(case.fleet, case.candidates, time_limit_s=10.0, watch=seen.append)
+    # CP-SAT, one priority after the other: everything, and 78 % of the second left.
+    assert unmet_share(found, 1) < 0.01
+    assert 0.7 < unmet_share(found, 2) < 1.0
+    assert stages_of(seen) == ["unmet demand and cost", "cost of what is served"]
+    told = [each for each in seen if each.objective_usd is not None and each.bound_usd is not None]
+    # Cost and bound are told in dollars before unmet demand is settled.
+    assert stages_of(told)[0] == "unmet demand and cost"
+    assert all(each.bound_usd <= each.objective_usd * (1 + 1e-9) for each in told)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(whole_search, "PATIENCE_ROUNDS", 1)
+    monkeypatch.setattr(block_search, "FIRST_MASTERS", 0)
+    case = with_priorities(large_case(1, 6, 2, 3), None)
+    seen: list[Progress] = []
+    found = solve(case.fleet, case.candidates, time_limit_s=10.0, watch=seen.append)
+    assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
+    attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
+    assert all(each.objective_usd is None for each in attempts)
+    assert unmet_share(found, 1) <= 1e-3
+    assert unmet_share(found, 2) <= 1e-3
