@@ -194,10 +194,11 @@ def strict_prices(problem: Problem) -> dict[int, float]:
     Returns
     -------
     dict[int, float]
-        In objective units.
+        Of the priorities that ask for something. [objective units]
     """
     costs: dict[int, list[float]] = {}
-    for service in problem.fleet.services:
+    asking = {cell.service for cell in problem.cells}
+    for service in (each for each in problem.fleet.services if each.name in asking):
         costs.setdefault(service.priority, []).extend(_request_usd(problem, service.name))
     rate_units = 10 ** max(scale.exponent for scale in rate_scales(problem).values())
     prices: dict[int, float] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
@@ -134,6 +136,15 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     again = configured_solver(20.0, seed=1, workers=1)
     assert again.solve(planning.model) == cp_model.OPTIMAL
     assert bound <= again.objective_value
+
+
+def test_priorities_that_ask_for_nothing_have_no_price() -> None:
+    question, runs = lumpy()
+    silent = service("silent", 0.0, priority=3)
+    problem = build_problem(replace(question, services=(*question.services, silent)), tuple(runs))
+    problem = replace(problem, cells=tuple(cell for cell in problem.cells if cell.service != "silent"))
+    planning = build_model(problem, allow_unmet=True)
+    assert list(prices_of_unmet(planning, Stop(), 20.0)) == [2, 1]
 
 
 def test_who_stops_the_search_gets_strict_prices() -> None:
