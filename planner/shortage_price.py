@@ -8,9 +8,9 @@ what it leaves unmet is the limit for the solve that minimises cost alone.
 They are up to a million times what a request costs, and beside them a plan's cost would be noise. Two linear
 relaxations of the whole model say how much less will do. The first, at strict prices, says what each priority
 lacks and what the supply of the others is worth to those that lack it. The second looks for the least cost
-that leaves little more unmet, and says what the last requests served cost. The lowest priority's price is
-`PRICE_RATIO` times that; those of other priorities that lack something keep the ratio of strict prices; those
-above are `PRICE_RATIO` times what their supply is worth.
+that leaves little more unmet, and says what the last requests served cost. The price of the highest priority
+that lacks something is `PRICE_RATIO` times that; those above cost as many times what their supply is worth,
+and those below less than theirs is.
 """
 
 from __future__ import annotations
@@ -80,16 +80,18 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict
     if best is None:
         return strict
     lenient = planning.model.clone()
-    limits, worth, lacking = {}, {}, {}
+    limits, dearest, cheapest, lacking = {}, {}, {}, []
     for priority in strict:
         unmet = _flat(unmet_demand(problem, variables, priority))
         columns = np.array([variable.index for variable in unmet.vars])
         units, most = np.array(unmet.coeffs), np.array([each.proto.domain[1] for each in unmet.vars])
         left = best.values[columns]
-        served = left <= SERVED_RATIO * most
-        worth[priority] = weighing.coarse * float((best.worth[columns] / units)[served].max(initial=0.0))
+        worth = weighing.coarse * best.worth[columns] / units
+        dearest[priority] = float(worth[left <= SERVED_RATIO * most].max(initial=0.0))
+        cheapest[priority] = float(worth[left >= (1 - SERVED_RATIO) * most].min(initial=math.inf))
         little = LITTLE_RATIO * float(units @ most)
-        lacking[priority] = units @ left > little
+        if units @ left > little:
+            lacking.append(priority)
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet <= math.floor(units @ left + little))
     lenient.minimize(total_cost(problem, variables))
@@ -97,18 +99,21 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict
     if nearly is None:
         return strict
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
-    lowest = next(iter(strict))
+    # The highest priority that lacks something: what supply is left is worth what it serves of that.
+    marginal = min(lacking, default=next(iter(strict)))
     # Where serving costs nothing, any price will do.
-    scale = min(1.0, PRICE_RATIO * last[lowest] / strict[lowest]) or 1.0
+    scale = min(1.0, PRICE_RATIO * last[marginal] / strict[marginal]) or 1.0
     prices: dict[int, float] = {}
-    below = 0.0
     for priority, highest in strict.items():
-        above = not any(lacks for each, lacks in lacking.items() if each <= priority)
-        prices[priority] = scale * highest
-        if above and priority != lowest:
-            wanted = PRICE_RATIO * max(scale * worth[priority], last[priority], below)
-            prices[priority] = min(highest, wanted)
-        below = prices[priority]
+        if priority > marginal:
+            # Half of what its supply is worth, at the most: it must not be preferred.
+            wanted = max(scale * highest, min(highest, scale * cheapest[priority] / PRICE_RATIO))
+        elif priority == marginal:
+            wanted = scale * highest
+        else:
+            worth_more = max(scale * dearest[priority], last[priority], *prices.values())
+            wanted = min(highest, PRICE_RATIO * worth_more)
+        prices[priority] = wanted
     return prices
 
 
