@@ -87,24 +87,33 @@ def lumpy() -> tuple[Fleet, list[Candidate]]:
     return question, runs
 
 
-def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_priority() -> None:
+@pytest.mark.parametrize("log_rate", [None, 0.5, 50.0])
+def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_priority(
+    log_rate: float | None,
+) -> None:
     question, runs = lumpy()
+    if log_rate is not None:
+        # Of a third priority, which gets nothing but what the others cannot use.
+        log = service("log", 5 * log_rate, priority=3)
+        question = replace(question, services=(*question.services, log))
+        runs.append(candidate("log", "A", log_rate))
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     strict = strict_prices(problem)
     prices = prices_of_unmet(planning, Stop(), 20.0)
-    assert list(prices) == list(strict) == [2, 1]
-    assert all(0 < prices[each] <= strict[each] for each in strict)
+    priorities = sorted({each.priority for each in question.services})
+    assert list(prices) == list(strict) == priorities[::-1]
+    assert all(0 < prices[each] <= strict[each] * (1 + 1e-9) for each in strict)
     assert prices[1] < 0.5 * strict[1]
     left = {}
     for name, own in (("strict", strict), ("own", prices)):
         planning.model.minimize(weigh(problem, planning.variables, own).objective)
         solver = configured_solver(20.0, seed=1, workers=1)
         assert solver.solve(planning.model) == cp_model.OPTIMAL
-        left[name] = [solver.value(unmet_demand(problem, planning.variables, each)) for each in (1, 2)]
+        left[name] = [solver.value(unmet_demand(problem, planning.variables, each)) for each in priorities]
     assert left["own"] == left["strict"]
     assert left["own"][0] == 0
-    assert left["own"][1] > 0
+    assert all(left["own"][1:])
 
 
 @pytest.mark.parametrize("most", [2**60, 2**40])
