@@ -80,7 +80,7 @@ def lumpy() -> tuple[Fleet, list[Candidate]]:
             service("mail", 9.0, priority=2),
         ],
         hardware=[hardware("A", 1)],
-        offers=[rent_offer("A", 900.0, maximum=9)],
+        offers=[rent_offer("A", 123.4567891, maximum=9)],
         policy={"unmet": "penalise"},
     )
     runs = [candidate("batch", "A", 7.0), candidate("chat", "A", 3.0), candidate("mail", "A", 2.0)]
