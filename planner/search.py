@@ -64,6 +64,9 @@ WEIGHED_SHARE_OF_TIME = 0.2
 """Share of the time left for a large fleet's unmet demand and cost together, before cost alone. With 0.15 the
 gap in cost is no smaller after 120 s, and more demand is left unmet."""
 
+LEAST_WEIGHED_S, MOST_WEIGHED_SHARE = 5.0, 0.6
+"""It has at least so much, within this share of it: where time is short, service comes first. [s]"""
+
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
 
@@ -378,7 +381,9 @@ class _Run:
             bound_usd = usd(step.bound) if served and step.bound is not None else None
             self.tell("unmet demand and cost", step, plan_usd, bound_usd)
 
-        outcome = self.solve(planning, self.time_left_s() * WEIGHED_SHARE_OF_TIME, enough, listen)
+        left_s = self.time_left_s()
+        seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
+        outcome = self.solve(planning, seconds, enough, listen)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
