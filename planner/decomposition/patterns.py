@@ -133,10 +133,7 @@ class PatternPool:
         for block in blocks:
             own = self._of_block[block]
             if len(own) > most:
-                own = sorted(
-                    own, key=lambda each: each.cost - float(duals[each.entries[0]] @ each.entries[1])
-                )
-                own = own[:most]
+                own = sorted(own, key=lambda each: each.price(duals))[:most]
             found += own
             if kept and kept[block] not in own:
                 found.append(kept[block])
