@@ -393,7 +393,9 @@ class _Run:
                 least = outcome.values.value(unmet)
                 # A rate unit of each more: the whole units of other replicas fit no better.
                 model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
-        known = Proof(weighing.cost(outcome.bound, shortage + weighing.rounding()), outcome.bound_source)
+        # Of this very plan, whatever was told last.
+        left = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
+        known = Proof(weighing.cost(outcome.bound, left), outcome.bound_source)
         return self.minimise(planning, "cost of what is served", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
