@@ -17,6 +17,7 @@ from fleetplan.planner.decomposition.highs_jobs import Answer, Job
 from fleetplan.planner.decomposition.master import Choice, Master, PriceRange, Scope
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import Pattern, PatternPool
+from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.workers import Workers
 
 MOST_BLOCKS: Final = 100
@@ -63,8 +64,8 @@ class Neighbourhoods:
         Prices blocks.
     pool : PatternPool
         Receives new patterns.
-    prices : FloatArray
-        Prices of the linking rows at the best bound.
+    prices : Prices
+        Of the linking rows, which better ones may replace meanwhile.
     seed : int
         Of the order and the variation of prices.
     """
@@ -75,7 +76,7 @@ class Neighbourhoods:
         master: Master,
         lagrangian: Lagrangian,
         pool: PatternPool,
-        prices: FloatArray,
+        prices: Prices,
         seed: int,
     ) -> None:
         self._parts = parts
@@ -157,7 +158,7 @@ class Neighbourhoods:
         self, workers: Workers, clock: Clock, scopes: list[Scope], choice: Choice
     ) -> list[FloatArray]:
         """Prices with the supply that the plan has, varied a little; the best prices elsewhere."""
-        penalty = PENALTY_RATIO * float(np.abs(self._prices).max(initial=1.0))
+        penalty = PENALTY_RATIO * float(np.abs(self._prices.best).max(initial=1.0))
         jobs = [
             self._master.linear_job(
                 scope,
@@ -171,7 +172,7 @@ class Neighbourhoods:
         clock.count(len(answers), 0)
         found = []
         for scope, answer in zip(scopes, answers, strict=True):
-            duals = self._prices.copy()
+            duals = self._prices.best.copy()
             if answer.row_duals is not None:
                 weight = self._random.random()
                 own = answer.row_duals[: len(scope.rows)]

@@ -42,8 +42,10 @@ class Prices:
         Rounds so far.
     reach : float
         How far the next prices may be from the best, over their size.
+    to_gain : float
+        Distance of the best bound from the linear master: more rounds gain no more. [objective units]
     spread : float
-        Distance of the best bound from the linear master, as a share of it.
+        The same as a share of the linear master.
     block_bounds : FloatArray
         Of every block at the best prices. [objective units]
     """
@@ -53,6 +55,7 @@ class Prices:
     bound: float
     rounds: int = 0
     reach: float = FIRST_REACH / REACH_GROWTH
+    to_gain: float = math.inf
     spread: float = math.inf
     block_bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
@@ -65,16 +68,23 @@ class Prices:
         self.reach = min(MOST_REACH, self.reach * (REACH_GROWTH if better else REACH_DECLINE))
         return better
 
-    def near(self) -> PriceRange:
-        """Prices within reach of the best; those near zero reach as far as the median of the others."""
+    def near(self, master_duals: FloatArray) -> PriceRange:
+        """Prices within reach of the best.
+
+        A price reaches as far as its size and that of the linear master's without any limit; those near
+        zero as far as the median of the others. A price that begins at zero may so become large in a round
+        instead of ten.
+        """
         size = np.abs(self.best)
         used = size[size > 0]
-        reach = self.reach * np.maximum(size, np.median(used) if used.size else 1.0)
+        typical = np.median(used) if used.size else 1.0
+        reach = self.reach * np.maximum(np.maximum(size, np.abs(master_duals)), typical)
         return PriceRange(self.best - reach, self.best + reach)
 
     def follow(self, master: float, master_duals: FloatArray) -> None:
         """Set the next prices between the best and the master's, and how far the bound is from it."""
-        self.spread = (master - self.bound) / abs(master) if master else 0.0
+        self.to_gain = master - self.bound
+        self.spread = self.to_gain / abs(master) if master else 0.0
         self.current = CENTRE_WEIGHT * self.best + (1 - CENTRE_WEIGHT) * master_duals
 
 

@@ -52,6 +52,9 @@ STEEP_ROUNDS_SHARE_OF_TIME: Final = 0.6
 STEEP_GAIN: Final = 1e-3
 """Gain of a round that is steep. [bound]"""
 
+LEAD_SHARE: Final = 0.1
+"""Rounds wait for a better plan where they could close no more than this share of the gap."""
+
 SETTLED_RATIO: Final = 5e-4
 """Distance of the bound from the linear master at which more rounds gain too little."""
 
@@ -130,6 +133,8 @@ class BlockSearch:
         self._mixed_supply: FloatArray = np.zeros(0)
         self._columns = [block.columns for block in self.parts.blocks]
         self._nodes: FloatArray = np.zeros(len(self._columns))
+        # The integer master over the patterns of the last round, which nobody has solved yet.
+        self._pending: _MasterJob | None = None
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
@@ -166,44 +171,52 @@ class BlockSearch:
         if experienced:
             self._learn(workers, prices)
         try:
-            self._rounds(workers, prices)
+            settled = self._rounds(workers, prices)
+            if self._incumbent.choice is not None and not self._finished():
+                self._take_turns(workers, prices, settled)
         except InfeasibleBlockError:
             return True
-        if self._incumbent.choice is not None and not self._finished():
-            self._take_turns(workers, prices)
         return False
 
-    def _take_turns(self, workers: Workers, prices: Prices) -> None:
+    def _take_turns(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
-        around = Neighbourhoods(
-            self.parts, self._master, self._lagrangian, self._pool, prices.best, self._seed
-        )
-        best = self._lagrangian.price(prices.best)
-        supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
-        supply.cut(best, prices.block_bounds)
+        around = Neighbourhoods(self.parts, self._master, self._lagrangian, self._pool, prices, self._seed)
+        supply: WholeSupply | None = None
         gains = [1.0]
-        # The patterns of the last round have not been chosen among yet.
-        last: _MasterJob | None = self._whole_master(prices.best, self._master_s())
         while not self._finished():
             before, began = self._bound or 0.0, self._clock.spent_s()
-            learning = len(gains) <= LEAST_SUPPLY_ROUNDS
-            open_cost = float(self._incumbent.objective or 0) - before
-            worth_it = supply.applies and supply.at_stake > LEAST_STAKE * open_cost
-            if worth_it and (learning or max(gains[-2:]) > LEAST_GAIN):
-                self._supply_round(workers, supply, last)
-                last = None
-                gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
-            elif last is not None:
-                self._choose(workers, last)
-                last = None
+            if not settled:
+                settled = self._rounds(workers, prices)
+            else:
+                if supply is None:
+                    best = self._lagrangian.price(prices.best)
+                    supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
+                    supply.cut(best, prices.block_bounds)
+                learning = len(gains) <= LEAST_SUPPLY_ROUNDS
+                open_cost = float(self._incumbent.objective or 0) - before
+                worth_it = supply.applies and supply.at_stake > LEAST_STAKE * open_cost
+                if worth_it and (learning or max(gains[-2:]) > LEAST_GAIN):
+                    self._supply_round(workers, supply)
+                    gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
+                elif self._pending is not None:
+                    self._choose(workers, self._pending)
+                    self._pending = None
             until = 2 * self._clock.spent_s() - began
             while not self._finished() and self._incumbent.choice is not None:
                 self._improve(workers, around, self._incumbent.choice)
                 if self._clock.spent_s() > until:
                     break
 
-    def _supply_round(self, workers: Workers, supply: WholeSupply, beside: _MasterJob | None) -> None:
+    def _leads(self, prices: Prices) -> bool:
+        """Whether next to all that plan and bound differ by is the plan's to gain."""
+        objective = self._incumbent.objective
+        if objective is None:
+            return False
+        return prices.to_gain < LEAD_SHARE * (float(objective) - prices.bound)
+
+    def _supply_round(self, workers: Workers, supply: WholeSupply) -> None:
         """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
+        beside, self._pending = self._pending, None
         patterns = list(self._pool.patterns)
         effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
         jobs, master = [supply.job(effort)], None
@@ -286,15 +299,20 @@ class BlockSearch:
     def _penalty(prices: Prices) -> float:
         return PENALTY_RATIO * float(np.abs(prices.best).max(initial=1.0))
 
-    def _rounds(self, workers: Workers, prices: Prices) -> None:
-        """Price until the bound settles, its share of time is spent, or the gap is small enough."""
+    def _rounds(self, workers: Workers, prices: Prices) -> bool:
+        """Price until the bound settles, its share of time is spent, or the gap is small enough.
+
+        Returns
+        -------
+        bool
+            False where more rounds would raise the bound, but a better plan is worth more first.
+        """
         penalty = self._penalty(prices)
-        pending: _MasterJob | None = None
         while not self._finished():
             before = prices.bound
-            new = self._price_blocks(workers, prices, pending)
+            new = self._price_blocks(workers, prices)
             if new is None:
-                return
+                return True
             patterns = list(self._pool.patterns)
             mixed = self._mix(workers, prices, patterns, penalty)
             self._tell(
@@ -306,8 +324,8 @@ class BlockSearch:
                 if self._incumbent.objective is None:
                     self._choose(workers, self._whole_master(prices.best, FIRST_MASTER_S))
             if self._hopeless(prices.rounds):
-                return
-            pending = self._whole_master(prices.best, self._master_s())
+                return True
+            self._pending = self._whole_master(prices.best, self._master_s())
             settled = prices.spread <= SETTLED_RATIO
             steep = prices.bound - before > STEEP_GAIN * abs(prices.bound)
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
@@ -318,10 +336,13 @@ class BlockSearch:
                     penalty *= PENALTY_GROWTH
                     continue
                 if self._incumbent.objective is None and not self._finished():
-                    self._choose(workers, pending)
-                return
+                    self._choose(workers, self._pending)
+                return True
+            if self._leads(prices):
+                return False
+        return True
 
-    def _price_blocks(self, workers: Workers, prices: Prices, pending: _MasterJob | None) -> int | None:
+    def _price_blocks(self, workers: Workers, prices: Prices) -> int | None:
         """Price all blocks, an integer master over earlier patterns beside them.
 
         Returns
@@ -331,7 +352,7 @@ class BlockSearch:
         """
         priced = self._lagrangian.price(prices.current)
         # Every other round does without a master, for the sake of the bound.
-        beside = None if prices.rounds % 2 else pending
+        beside = None if prices.rounds % 2 else self._pending
         bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), beside)
         if prices.note(priced.duals, total_bound(priced, bounds), bounds):
             self._raise_bound(prices.bound, "pricing of blocks")
@@ -355,8 +376,9 @@ class BlockSearch:
 
     def _mix(self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float) -> float:
         """Set the next prices by the linear master with prices near the best; its objective."""
-        near = prices.near() & PriceRange.of_penalty(penalty, len(prices.best))
-        objective, duals, _ = self._linear_master(workers, patterns, near)
+        everywhere = PriceRange.of_penalty(penalty, len(prices.best))
+        _, anywhere, _ = self._linear_master(workers, patterns, everywhere)
+        objective, duals, _ = self._linear_master(workers, patterns, prices.near(anywhere) & everywhere)
         prices.follow(objective, duals)
         return objective
 
