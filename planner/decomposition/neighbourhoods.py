@@ -38,6 +38,9 @@ MASTER_S: Final = 3.0
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a limit in the linear master of a neighbourhood, over the largest price."""
 
+MIXED_SUPPLY_SHARE: Final = 0.5
+"""Share of neighbourhoods whose prices are of the linear master's supply, rounded, not of the plan's."""
+
 PRICE_SPREAD: Final = 0.3
 """Prices of a neighbourhood are multiplied by one plus or minus up to this, row by row."""
 
@@ -110,11 +113,26 @@ class Neighbourhoods:
         # Where no row is shared by several blocks, all blocks are one neighbourhood.
         return list(found.values()) or [np.arange(len(self._parts.blocks), dtype=np.int64)]
 
-    def improve(self, workers: Workers, clock: Clock, choice: Choice) -> list[Improvement]:
-        """Some neighbourhoods at a time, each as if the others stayed as they are."""
+    def improve(
+        self, workers: Workers, clock: Clock, choice: Choice, mixed_supply: FloatArray
+    ) -> list[Improvement]:
+        """Some neighbourhoods at a time, each as if the others stayed as they are.
+
+        Parameters
+        ----------
+        workers, clock
+            Who does it, and for how long.
+        choice : Choice
+            The plan.
+        mixed_supply : FloatArray
+            Scaled values of the master's variables in a mixture of patterns.
+        """
         picked = self._pick()
         scopes = [self._scope(choice, blocks) for blocks in picked]
-        prices = self._own_prices(workers, clock, scopes, choice)
+        # Patterns that suit the plan's own supply alone would never lead to another.
+        other = self._random.random() < MIXED_SUPPLY_SHARE
+        supply = np.round(mixed_supply) if other else choice.master
+        prices = self._own_prices(workers, clock, scopes, supply)
         self._price(workers, clock, picked, prices)
         patterns = [
             self._pool.promising(blocks.tolist(), duals, PATTERNS_A_BLOCK, choice.patterns)
@@ -155,16 +173,16 @@ class Neighbourhoods:
         return self._master.around(choice, blocks, touched)
 
     def _own_prices(
-        self, workers: Workers, clock: Clock, scopes: list[Scope], choice: Choice
+        self, workers: Workers, clock: Clock, scopes: list[Scope], supply: FloatArray
     ) -> list[FloatArray]:
-        """Prices with the supply that the plan has, varied a little; the best prices elsewhere."""
+        """Prices where whole supply is held, varied a little; the best prices elsewhere."""
         penalty = PENALTY_RATIO * float(np.abs(self._prices.best).max(initial=1.0))
         jobs = [
             self._master.linear_job(
                 scope,
                 list(self._pool.of(scope.blocks.tolist())),
                 PriceRange.of_penalty(penalty, len(scope.rows)),
-                choice.master,
+                supply,
             )
             for scope in scopes
         ]

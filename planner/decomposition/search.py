@@ -52,7 +52,7 @@ STEEP_ROUNDS_SHARE_OF_TIME: Final = 0.6
 STEEP_GAIN: Final = 1e-3
 """Gain of a round that is steep. [bound]"""
 
-LEAD_SHARE: Final = 0.1
+LEAD_SHARE: Final = 0.2
 """Rounds wait for a better plan where they could close no more than this share of the gap."""
 
 SETTLED_RATIO: Final = 5e-4
@@ -130,7 +130,9 @@ class BlockSearch:
         self._incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._bound: float | None = None
         self._bound_source = "linear relaxation"
+        # Of the last linear master: the supply it takes, and by how much it passes limits.
         self._mixed_supply: FloatArray = np.zeros(0)
+        self._passed = math.inf
         self._columns = [block.columns for block in self.parts.blocks]
         self._nodes: FloatArray = np.zeros(len(self._columns))
         # The integer master over the patterns of the last round, which nobody has solved yet.
@@ -243,7 +245,7 @@ class BlockSearch:
 
     def _improve(self, workers: Workers, around: Neighbourhoods, choice: Choice) -> None:
         """Try some neighbourhoods, and keep what makes the plan better, one after the other."""
-        for found in around.improve(workers, self._clock, choice):
+        for found in around.improve(workers, self._clock, choice, self._mixed_supply):
             before = self._incumbent.choice
             better = self._master.chosen(found.scope, found.patterns, found.answer, before)
             # Two that share a limit may pass it together.
@@ -331,8 +333,7 @@ class BlockSearch:
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
             spent = self._clock.spent_s() > share * self._clock.limit_s
             if settled or spent or new == 0:
-                passed = self._passes(workers, patterns, penalty)
-                if passed and new:
+                if self._passed > PASSED_TOLERANCE and new:
                     penalty *= PENALTY_GROWTH
                     continue
                 if self._incumbent.objective is None and not self._finished():
@@ -376,19 +377,14 @@ class BlockSearch:
 
     def _mix(self, workers: Workers, prices: Prices, patterns: list[Pattern], penalty: float) -> float:
         """Set the next prices by the linear master with prices near the best; its objective."""
-        everywhere = PriceRange.of_penalty(penalty, len(prices.best))
-        _, anywhere, _ = self._linear_master(workers, patterns, everywhere)
+        n_linking = len(prices.best)
+        everywhere = PriceRange.of_penalty(penalty, n_linking)
+        _, anywhere, values = self._linear_master(workers, patterns, everywhere)
+        self._mixed_supply = values[len(patterns) : -2 * n_linking]
+        self._passed = float(values[-2 * n_linking :].sum())
         objective, duals, _ = self._linear_master(workers, patterns, prices.near(anywhere) & everywhere)
         prices.follow(objective, duals)
         return objective
-
-    def _passes(self, workers: Workers, patterns: list[Pattern], penalty: float) -> bool:
-        """Whether a mixture of the patterns has to pass limits."""
-        everywhere = PriceRange.of_penalty(penalty, len(self.parts.linking_rows))
-        _, _, values = self._linear_master(workers, patterns, everywhere)
-        n_linking = len(self.parts.linking_rows)
-        self._mixed_supply = values[len(patterns) : -2 * n_linking]
-        return float(values[-2 * n_linking :].sum()) > PASSED_TOLERANCE
 
     def _linear_master(
         self, workers: Workers, patterns: list[Pattern], prices: PriceRange
