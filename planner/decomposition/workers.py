@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
@@ -70,7 +70,9 @@ class Workers:
             child.wait()
             for pipe in (child.stdin, child.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    # Part of a job may wait in its buffer, which nobody will read.
+                    with suppress(BrokenPipeError):
+                        pipe.close()
 
     def solve(
         self,

@@ -56,6 +56,16 @@ def test_a_listener_that_fails_is_not_waited_for() -> None:
         workers.solve(jobs(1.0, 2.0, 3.0), hear=fail)
 
 
+def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
+    workers = Workers(2, ())
+    children = workers._children
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"part of a job")
+    workers.stop_search()
+    assert all(pipe is not None and pipe.closed for each in children for pipe in (each.stdin, each.stdout))
+
+
 @pytest.mark.parametrize("limit_s", [math.inf, 0.0])
 def test_a_stop_or_the_clock_ends_the_workers(limit_s: float) -> None:
     stop = Stop()
