@@ -70,16 +70,6 @@ SUPPLY_S: Final = 4.0
 SUPPLY_GAP: Final = 1e-4
 """Gap at which it is content: the bound loses as much."""
 
-LEAST_GAIN: Final = 2e-5
-"""Rounds of whole supply end when two in a row raised the bound by less. [bound]"""
-
-LEAST_STAKE: Final = 0.25
-"""They are worth their time where fractions of supply cost at least this share of what plan and bound differ
-by: not in fleets of hundreds of replicas."""
-
-LEAST_SUPPLY_ROUNDS: Final = 6
-"""They go on for so long in any case: the first ones only learn what other supplies would cost."""
-
 OVERTIME_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
 
@@ -184,33 +174,38 @@ class BlockSearch:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
         around = Neighbourhoods(self.parts, self._master, self._lagrangian, self._pool, prices, self._seed)
         supply: WholeSupply | None = None
-        gains = [1.0]
         while not self._finished():
-            before, began = self._bound or 0.0, self._clock.spent_s()
-            if not settled:
-                settled = self._rounds(workers, prices)
+            began = self._clock.spent_s()
+            if settled:
+                supply = supply or self._whole_supply(prices)
+                self._settled_turn(workers, supply)
             else:
-                if supply is None:
-                    best = self._lagrangian.price(prices.best)
-                    supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
-                    supply.cut(best, prices.block_bounds)
-                learning = len(gains) <= LEAST_SUPPLY_ROUNDS
-                open_cost = float(self._incumbent.objective or 0) - before
-                worth_it = supply.applies and supply.at_stake > LEAST_STAKE * open_cost
-                if worth_it and (learning or max(gains[-2:]) > LEAST_GAIN):
-                    self._supply_round(workers, supply)
-                    gains.append((self._bound or 0.0) / before - 1 if before else 0.0)
-                elif self._pending is not None:
-                    self._choose(workers, self._pending)
-                    self._pending = None
+                settled = self._rounds(workers, prices)
             until = 2 * self._clock.spent_s() - began
             while not self._finished() and self._incumbent.choice is not None:
                 self._improve(workers, around, self._incumbent.choice)
                 if self._clock.spent_s() > until:
                     break
 
+    def _whole_supply(self, prices: Prices) -> WholeSupply:
+        """The program of whole supply, with what the best prices say of the blocks."""
+        best = self._lagrangian.price(prices.best)
+        supply = WholeSupply(self.parts, self._master, self._lagrangian, best, self._mixed_supply)
+        supply.cut(best, prices.block_bounds)
+        return supply
+
+    def _settled_turn(self, workers: Workers, supply: WholeSupply) -> None:
+        """Raise the bound by whole supply where that pays; choose among the last patterns in any case."""
+        before = self._bound or 0.0
+        if supply.pays(float(self._incumbent.objective or 0) - before):
+            self._supply_round(workers, supply)
+            supply.note_gain((self._bound or 0.0) / before - 1 if before else 0.0)
+        elif self._pending is not None:
+            self._choose(workers, self._pending)
+            self._pending = None
+
     def _leads(self, prices: Prices) -> bool:
-        """Whether next to all that plan and bound differ by is the plan's to gain."""
+        """Whether nearly all that plan and bound differ by is the plan's to gain."""
         objective = self._incumbent.objective
         if objective is None:
             return False

@@ -16,6 +16,7 @@ patterns known so far. This is Benders' decomposition of the supply, with blocks
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +37,16 @@ LEAST_GROUPS: Final = 2
 
 OWN_WEIGHT: Final = 0.8
 """Share of the linear program's prices in the next ones; the rest are those of the best Lagrangian bound."""
+
+LEAST_GAIN: Final = 2e-5
+"""Rounds end when two in a row raised the bound by less. [bound]"""
+
+LEAST_ROUNDS: Final = 6
+"""They go on for so long in any case: the first ones only learn what other supplies would cost."""
+
+LEAST_STAKE: Final = 0.25
+"""They are worth their time where fractions of supply cost at least this share of what plan and bound differ
+by: not in fleets of hundreds of replicas."""
 
 BEST_SUPPLY_WEIGHT: Final = 0.6
 """Share of the best supply in the one that prices are found at; the rest is the mean of those before. At the
@@ -77,8 +88,6 @@ class WholeSupply:
     ----------
     centre : FloatArray
         Prices of the best Lagrangian bound.
-    at_stake : float
-        About what there is to gain: the cost of the fractions of that supply. [objective units]
     """
 
     def __init__(
@@ -90,7 +99,9 @@ class WholeSupply:
         self.centre = best.duals
         self._mean = supply
         fractions = np.abs(supply - np.round(supply))[master.whole]
-        self.at_stake = float(np.abs(master.cost[master.whole]) @ fractions)
+        # About what there is to gain: the cost of the fractions of supply.
+        self._at_stake = float(np.abs(master.cost[master.whole]) @ fractions)
+        self._gains = [math.inf]
         by_block = _blocks_by_row(parts)
         with_blocks = np.diff(by_block.indptr) > 0
         whole = np.diff(master.rows[:, np.flatnonzero(master.whole)].tocsr().indptr) > 0
@@ -103,8 +114,23 @@ class WholeSupply:
         self._fixed_duals = np.where(self._fixed, self.centre, 0.0)
         self._constant = float(self._fixed_duals @ self._limits(self._fixed_duals))
 
-    @property
-    def applies(self) -> bool:
+    def pays(self, open_cost: float) -> bool:
+        """Whether another round is worth its time.
+
+        Parameters
+        ----------
+        open_cost : float
+            What plan and bound differ by. [objective units]
+        """
+        learning = len(self._gains) <= LEAST_ROUNDS
+        gains = learning or max(self._gains[-2:]) > LEAST_GAIN
+        return self._applies() and gains and self._at_stake > LEAST_STAKE * open_cost
+
+    def note_gain(self, ratio: float) -> None:
+        """Note by what share of it a round has raised the bound."""
+        self._gains.append(ratio)
+
+    def _applies(self) -> bool:
         """Whether there is any whole supply, in groups that are small enough to tell apart."""
         return bool(self._local.any()) and self._n_groups >= LEAST_GROUPS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,16 +25,6 @@ from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
-
-
-@pytest.fixture
-def blocks_for_all(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every model goes to the blocks, however small."""
-    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
-    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
-    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
-    monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
-    return
 
 
 def cases() -> list[Case]:

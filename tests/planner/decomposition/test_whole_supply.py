@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from tests.planner.decomposition.test_bound import EXACT, built, cases, optimum, parts_of
 
@@ -13,7 +15,7 @@ from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import PatternPool
 from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.search import rows_of
-from fleetplan.planner.decomposition.whole_supply import WholeSupply
+from fleetplan.planner.decomposition.whole_supply import LEAST_GAIN, LEAST_ROUNDS, WholeSupply
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.solvers.highs_race import continuous_indices
@@ -109,6 +111,26 @@ def test_cuts_at_any_prices_of_local_rows_hold() -> None:
             assert found.supply.bound(found.solved()) <= best + 1e-5 * abs(best) + 1
             checked += 1
     assert checked >= 12
+
+
+def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
+    checked = 0
+    with Workers(1, ()) as workers:
+        for seed, case in enumerate(cases(24)):
+            planning = built(case)
+            if optimum(planning) is None:
+                continue
+            supply = Bounds(planning, workers, seed).supply
+            assert not supply.pays(math.inf)
+            if not supply.pays(0.0):
+                continue
+            for _ in range(LEAST_ROUNDS):
+                supply.note_gain(LEAST_GAIN)
+            assert not supply.pays(0.0)
+            supply.note_gain(2 * LEAST_GAIN)
+            assert supply.pays(0.0)
+            checked += 1
+    assert checked >= 3
 
 
 def test_ranges_of_prices_meet() -> None:
