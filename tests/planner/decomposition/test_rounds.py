@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from tests.planner.random_fleets import large_case
 
+from fleetplan.planner.decomposition import neighbourhoods
 from fleetplan.planner.decomposition import search as block_search
+from fleetplan.planner.decomposition.effort import Clock
+from fleetplan.planner.decomposition.highs_jobs import Job
+from fleetplan.planner.decomposition.master import Choice, Master, PriceRange, Scope
+from fleetplan.planner.decomposition.matrix import FloatArray
+from fleetplan.planner.decomposition.patterns import Pattern
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
+from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import SearchLimits
@@ -59,3 +67,41 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     assert result.bound_usd <= result.objective_usd
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
+    monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    monkeypatch.setattr(neighbourhoods, "MIXED_SUPPLY_SHARE", share)
+    monkeypatch.setattr(block_search, "LEAD_SHARE", math.inf)
+    held: list[FloatArray] = []
+    expected: list[FloatArray] = []
+    improve, job = neighbourhoods.Neighbourhoods.improve, Master.linear_job
+
+    def noted_improve(
+        self: neighbourhoods.Neighbourhoods, workers: Workers, clock: Clock, choice: Choice, mixed: FloatArray
+    ) -> list[neighbourhoods.Improvement]:
+        before = len(held)
+        found = improve(self, workers, clock, choice, mixed)
+        expected.extend([np.round(mixed) if share else choice.master] * (len(held) - before))
+        return found
+
+    def noted_job(
+        self: Master,
+        scope: Scope,
+        patterns: Sequence[Pattern],
+        prices: PriceRange,
+        master: FloatArray | None = None,
+    ) -> Job:
+        if master is not None:
+            held.append(master)
+        return job(self, scope, patterns, prices, master)
+
+    monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
+    monkeypatch.setattr(Master, "linear_job", noted_job)
+    case = large_case(2, 4, 2, 3)
+    search(build_problem(case.fleet, case.candidates), SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
+    assert held
+    assert all(np.array_equal(one, other) for one, other in zip(held, expected, strict=True))
