@@ -2,9 +2,9 @@
 
 A round prices all blocks at the current prices of the linking rows, which gives a bound and new patterns;
 beside it an integer master chooses among the patterns found so far, which gives a plan. Prices come from the
-linear master, the first ones from the linear relaxation of the whole program. When rounds gain little, two
-things take turns: rounds whose bound knows that supply is whole, and neighbourhoods, in which the blocks
-around a shared row are priced at prices of their own and chosen anew.
+linear master, the first ones from the linear relaxation of the whole program. Once more rounds could close
+little of the gap they take turns with neighbourhoods, in which the blocks around a shared row are priced at
+prices of their own and chosen anew; once they have settled, rounds whose bound knows that supply is whole do.
 """
 
 from __future__ import annotations
@@ -200,9 +200,8 @@ class BlockSearch:
         if supply.pays(float(self._incumbent.objective or 0) - before):
             self._supply_round(workers, supply)
             supply.note_gain((self._bound or 0.0) / before - 1 if before else 0.0)
-        elif self._pending is not None:
-            self._choose(workers, self._pending)
-            self._pending = None
+        else:
+            self._choose_pending(workers)
 
     def _leads(self, prices: Prices) -> bool:
         """Whether nearly all that plan and bound differ by is the plan's to gain."""
@@ -332,7 +331,7 @@ class BlockSearch:
                     penalty *= PENALTY_GROWTH
                     continue
                 if self._incumbent.objective is None and not self._finished():
-                    self._choose(workers, self._pending)
+                    self._choose_pending(workers)
                 return True
             if self._leads(prices):
                 return False
@@ -410,6 +409,12 @@ class BlockSearch:
         answers = workers.solve([master.job])
         self._count(answers)
         self._offer(answers[0], master.patterns)
+
+    def _choose_pending(self, workers: Workers) -> None:
+        """Let the integer master over the last patterns choose, if nobody has solved it yet."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._choose(workers, pending)
 
     def _complete_pool(self, workers: Workers, priced: Priced) -> bool:
         """Find a pattern for the blocks whose pricing ended without one; False if the time is over."""
