@@ -6,10 +6,11 @@
 Each fleet of benchmarks/fleets.py is solved as `plan solve` does it, one process a core, until the last of
 its bars; every plan is verified without the solver. `--flat` solves the same integer model, for the same
 time and in the same run, by one CP-SAT model and by HiGHS too, nobody stopping early, and its linear
-relaxation. `--repeat` solves small and medium fleets three times with `--deterministic`. The gap is (plan -
-proven bound) / plan of the whole TCO; beside it stands the gap of what can be decided, without the cost of
-what exists. Times begin with the model's first variable; candidates are evaluated before. The last line says
-`all bars met` or names the bars missed.
+relaxation. Where our plan leaves demand unmet, their model is the last one that our search solves: the least
+cost that leaves no more unmet of any priority. `--repeat` solves small and medium fleets three times with
+`--deterministic`. The gap is (plan - proven bound) / plan of the whole TCO; beside it stands the gap of what
+can be decided, without the cost of what exists. Times begin with the model's first variable; candidates are
+evaluated before. The last line says `all bars met` or names the bars missed.
 """
 
 from __future__ import annotations
@@ -43,13 +44,14 @@ from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.decomposition.matrix import read_program
 from fleetplan.planner.decomposition.relaxation import relax
 from fleetplan.planner.loading import load_expanded_fleet
-from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import fixed_usd, total_cost
+from fleetplan.planner.model import PlanningModel, build_model
+from fleetplan.planner.objective import fixed_usd, total_cost, unmet_demand
 from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.search import search
-from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, default_workers
+from fleetplan.planner.shortage_price import rounding_of
+from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, Solution, default_workers
 from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, continuous_indices
 from fleetplan.planner.verify import verify
 
@@ -201,11 +203,16 @@ def solve_fleet(size: str, variant: Variant, seed: int, flat: bool) -> list[Run]
     runs = [
         measured(Run(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits))
     ]
-    if flat and not variant.value.startswith("scarce"):
-        runs[0].linear_usd = linear_usd(problem)
+    if flat:
+        solution = None if runs[0].result is None else runs[0].result.solution
+        runs[0].linear_usd = linear_usd(whole_model(problem, solution), runs[0].fixed_usd)
+
+        def build() -> PlanningModel:
+            return whole_model(problem, solution)
+
         for name, solve in (("CP-SAT", cpsat_alone), ("HiGHS", highs_alone)):
             run = Run(size, variant, seed, name, fixed_usd(problem))
-            runs.append(measured(run, lambda run, solve=solve: solve(run, problem, runs[0].wall_s)))
+            runs.append(measured(run, lambda run, solve=solve: solve(run, build, runs[0].wall_s)))
     for run in runs:
         print(line(run), flush=True)
     return runs
@@ -251,11 +258,29 @@ NOTHING: Final = Provenance(
 )
 
 
-def cpsat_alone(run: Run, problem: Problem, limit_s: float) -> None:
+def whole_model(problem: Problem, solution: Solution | None) -> PlanningModel:
+    """The fleet as one model of cost, in which no more demand of any priority is unmet than in our plan."""
+    left = {} if solution is None else solution.unmet
+    planning = build_model(problem, allow_unmet=bool(left))
+    planning.model.minimize(total_cost(problem, planning.variables))
+    units = {planning.variables.unmet[key].index: unserved for key, unserved in left.items()}
+    for priority in {service.priority for service in problem.fleet.services} if left else ():
+        unmet = unmet_demand(problem, planning.variables, priority)
+        if isinstance(unmet, int):
+            continue
+        flat = cp_model.FlatIntExpr(cp_model.LinearExpr.sum([unmet]))
+        ours = sum(
+            int(each) * units.get(variable.index, 0)
+            for variable, each in zip(flat.vars, flat.coeffs, strict=True)
+        )
+        planning.model.add(unmet <= ours + rounding_of(unmet))
+    return planning
+
+
+def cpsat_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
     """CP-SAT with its default search on the whole model."""
     started = time.monotonic()
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning = build()
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(0.1, limit_s - (time.monotonic() - started))
     solver.parameters.num_workers = len(os.sched_getaffinity(0))
@@ -274,10 +299,8 @@ def cpsat_alone(run: Run, problem: Problem, limit_s: float) -> None:
     run.steps.append((run.wall_s, plan, bound))
 
 
-def linear_usd(problem: Problem) -> float:
+def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
     """What the linear relaxation of the whole model costs. [USD]"""
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
     relaxed = relax(read_program(planning.model), continuous_indices(planning.variables))
     unit = float(np.abs(planning.model.proto.objective.coeffs).max())
     cost = read_program(planning.model).cost * relaxed.column_scale / unit
@@ -290,14 +313,13 @@ def linear_usd(problem: Problem) -> float:
         bounds=np.column_stack([relaxed.lower, relaxed.upper]),
         method="highs",
     )
-    return float(answer.fun) * unit / USD_RESOLUTION + fixed_usd(problem)
+    return float(answer.fun) * unit / USD_RESOLUTION + existing_usd
 
 
-def highs_alone(run: Run, problem: Problem, limit_s: float) -> None:
+def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
     """HiGHS on the whole model with continuous loads; its plans are not made exact."""
     started = time.monotonic()
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning = build()
     cost = dict(zip(planning.model.proto.objective.vars, planning.model.proto.objective.coeffs, strict=True))
 
     def hear(answer: HighsAnswer) -> None:
