@@ -34,9 +34,11 @@ from fleetplan.planner.solution import (
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import (
+    PATIENT,
     Listener,
     ModelOutcome,
     ModelStatus,
+    Patience,
     SolverLimits,
     Step,
     hint,
@@ -50,8 +52,8 @@ FULL_SERVICE_SHARE_OF_TIME = 0.33
 """Share of the time limit to find a plan that serves everything, where unmet demand is allowed; with one the
 search has all of it."""
 
-LEAST_TIME_TO_GO_ON_S = 2.0
-"""Less time is not worth another solve. [s]"""
+UNMET_GAP_RATIO = 1e-5
+"""Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
@@ -233,27 +235,15 @@ class _Run:
         if large:
             _bound_from_above((variable, 0) for variable, _ in unmet)
         hint_plan_in_force(strict)
-        patience = PATIENCE_ROUNDS if large else math.inf
-        outcome = self.minimise(strict, "cost", FULL_SERVICE_SHARE_OF_TIME, patience)
+        rounds = PATIENCE_ROUNDS if large else math.inf
+        patience = Patience(rounds, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
+        outcome = self.minimise(strict, "cost", patience=patience)
         if outcome.values is not None:
-            return strict, self.go_on(strict, outcome) if outcome.status is ModelStatus.FOUND else outcome
+            return strict, outcome
         if not large:
             return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
         _bound_from_above(unmet)
         return lenient, self.weigh_unmet(lenient)
-
-    def go_on(self, planning: PlanningModel, outcome: ModelOutcome) -> ModelOutcome:
-        """Spend the rest of the time on a plan that serves everything, now that there is one."""
-        late = self.stop.requested or self.time_left_s() < LEAST_TIME_TO_GO_ON_S
-        if outcome.values is None or outcome.bound is None or late:
-            return outcome
-        hint(planning.model, outcome.values)
-        better = self.minimise_cost(planning, "cost", 1.0, Proof(outcome.bound, outcome.bound_source))
-        if better.values is None or better.objective is None or better.bound is None:
-            return outcome
-        if (outcome.objective or 0.0) < better.objective:
-            return replace(outcome, bound=better.bound, bound_source=better.bound_source)
-        return better
 
     def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
@@ -295,20 +285,17 @@ class _Run:
         self,
         planning: PlanningModel,
         stage: str,
-        share_of_time: float = 1.0,
-        patience_rounds: float = math.inf,
+        patience: Patience = PATIENT,
         known: Proof = NOTHING_PROVEN,
     ) -> ModelOutcome:
         """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
         if self.goal is not None:
-            failed = self.reach(planning, self.goal, share_of_time * GOAL_SHARE_OF_TIME, patience_rounds)
+            failed = self.reach(planning, self.goal, patience)
             if failed is not None:
                 return failed
-        return self.minimise_cost(planning, stage, share_of_time, known, patience_rounds)
+        return self.minimise_cost(planning, stage, known, patience)
 
-    def reach(
-        self, planning: PlanningModel, goal: Goal, share_of_time: float, patience_rounds: float
-    ) -> ModelOutcome | None:
+    def reach(self, planning: PlanningModel, goal: Goal, patience: Patience) -> ModelOutcome | None:
         """Fix the best value of a goal; an outcome only if there is no plan at all."""
         model, units = planning.model, goal_units(planning.problem, planning.variables, goal)
         model.minimize(units)
@@ -319,8 +306,8 @@ class _Run:
         def listen(step: Step) -> None:
             self.tell(goal.name, step, None, None)
 
-        seconds = self.time_left_s() * share_of_time
-        outcome = self.solve(planning, seconds, enough, listen, patience_rounds)
+        seconds = self.time_left_s() * GOAL_SHARE_OF_TIME
+        outcome = self.solve(planning, seconds, enough, listen, patience)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -334,9 +321,8 @@ class _Run:
         self,
         planning: PlanningModel,
         stage: str,
-        share_of_time: float,
         known: Proof = NOTHING_PROVEN,
-        patience_rounds: float = math.inf,
+        patience: Patience = PATIENT,
     ) -> ModelOutcome:
         """Solve for the least TCO, of which a bound may be known."""
         planning.model.minimize(total_cost(planning.problem, planning.variables))
@@ -351,8 +337,7 @@ class _Run:
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        seconds = self.time_left_s() * share_of_time
-        outcome = self.solve(planning, seconds, enough, listen, patience_rounds)
+        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
@@ -414,7 +399,7 @@ class _Run:
             outcome = self.solve(
                 planning,
                 self.time_left_s() * UNMET_SHARE_OF_TIME,
-                lambda value, bound: value <= bound,
+                lambda value, bound: value - bound <= UNMET_GAP_RATIO * value,
                 listen,
             )
             if outcome.values is None:
@@ -430,11 +415,11 @@ class _Run:
         time_limit_s: float,
         enough: Callable[[float, float], bool],
         listen: Listener,
-        patience_rounds: float = math.inf,
+        patience: Patience = PATIENT,
     ) -> ModelOutcome:
         """Solve one stage."""
         limits = SolverLimits(
-            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience_rounds
+            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience
         )
         parts = decomposed(planning)
         if parts is not None:

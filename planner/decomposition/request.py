@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import IntArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.solvers.race import Listener
+from fleetplan.planner.solvers.race import PATIENT, Listener, Patience
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +56,8 @@ class Request:
         Whether an objective and a bound are close enough.
     listen : callable
         Told after every step.
-    patience_rounds : float
-        Rounds after which a search without a plan gives up; infinite if it never does.
+    patience : Patience
+        When to give up without a plan.
     memory : PatternMemory
         Patterns to begin with; receives those that are found.
     """
@@ -69,5 +68,5 @@ class Request:
     complete: Completion
     enough: Callable[[float, float], bool]
     listen: Listener
-    patience_rounds: float = math.inf
+    patience: Patience = PATIENT
     memory: PatternMemory = field(default_factory=PatternMemory)

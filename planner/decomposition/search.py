@@ -258,11 +258,18 @@ class BlockSearch:
 
     def _expired(self) -> bool:
         """Whether work that is under way should be cut short; counted work is always done."""
-        return not self._clock.deterministic and self._clock.left_s() <= 0
+        if self._clock.deterministic:
+            return False
+        return self._clock.left_s() <= 0 or self._impatient()
 
     def _hopeless(self, rounds: int) -> bool:
-        """Whether so many rounds without a plan are reason enough to give up."""
-        return self._incumbent.objective is None and rounds >= self._request.patience_rounds
+        """Whether so much without a plan is reason enough to give up."""
+        without = self._incumbent.objective is None
+        return without and (rounds >= self._request.patience.rounds or self._impatient())
+
+    def _impatient(self) -> bool:
+        """Whether so much time without a plan is."""
+        return self._incumbent.objective is None and self._clock.spent_s() > self._request.patience.seconds
 
     def _finished(self) -> bool:
         objective = self._incumbent.objective

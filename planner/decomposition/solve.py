@@ -115,11 +115,11 @@ def solve_in_blocks(
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
         listen=lambda step: listen(_shifted(step, offset)),
-        patience_rounds=limits.patience_rounds,
+        patience=limits.patience,
         memory=memory or PatternMemory(),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
-    if found.values is None and limits.patience_rounds < math.inf:
+    if found.values is None and limits.patience.ends:
         return ModelOutcome(ModelStatus.UNKNOWN, None, None, None, found.bound_source, found.work_s)
     if found.values is None:
         return _without_a_plan(planning, limits, enough, listen, found)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +51,13 @@ class HighsAnswer:
 
     bound: float | None
     values: list[float] | None
+
+    def besides(self, earlier: HighsAnswer) -> HighsAnswer:
+        """The best of this answer and an earlier one: each is better than those before it."""
+        return HighsAnswer(
+            earlier.bound if self.bound is None else self.bound,
+            earlier.values if self.values is None else self.values,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,7 @@ class HighsRace:
     gap_ratio : float
         When it is content.
     on_answer : callable
-        Called from another thread after every round.
+        Called from another thread with the newest of what HiGHS has said since the last call.
     """
 
     def __init__(
@@ -127,6 +135,7 @@ class HighsRace:
     ) -> None:
         self._program = program(model, variables, time_limit_s, gap_ratio)
         self._on_answer = on_answer
+        self._heard: SimpleQueue[HighsAnswer | None] = SimpleQueue()
 
     def __enter__(self) -> HighsRace:
         # A session of its own: Ctrl-C in the terminal is for the parent, which decides what to keep.
@@ -137,13 +146,15 @@ class HighsRace:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self._thread = threading.Thread(target=self._talk, daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._talk, self._pass_on)]
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._child.kill()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         self._child.wait()
 
     def _talk(self) -> None:
@@ -155,9 +166,23 @@ class HighsRace:
         except BrokenPipeError:
             # The race was called off before the child had read the program.
             pass
-        with self._child.stdout as answers:
-            for line in answers:
-                self._on_answer(self._program.answer(line))
+        try:
+            with self._child.stdout as answers:
+                for line in answers:
+                    self._heard.put(self._program.answer(line))
+        finally:
+            self._heard.put(None)
+
+    def _pass_on(self) -> None:
+        """Pass answers on; of those that came while one was being heard, what is best of them."""
+        while (answer := self._heard.get()) is not None:
+            while not self._heard.empty():
+                later = self._heard.get()
+                if later is None:
+                    self._on_answer(answer)
+                    return
+                answer = later.besides(answer)
+            self._on_answer(answer)
 
 
 def continuous_indices(variables: Variables) -> set[int]:

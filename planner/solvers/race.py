@@ -6,9 +6,11 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +37,9 @@ FIRST_PLAN_GRACE_S = 10.0
 SECOND_OPINION_S = 10.0
 """Time to confirm that a model is infeasible. [s]"""
 
-COMPLETION_LIMIT_S = 5.0
-"""Time to complete a plan of HiGHS in integers. [s]"""
-
+COMPLETION_LIMIT_S = 2.0
+"""Time to complete a plan of HiGHS in integers: most take hundredths, and some that keep their rows within
+tolerances alone would take for ever. [s]"""
 
 FIRST_PLAN_LIMIT_S = 2.0
 """Time for a plan of a part that has none yet when a stop is requested. [s]"""
@@ -79,27 +81,51 @@ class ModelOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a solve goes on without any plan; then it gives up, without a word on whether there is one.
+
+    Attributes
+    ----------
+    rounds : float
+        Of a search over blocks; infinite if it never gives up.
+    seconds : float
+        Wall time, or work where the clock must not decide; infinite if it never gives up. [s]
+    """
+
+    rounds: float = math.inf
+    seconds: float = math.inf
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is any limit."""
+        return min(self.rounds, self.seconds) < math.inf
+
+
+PATIENT: Final = Patience()
+
+
+@dataclass(frozen=True, slots=True)
 class SolverLimits:
     """Limits of one model.
 
     Attributes
     ----------
     time_limit_s : float
-        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then. [s]
+        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then, unless patience ends.
+        [s]
     seed, workers : int
         Of CP-SAT.
     stop : Stop
         Ends the solve at its best solution.
-    patience_rounds : float
-        Rounds of a search over blocks after which it gives up without a plan, and without a word on whether
-        there is one; infinite if it never does.
+    patience : Patience
+        When to give up without a plan.
     """
 
     time_limit_s: float
     seed: int
     workers: int
     stop: Stop
-    patience_rounds: float = math.inf
+    patience: Patience = PATIENT
 
 
 Enough = Callable[[float, float], bool]
@@ -196,10 +222,11 @@ def solve_model(
     """
     started = time.monotonic()
     best = _Best(enough, listen)
+    deadline = started + limits.time_limit_s
     alone_s = min(FIRST_PLAN_LIMIT_S if limits.stop.requested else ALONE_S, limits.time_limit_s)
     solver, status = _run(model, limits, alone_s, best)
     spent = solver.response_proto.deterministic_time
-    left = limits.time_limit_s - (time.monotonic() - started)
+    left = deadline - time.monotonic()
     if status == cp_model.INFEASIBLE:
         status = _second_opinion(model, limits, left, best)
     ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
@@ -215,7 +242,8 @@ def solve_model(
         if answer.bound is not None:
             best.offer_bound(answer.bound, "HiGHS")
         if answer.values is not None:
-            exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
+            in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), HIGHS_MARGIN_S))
+            exact = complete(model, variables, answer.values, in_time)
             if exact is not None and best.offer_objective(exact.objective_value, "HiGHS"):
                 with best.lock:
                     best.values = exact
@@ -225,17 +253,38 @@ def solve_model(
     running = cp_model.CpSolver()
     cores = len(os.sched_getaffinity(0))
     beside = replace(limits, workers=min(limits.workers, max(1, cores - CORES_OF_HIGHS)))
-    with HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear):
+    patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
+    with (
+        HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear),
+        _impatience(best, running, patience_s),
+    ):
         solver, status = _run(model, beside, left, best, running)
     status = _first_plan(model, limits, best, status)
     return _outcome(best, status, spent + solver.response_proto.deterministic_time)
+
+
+@contextmanager
+def _impatience(best: _Best, running: cp_model.CpSolver, seconds: float) -> Iterator[None]:
+    """End a search that has found no plan after some time."""
+
+    def give_up() -> None:
+        if best.objective is None:
+            running.stop_search()
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _first_plan(
     model: cp_model.CpModel, limits: SolverLimits, best: _Best, status: cp_model.CpSolverStatus
 ) -> cp_model.CpSolverStatus:
     """Go on past the limit to a first plan: a short limit is no reason to come back with nothing."""
-    if status != cp_model.UNKNOWN or best.values is not None:
+    if status != cp_model.UNKNOWN or best.values is not None or limits.patience.ends:
         return status
     solver = cp_model.CpSolver()
     solver.parameters.stop_after_first_solution = True

@@ -90,7 +90,8 @@ def solve_reproducibly(
         if found.closed(enough):
             break
         gap = COARSE_GAP if found.solver is None else _gap_for(found.objective, enough)
-        answer = _highs(model, variables, limits, gap)
+        patience_s = limits.patience.seconds if found.solver is None else math.inf
+        answer = _highs(model, variables, limits, min(limits.time_limit_s, patience_s), gap)
         exact = None
         if answer.values is not None:
             exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
@@ -142,7 +143,11 @@ def _gap_for(objective: float, enough: Enough) -> float:
 
 
 def _highs(
-    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, gap_ratio: float
+    model: cp_model.CpModel,
+    variables: Variables,
+    limits: SolverLimits,
+    time_limit_s: float,
+    gap_ratio: float,
 ) -> HighsAnswer:
     """HiGHS in one run to the gap, in a process of its own that ends with this one's group.
 
@@ -151,7 +156,7 @@ def _highs(
     KeyboardInterrupt
         If a stop is requested: what is known by then would not be reproducible.
     """
-    written = program(model, variables, limits.time_limit_s, gap_ratio)
+    written = program(model, variables, time_limit_s, gap_ratio)
     command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
