@@ -18,11 +18,15 @@ from fleetplan.planner import search as whole_search
 from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
+from fleetplan.planner.decomposition.incumbent import Incumbent
+from fleetplan.planner.model import build_model
+from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.race import ModelStatus, Patience, SolverLimits, Step
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 
@@ -90,6 +94,26 @@ def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
     # The number of processes changes who does what, and nothing else.
     assert run(1) == first
     assert run(2) == first
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
+def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
+    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
+    case = large_case(1, 4, 2, 2)
+    problem = build_problem(case.fleet, case.candidates)
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(total_cost(problem, planning.variables))
+    parts = block_solve.decomposed(planning)
+    assert parts is not None
+    steps: list[Step] = []
+    limits = SolverLimits(60.0, 1, 1, Stop(), patience)
+    # Counted work: a slow machine must not end it earlier.
+    outcome = block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, steps.append, True)
+    assert outcome.status is ModelStatus.UNKNOWN
+    assert sum(step.source == "pricing" for step in steps) == rounds
 
 
 @pytest.mark.usefixtures("blocks_for_all")
