@@ -30,6 +30,7 @@ from fleetplan.planner.plan import (
     Provenance,
     Shortage,
     Solve,
+    UnmetGap,
     WrongForecast,
 )
 from fleetplan.planner.problem import Problem, build_problem
@@ -266,6 +267,7 @@ def build_plan(
         model_usd=result.objective_usd,
         retirements=assemble.retirements(problem, result.solution),
         goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
+        unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),
         demand_objective=problem.fleet.demand_objective,
         demand_scenarios=scenarios,
         inputs=state_inputs(problem, result.solution, rows, costs),

@@ -17,7 +17,7 @@ for. All of it is at its present value at the start of the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
@@ -127,13 +127,29 @@ def fixed_usd(problem: Problem) -> float:
 
 def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_model.LinearExprT:
     """Expected unmet demand of the services of one priority, in rate units of the finest service scale."""
+    weights = _unmet_weights(problem, priority)
+    return sum(weights[cell] * variable for (cell, _), variable in variables.unmet.items() if cell in weights)
+
+
+def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> int:
+    """The same of a solution's unmet units by cell and class."""
+    weights = _unmet_weights(problem, priority)
+    return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
+
+
+def unmet_units_per_request(problem: Problem) -> float:
+    """Units of unmet demand that a request per second stands for which is unmet in every moment."""
+    finest = max(scale.exponent for scale in rate_scales(problem).values())
+    return 10.0**finest * sum(whole_weights([moment.exact_weight for moment in problem.moments]))
+
+
+def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
+    """What a unit of unmet demand counts in each cell of the services of one priority."""
     scales = rate_scales(problem)
     finest = max(scale.exponent for scale in scales.values())
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
-    terms: list[cp_model.LinearExprT] = []
-    for (cell_index, _), variable in variables.unmet.items():
-        cell = problem.cells[cell_index]
-        if problem.services[cell.service].priority == priority:
-            weight = weights[cell.moment]
-            terms.append(weight * 10 ** (finest - scales[cell.service].exponent) * variable)
-    return sum(terms)
+    return {
+        index: weights[cell.moment] * 10 ** (finest - scales[cell.service].exponent)
+        for index, cell in enumerate(problem.cells)
+        if problem.services[cell.service].priority == priority
+    }

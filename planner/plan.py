@@ -392,6 +392,15 @@ class Goal(_Record):
     """By the rounded figures that the solver worked with; `value` is no worse, but for rounding. [unit]"""
 
 
+class UnmetGap(_Record):
+    """How sure it is that so much demand of a priority must stay unserved."""
+
+    priority: int
+    gap: float
+    """Share of what is unmet of it, headroom included, that another plan might serve: one that leaves no
+    more unmet of the priorities above. 0 where it is proven to be the least."""
+
+
 class Plan(_Record):
     """A plan with its cost, its bound and its explanation."""
 
@@ -403,7 +412,8 @@ class Plan(_Record):
     objective_usd: float
     """TCO over the horizon, recomputed without rounding. [USD]"""
     bound_usd: float
-    """No plan costs less; of those that reach the goal as well, where there is one. [USD]"""
+    """No plan costs less; of those that reach the goal as well, where there is one, and that leave no more
+    unmet. [USD]"""
     gap: float
     """(objective - bound) / objective"""
     unmet: tuple[Unmet, ...]
@@ -448,6 +458,8 @@ class Plan(_Record):
     model_usd: float | None = None
     """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
     rounding. [USD]"""
+    unmet_gaps: tuple[UnmetGap, ...] = ()
+    """By priority, highest first, where demand may stay unmet and some does."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

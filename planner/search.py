@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,11 +16,25 @@ from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.model import PlanningModel, build_model
-from fleetplan.planner.objective import fixed_usd, started_accelerators, total_cost, unmet_demand
+from fleetplan.planner.objective import (
+    fixed_usd,
+    started_accelerators,
+    total_cost,
+    unmet_demand,
+    unmet_units,
+    unmet_units_per_request,
+)
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, rounding_of, weigh
+from fleetplan.planner.shortage_price import (
+    hint_nothing,
+    least_unmet,
+    prices_of_unmet,
+    rounding_of,
+    weigh,
+)
 from fleetplan.planner.solution import (
+    LeastUnmet,
     Progress,
     Reached,
     SearchLimits,
@@ -54,6 +68,9 @@ search has all of it."""
 
 UNMET_GAP_RATIO = 1e-5
 """Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
+
+UNMET_BOUND_SHARE_OF_TIME = 0.1
+"""Share of the time left for a bound on what a large fleet leaves unmet of a priority."""
 
 UNMET_SHARE_OF_TIME = 0.4
 """Share of the time left that each priority may take before cost is looked at."""
@@ -153,8 +170,13 @@ def _joined(
     bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
     gap = (objective - bound) / objective if objective > 0 else 0.0
     goal = _reached_together([result.goal for result in results if result.goal is not None])
+    unmet = _unmet_together([result.unmet for result in results])
+    status = status_of(gap if goal is None else max(gap, goal.gap), limits)
+    if status is SolveStatus.OPTIMAL and any(each.gap > UNMET_GAP_RATIO for each in unmet.values()):
+        # Another plan might serve more.
+        status = SolveStatus.WITHIN_GAP
     return SearchResult(
-        status=status_of(gap if goal is None else max(gap, goal.gap), limits),
+        status=status,
         solution=whole,
         objective_usd=objective,
         bound_usd=bound,
@@ -162,7 +184,19 @@ def _joined(
         wall_s=wall_s,
         deterministic_time=sum(result.deterministic_time for result in results),
         goal=goal,
+        unmet=unmet,
     )
+
+
+def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:
+    """What the parts of a problem leave unmet: values and bounds add up."""
+    return {
+        priority: LeastUnmet(
+            sum(part[priority].value for part in parts if priority in part),
+            sum(part[priority].bound for part in parts if priority in part),
+        )
+        for priority in sorted({priority for part in parts for priority in part})
+    }
 
 
 def _reached_together(parts: Sequence[Reached]) -> Reached | None:
@@ -204,6 +238,8 @@ class _Run:
         self.watch: Watcher = lambda _: None
         self.goal = goal_of(part.problem)
         self.reached: Reached | None = None
+        # What is proven to stay unmet of each priority that was looked at. [units of unmet demand]
+        self.unmet_bounds: dict[int, float] = {}
         self.values: cp_model.CpSolver | None = None
         self.memory = PatternMemory()
         self.priorities = tuple(sorted({service.priority for service in self.problem.fleet.services}))
@@ -223,7 +259,19 @@ class _Run:
         if result.solution is None:
             return result
         self.values = outcome.values
-        return self.at_home(planning, self.simplify(planning, result, outcome))
+        return self.with_unmet(self.at_home(planning, self.simplify(planning, result, outcome)))
+
+    def with_unmet(self, result: SearchResult) -> SearchResult:
+        """The same with what it leaves unmet, and what is proven of that."""
+        if result.solution is None or not self.unmet_bounds:
+            return result
+        unit = unmet_units_per_request(self.problem)
+        left: dict[int, LeastUnmet] = {}
+        for priority, bound in self.unmet_bounds.items():
+            units = unmet_units(self.problem, result.solution.unmet, priority)
+            if units:
+                left[priority] = LeastUnmet(units / unit, min(bound, units) / unit)
+        return replace(result, unmet=left)
 
     def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
         """The cheapest plan that serves everything, or else one that leaves the least unmet."""
@@ -376,6 +424,10 @@ class _Run:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
                 least = outcome.values.value(unmet)
+                if least:
+                    limit_s = UNMET_BOUND_SHARE_OF_TIME * max(self.time_left_s(), 0.1)
+                    limit_s = math.inf if self.limits.reproducible else limit_s
+                    self.unmet_bounds[priority] = least_unmet(planning, unmet, self.stop, limit_s)
                 # A rate unit of each more: the whole units of other replicas fit no better.
                 model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
         # Of this very plan, whatever was told last.
@@ -405,6 +457,7 @@ class _Run:
             if outcome.values is None:
                 return outcome
             hint(model, outcome.values)
+            self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
             # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
             model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -120,6 +120,25 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class LeastUnmet:
+    """What a plan leaves unmet of one priority's demand, headroom included, in the mean over all moments.
+
+    Attributes
+    ----------
+    value, bound : float
+        Of the plan, and proven of all plans that leave no more unmet of the priorities above. [requests/s]
+    """
+
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """Share of it that another plan might serve."""
+        return (self.value - self.bound) / self.value if self.value > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search found.
 
@@ -138,6 +157,9 @@ class SearchResult:
     goal : Reached or None
         What was reached of an objective that comes before TCO; the bound on TCO is then one of the plans
         that reach as much.
+    unmet : dict[int, LeastUnmet]
+        By priority, where some of its demand is unmet; the bound on TCO is then one of the plans that leave
+        no more unmet.
     """
 
     status: SolveStatus
@@ -148,6 +170,7 @@ class SearchResult:
     wall_s: float
     deterministic_time: float
     goal: Reached | None = None
+    unmet: Mapping[int, LeastUnmet] = field(default_factory=dict)
 
 
 Watcher = Callable[[Progress], None]

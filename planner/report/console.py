@@ -18,7 +18,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.figures import money, percent
+from fleetplan.planner.report.figures import how_sure_unmet, money, percent
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
@@ -64,7 +64,8 @@ def _headline(plan: Plan, console: Console) -> None:
     if plan.usd_per_million_tokens is not None:
         parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
     parts.append(
-        f"gap {percent(plan.gap)} (no plan below {money(plan.bound_usd)}, {plan.solve.bound_source})"
+        f"gap {percent(plan.gap)} (no plan{' that serves as much' if plan.unmet else ''} below "
+        f"{money(plan.bound_usd)}, {plan.solve.bound_source})"
     )
     parts.append(f"{STATUS_TEXT[plan.status]}, {plan.solve.wall_s:.1f} s")
     console.print(" · ".join(parts))
@@ -74,6 +75,8 @@ def _headline(plan: Plan, console: Console) -> None:
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
             f"{escape(when)}: {row.requests_per_s:.4g} requests/s"
         )
+    for each in plan.unmet_gaps:
+        console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
 
 
 def _goal(goal: Goal) -> str:

@@ -12,6 +12,17 @@ def money(usd: float) -> str:
     return f"{sign}${size_usd:.4g}"
 
 
+PROVEN_GAP = 5e-5
+"""Below this a gap in unmet demand is shown as none: HiGHS computes to a fraction of it."""
+
+
+def how_sure_unmet(priority: int, gap: float) -> str:
+    """Whether so much demand of a priority must stay unmet."""
+    if gap < PROVEN_GAP:
+        return f"of priority {priority} no plan leaves less unmet"
+    return f"of priority {priority} a plan may exist that leaves up to {percent(gap)} less unmet"
+
+
 def percent(ratio: float) -> str:
     """A ratio in percent, small ones with more digits."""
     return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"

@@ -14,6 +14,7 @@ from fleetplan.planner.candidates.frontier import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
+from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
@@ -107,7 +108,7 @@ def _render(template: str, **values: object) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(money=_money, percent=percent, number=_number)
+    environment.filters.update(money=_money, percent=percent, number=_number, how_sure_unmet=how_sure_unmet)
     shared = environment.from_string(_text("parts.html.j2")).module
     page = environment.from_string(_text(template))
     # The style sheet is ours, so it stands in the page as it is.

@@ -218,3 +218,18 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     assert all(each.objective_usd is None for each in attempts)
     assert unmet_share(found, 1) <= 1e-3
     assert unmet_share(found, 2) <= 1e-3
+
+
+def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = large_case(1, 4, 2, 2)
+    policy = replace(case.fleet.policy, unmet="penalise")
+    scarce = replace(case.fleet, policy=policy, offers=())
+    least = solve(scarce, case.candidates, gap=0.01, time_limit_s=10.0).result.unmet
+    assert least
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    found = solve(scarce, case.candidates, gap=0.01, time_limit_s=6.0).result.unmet
+    first = min(least)
+    assert 0 <= found[first].bound <= least[first].value * (1 + 1e-6)
+    assert found[first].value >= least[first].bound * (1 - 1e-6)
