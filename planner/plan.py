@@ -461,6 +461,11 @@ class Plan(_Record):
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
 
+    @property
+    def no_plan(self) -> str:
+        """Which plans the bound is of, as a sentence about them begins."""
+        return "no plan that serves as much" if self.unmet else "no plan"
+
     @classmethod
     def read(cls, path: Path) -> Plan:
         """Read a plan file.

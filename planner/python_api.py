@@ -120,9 +120,9 @@ class SolvedFleet:
     def _repr_html_(self) -> str:
         """A headline and the placements, as notebooks show them."""
         plan = self.plan
-        head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} (no plan below {})</p>").format(
+        head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} ({} below {})</p>").format(
             plan.fleet, money(plan.objective_usd), STATUS_TEXT[plan.status], percent(plan.gap),
-            money(plan.bound_usd),
+            plan.no_plan, money(plan.bound_usd),
         )  # fmt: skip
         shown = ("period", "service", "phase", "pool", "hardware", "config", "replicas", "accelerators",
                  "requests_per_s", "utilisation", "ttft_ms", "tpot_ms", "usd")  # fmt: skip

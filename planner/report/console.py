@@ -64,8 +64,7 @@ def _headline(plan: Plan, console: Console) -> None:
     if plan.usd_per_million_tokens is not None:
         parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
     parts.append(
-        f"gap {percent(plan.gap)} (no plan{' that serves as much' if plan.unmet else ''} below "
-        f"{money(plan.bound_usd)}, {plan.solve.bound_source})"
+        f"gap {percent(plan.gap)} ({plan.no_plan} below {money(plan.bound_usd)}, {plan.solve.bound_source})"
     )
     parts.append(f"{STATUS_TEXT[plan.status]}, {plan.solve.wall_s:.1f} s")
     console.print(" · ".join(parts))
