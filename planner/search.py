@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,10 +15,10 @@ from fleetplan.planner.components import Component, components
 from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
+from fleetplan.planner.joined import joined
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import (
     fixed_usd,
-    started_accelerators,
     total_cost,
     unmet_demand,
     unmet_units,
@@ -33,13 +33,14 @@ from fleetplan.planner.shortage_price import (
     rounding_of,
     weigh,
 )
+from fleetplan.planner.simplicity import prefer_simple
 from fleetplan.planner.solution import (
+    UNMET_GAP_RATIO,
     LeastUnmet,
     Progress,
     Reached,
     SearchLimits,
     SearchResult,
-    Solution,
     SolveStatus,
     Watcher,
     status_of,
@@ -65,9 +66,6 @@ from fleetplan.planner.warm_start import hint_plan_in_force
 FULL_SERVICE_SHARE_OF_TIME = 0.33
 """Share of the time limit to find a plan that serves everything, where unmet demand is allowed; with one the
 search has all of it."""
-
-UNMET_GAP_RATIO = 1e-5
-"""Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
 
 UNMET_BOUND_SHARE_OF_TIME = 0.1
 """Share of the time left for a bound on what a large fleet leaves unmet of a priority."""
@@ -134,76 +132,7 @@ def search(
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
             return replace(result, wall_s=time.monotonic() - started)
         results.append(result)
-    return _joined(parts, results, elsewhere_usd, limits, time.monotonic() - started)
-
-
-def _joined(
-    parts: Sequence[Component],
-    results: Sequence[SearchResult],
-    elsewhere_usd: float,
-    limits: SearchLimits,
-    wall_s: float,
-) -> SearchResult:
-    """One result of the parts': costs and bounds add up."""
-    whole = Solution({}, {}, {}, {}, {})
-    for part, result in zip(parts, results, strict=True):
-        solution = result.solution
-        if solution is None:
-            raise ValueError("a part without a plan cannot be joined")
-        whole.replicas.update(solution.replicas)
-        whole.load.update(
-            {(c, k, p, part.cell_indices[cell]): units for (c, k, p, cell), units in solution.load.items()}
-        )
-        whole.acquired.update(solution.acquired)
-        whole.packed.update(solution.packed)
-        whole.retired.update(solution.retired)
-        whole.surviving_load.update(solution.surviving_load)
-        whole.disaggregated.update(
-            {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
-        )
-        cells = part.cell_indices
-        whole.put_off.update({(cells[i], cells[j], k): work for (i, j, k), work in solution.put_off.items()})
-        whole.unmet.update(
-            {(part.cell_indices[cell], k): units for (cell, k), units in solution.unmet.items()}
-        )
-    objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
-    bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
-    gap = (objective - bound) / objective if objective > 0 else 0.0
-    goal = _reached_together([result.goal for result in results if result.goal is not None])
-    unmet = _unmet_together([result.unmet for result in results])
-    status = status_of(gap if goal is None else max(gap, goal.gap), limits)
-    if status is SolveStatus.OPTIMAL and any(each.gap > UNMET_GAP_RATIO for each in unmet.values()):
-        # Another plan might serve more.
-        status = SolveStatus.WITHIN_GAP
-    return SearchResult(
-        status=status,
-        solution=whole,
-        objective_usd=objective,
-        bound_usd=bound,
-        bound_source=" and ".join(sorted({result.bound_source for result in results})),
-        wall_s=wall_s,
-        deterministic_time=sum(result.deterministic_time for result in results),
-        goal=goal,
-        unmet=unmet,
-    )
-
-
-def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:
-    """What the parts of a problem leave unmet: values and bounds add up."""
-    return {
-        priority: LeastUnmet(
-            sum(part[priority].value for part in parts if priority in part),
-            sum(part[priority].bound for part in parts if priority in part),
-        )
-        for priority in sorted({priority for part in parts for priority in part})
-    }
-
-
-def _reached_together(parts: Sequence[Reached]) -> Reached | None:
-    """What the parts of a problem reach of its goal: values and bounds add up."""
-    if not parts:
-        return None
-    return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))
+    return joined(parts, results, elsewhere_usd, limits, time.monotonic() - started)
 
 
 def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
@@ -523,25 +452,14 @@ class _Run:
         timed = self.limits.reproducible or left < 0.1 or self.stop.requested
         if unproven or timed or outcome.values is None:
             return result
-        problem, model, variables = self.problem, planning.model, planning.variables
+        model, variables = planning.model, planning.variables
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        cost = total_cost(problem, variables)
+        cost = total_cost(self.problem, variables)
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
         allowed_usd = max(objective_usd, min(objective_usd * (1 + SIMPLICITY_RATIO), within_gap_usd))
         model.add(cost <= math.floor((allowed_usd - self.fixed_usd) * USD_RESOLUTION) + 1)
         hint(model, outcome.values)
-        running: dict[tuple[int, str], cp_model.IntVar] = {}
-        for (c, p, _), replicas in variables.replicas.items():
-            key = (c, problem.pools[p].region)
-            if key not in running:
-                running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
-            model.add(replicas <= replicas.proto.domain[1] * running[key])
-        # Fewest changes first; last fewest units: what is bought for no reason costs less than the allowance.
-        units = list(variables.acquired.values())
-        weight = 1 + sum(variable.proto.domain[1] for variable in units)
-        changes = started_accelerators(problem, variables)
-        above = weight * (len(running) + 1)
-        model.minimize(above * changes + weight * sum(running.values()) + sum(units))
+        prefer_simple(planning)
         solver = configured_solver(left, self.limits.seed, self.limits.workers)
         self.stop.running(solver)
         status = solver.solve(model)

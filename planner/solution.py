@@ -15,6 +15,9 @@ from fleetplan.planner.variables import Variables
 OPTIMAL_GAP = 1e-9
 """Gap below which a plan is called optimal: the float rounding of the objective."""
 
+UNMET_GAP_RATIO = 1e-5
+"""Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
+
 
 class SolveStatus(StrEnum):
     """How a search ended."""
