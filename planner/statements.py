@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetplan.planner.assemble import find_candidate
 from fleetplan.planner.plan import Placement, Plan, Purchase
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.solution import UNMET_GAP_RATIO
 
 RELATIVE_TOLERANCE = 1e-6
 """What floating-point sums may differ by, relative to the larger figure."""
@@ -113,6 +114,28 @@ def purchase_faults(problem: Problem, purchase: Purchase) -> list[str]:
     if purchase.period not in problem.periods:
         return [f"{label}: there is no such period"]
     return [f"{label}: {purchase.units} units"] if purchase.units < 1 else []
+
+
+def unmet_statements(problem: Problem, plan: Plan) -> Iterator[Violation]:
+    """What a plan says of how much of its unmet demand must be.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    plan : Plan
+        Its services exist.
+    """
+    lacking = {
+        problem.services[row.service].priority for row in plan.unmet if row.service in problem.services
+    }
+    for each in plan.unmet_gaps:
+        if each.priority not in lacking:
+            yield Violation("coverage", f"priority {each.priority} lacks nothing, and has a gap stated")
+        if not 0 <= each.gap <= 1:
+            yield Violation("coverage", f"a gap of {each.gap} in unmet demand of priority {each.priority}")
+        if each.gap > UNMET_GAP_RATIO and plan.status == "optimal":
+            yield Violation("coverage", f"optimal, and priority {each.priority} might lack less")
 
 
 def cost_statements(problem: Problem, plan: Plan, kinds: dict[str, float]) -> Iterator[Violation]:

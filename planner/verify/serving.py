@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from fleetplan.planner.plan import MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.statements import Violation, exceeds, unmet_statements
 from fleetplan.planner.verify.day import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:
-    """Every class is served in both phases, up to what is declared unmet."""
+    """Every class is served in both phases, up to what is declared unmet, and what is said of that holds."""
     unmet = {
         (row.service, row.region, row.moment_key, row.request_class): row.requests_per_s
         for row in check.plan.unmet
@@ -43,6 +43,7 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
                 yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served")
             if exceeds(served[Phase.PREFILL], separate) or exceeds(served[Phase.DECODE], separate):
                 yield Violation("coverage", f"{label}: the phases serve different rates: {served}")
+    yield from unmet_statements(check.problem, check.plan)
 
 
 def check_latency(check: PlanCheck) -> Iterator[Violation]:

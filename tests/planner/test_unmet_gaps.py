@@ -15,6 +15,7 @@ from fleetplan.planner.plan import UnmetGap
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.solvers.race import ModelOutcome, ModelStatus
+from fleetplan.planner.verify import verify
 
 RUNS = [candidate("batch", "A", 2.0), candidate("chat", "A", 1.0)]
 
@@ -65,6 +66,17 @@ def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
     assert "of priority 2 a plan may exist that leaves up to 50% less unmet" in shown
     assert "no plan that serves as much below" in shown
     assert "up to 50% less unmet" in report_page(solved.plan)
+
+
+@pytest.mark.parametrize(
+    ("gap", "status"), [(-0.1, "within_gap"), (1.1, "within_gap"), (0.5, "optimal"), (None, "optimal")]
+)
+def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -> None:
+    solved = scarce()
+    assert solved.plan is not None
+    stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
+    found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
+    assert [each.family for each in found] == ([] if gap is None else ["coverage"])
 
 
 def test_parts_that_share_nothing_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

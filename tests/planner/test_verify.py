@@ -19,7 +19,7 @@ from tests.planner.builders import (
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Placement, Plan, Purchase, Unmet
+from fleetplan.planner.plan import Placement, Plan, Purchase, Unmet, UnmetGap
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify import PlanError, require_valid, verify
 
@@ -98,6 +98,11 @@ def _scaled(row: Placement, factor: float) -> dict[str, object]:
     }
 
 
+def _unmet_gap(priority: int, gap: float) -> Tamper:
+    """State a gap in unmet demand."""
+    return lambda plan: plan.model_copy(update={"unmet_gaps": (UnmetGap(priority=priority, gap=gap),)})
+
+
 TAMPERED: dict[str, tuple[str, Tamper]] = {
     "replicas lowered": (
         "replica_load",
@@ -170,6 +175,7 @@ TAMPERED: dict[str, tuple[str, Tamper]] = {
     ),
     "gap understated": ("cost", lambda plan: plan.model_copy(update={"bound_usd": plan.objective_usd * 0.5})),
     "a placement's cost lowered": ("cost", _first(lambda row: {"usd": row.usd / 2})),
+    "a gap of demand that is served": ("coverage", _unmet_gap(1, 0.0)),
     "unmet demand declared where it is forbidden": (
         "coverage",
         lambda plan: plan.model_copy(
