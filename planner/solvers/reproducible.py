@@ -8,6 +8,7 @@ breaks this; the outcome is then a plan above the gap, or none.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import subprocess
 import sys
@@ -167,14 +168,18 @@ def _highs(
 
 
 def _lines_of(child: subprocess.Popen[bytes], archive: bytes, stop: Stop) -> list[bytes]:
-    unsent: bytes | None = archive
+    if child.stdin is None:
+        raise RuntimeError("the HiGHS process has no pipes")
+    # Not by `communicate`: one that times out never sends the rest, and the process waits for it for ever.
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(archive)
     while True:
         if stop.requested:
             raise KeyboardInterrupt
         try:
-            return child.communicate(unsent, timeout=POLL_S)[0].splitlines()
+            return child.communicate(timeout=POLL_S)[0].splitlines()
         except subprocess.TimeoutExpired:
-            unsent = None
+            continue
 
 
 def _outcome(

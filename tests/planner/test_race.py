@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +16,7 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, servi
 from tests.planner.solving import solve
 
 from fleetplan.planner import search
+from fleetplan.planner.solvers import reproducible
 from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import (
@@ -110,3 +114,18 @@ def test_the_least_unmet_demand_is_proven_as_finely_as_highs_computes(
     assert unmet[1:] == (True, False)
     assert not strict[1]
     assert not cost[1]
+
+
+SLOW_READER = "import sys, time; time.sleep(1.0); print(len(sys.stdin.buffer.read()))"
+
+
+def test_a_process_that_is_slow_to_start_is_sent_its_whole_program() -> None:
+    archive = b"x" * 2**20
+    command = [sys.executable, "-c", SLOW_READER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        # Whoever waits for a program that is never sent waits for ever.
+        watchdog = threading.Timer(20.0, child.kill)
+        watchdog.start()
+        lines = reproducible._lines_of(child, archive, Stop())
+        watchdog.cancel()
+    assert lines == [b"1048576"]
