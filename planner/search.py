@@ -53,6 +53,7 @@ from fleetplan.planner.solvers.race import (
     Listener,
     ModelOutcome,
     ModelStatus,
+    Overtime,
     Patience,
     SolverLimits,
     Step,
@@ -83,6 +84,10 @@ gap in cost is no smaller after 120 s, and more demand is left unmet."""
 
 LEAST_WEIGHED_S, MOST_WEIGHED_SHARE = 5.0, 0.6
 """It has at least so much, within this share of it: where time is short, service comes first. [s]"""
+
+WEIGHED_GAP_RATIO = 0.5
+"""While plan and bound of both together are further apart than this share of the plan's cost, it goes on
+within that share: what it leaves unmet stays unmet."""
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
@@ -343,9 +348,13 @@ class _Run:
             bound_usd = usd(step.bound) if served and step.bound is not None else None
             self.tell("unmet demand and cost", step, plan_usd, bound_usd)
 
+        def good(objective: float, bound: float) -> bool:
+            return usd(objective) - usd(bound) <= WEIGHED_GAP_RATIO * usd(objective)
+
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
-        outcome = self.solve(planning, seconds, enough, listen)
+        overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
+        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -398,10 +407,11 @@ class _Run:
         enough: Callable[[float, float], bool],
         listen: Listener,
         patience: Patience = PATIENT,
+        overtime: Overtime | None = None,
     ) -> ModelOutcome:
         """Solve one stage."""
         limits = SolverLimits(
-            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience
+            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience, overtime
         )
         parts = decomposed(planning)
         if parts is not None:

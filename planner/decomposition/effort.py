@@ -78,6 +78,10 @@ class Clock:
         """Time until the limit. [s]"""
         return self.limit_s - self.spent_s()
 
+    def extend(self, seconds: float) -> None:
+        """Put the limit off."""
+        self.limit_s += seconds
+
     def pricing(self, spread: float) -> Effort:
         """Effort for one block.
 

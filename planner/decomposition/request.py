@@ -9,7 +9,7 @@ from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import IntArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.solvers.race import PATIENT, Listener, Patience
+from fleetplan.planner.solvers.race import PATIENT, Listener, Overtime, Patience
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +58,8 @@ class Request:
         Told after every step.
     patience : Patience
         When to give up without a plan.
+    overtime : Overtime or None
+        For a plan that is far from good when the time is over.
     memory : PatternMemory
         Patterns to begin with; receives those that are found.
     """
@@ -69,4 +71,5 @@ class Request:
     enough: Callable[[float, float], bool]
     listen: Listener
     patience: Patience = PATIENT
+    overtime: Overtime | None = None
     memory: PatternMemory = field(default_factory=PatternMemory)

@@ -70,7 +70,7 @@ SUPPLY_S: Final = 4.0
 SUPPLY_GAP: Final = 1e-4
 """Gap at which it is content: the bound loses as much."""
 
-OVERTIME_S: Final = 1.0
+GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
 
 FIRST_MASTER_S: Final = 1.5
@@ -127,12 +127,15 @@ class BlockSearch:
         self._nodes: FloatArray = np.zeros(len(self._columns))
         # The integer master over the patterns of the last round, which nobody has solved yet.
         self._pending: _MasterJob | None = None
+        self._overtime = request.overtime
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
         blocks = [rows_of(self._relaxation.part(block.rows, block.columns)) for block in self.parts.blocks]
         infeasible = False
-        limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + OVERTIME_S
+        limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
+        if self._overtime is not None:
+            limit_s += self._overtime.seconds
         with Workers(self._clock.workers, blocks) as workers:
             try:
                 with ending(workers, stop, limit_s):
@@ -273,11 +276,20 @@ class BlockSearch:
 
     def _finished(self) -> bool:
         objective = self._incumbent.objective
-        if self._clock.left_s() <= 0:
+        if self._clock.left_s() <= 0 and not self._goes_on():
             return True
         return (
             objective is not None and self._bound is not None and self._request.enough(objective, self._bound)
         )
+
+    def _goes_on(self) -> bool:
+        """Whether the plan is so far from good that the limit is put off: once."""
+        overtime, self._overtime = self._overtime, None
+        objective, bound = self._incumbent.objective, self._bound
+        if overtime is None or objective is None or bound is None or overtime.good(objective, bound):
+            return False
+        self._clock.extend(overtime.seconds)
+        return self._clock.left_s() > 0
 
     def _guide(self, workers: Workers) -> Prices | None:
         """First prices from the linear relaxation of everything; None where it has no solution."""

@@ -25,6 +25,7 @@ from fleetplan.planner.solvers.race import (
     Listener,
     ModelOutcome,
     ModelStatus,
+    Overtime,
     SolverLimits,
     Step,
     solve_model,
@@ -116,6 +117,7 @@ def solve_in_blocks(
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
         listen=lambda step: listen(_shifted(step, offset)),
         patience=limits.patience,
+        overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
         memory=memory or PatternMemory(),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
@@ -209,6 +211,12 @@ def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
         terms.append(far)
     near.minimize(sum(terms))
     return near
+
+
+def _without_offset(overtime: Overtime, offset: float) -> Overtime:
+    """Overtime of an objective without its constant part."""
+    seconds = overtime.seconds * (1 - ENDING_SHARE_OF_TIME)
+    return Overtime(seconds, lambda objective, bound: overtime.good(objective + offset, bound + offset))
 
 
 def _shifted(step: Step, offset: float) -> Step:

@@ -20,6 +20,8 @@ def how_sure_unmet(priority: int, gap: float) -> str:
     """Whether so much demand of a priority must stay unmet."""
     if gap < PROVEN_GAP:
         return f"of priority {priority} no plan leaves less unmet"
+    if gap > 1 - PROVEN_GAP:
+        return f"of priority {priority} nothing is proven: a plan may exist that leaves less unmet"
     return f"of priority {priority} a plan may exist that leaves up to {percent(gap)} less unmet"
 
 

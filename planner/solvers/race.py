@@ -104,6 +104,26 @@ class Patience:
 PATIENT: Final = Patience()
 
 
+Enough = Callable[[float, float], bool]
+"""Whether an objective and a bound are close enough to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtime:
+    """More time for a search over blocks whose plan is far from good when its time is over.
+
+    Attributes
+    ----------
+    seconds : float
+        So much more. [s]
+    good : callable
+        Whether objective and bound are close enough to do without.
+    """
+
+    seconds: float
+    good: Enough
+
+
 @dataclass(frozen=True, slots=True)
 class SolverLimits:
     """Limits of one model.
@@ -119,6 +139,8 @@ class SolverLimits:
         Ends the solve at its best solution.
     patience : Patience
         When to give up without a plan.
+    overtime : Overtime or None
+        For a plan that is far from good by then.
     """
 
     time_limit_s: float
@@ -126,10 +148,7 @@ class SolverLimits:
     workers: int
     stop: Stop
     patience: Patience = PATIENT
-
-
-Enough = Callable[[float, float], bool]
-"""Whether an objective and a bound are close enough to stop."""
+    overtime: Overtime | None = None
 
 
 @dataclass(frozen=True, slots=True)

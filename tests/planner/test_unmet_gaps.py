@@ -13,6 +13,7 @@ from tests.planner.solving import Solved, solve
 from fleetplan.planner import search
 from fleetplan.planner.plan import UnmetGap
 from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.solvers.race import ModelOutcome, ModelStatus
 from fleetplan.planner.verify import verify
@@ -77,6 +78,13 @@ def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -
     stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
     found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
     assert [each.family for each in found] == ([] if gap is None else ["coverage"])
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"), [(2e-6, "no plan leaves less"), (0.25, "up to 25% less"), (1.0, "nothing is proven")]
+)
+def test_what_is_said_follows_the_gap(gap: float, said: str) -> None:
+    assert said in how_sure_unmet(3, gap)
 
 
 def test_parts_that_share_nothing_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

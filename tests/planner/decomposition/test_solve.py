@@ -26,7 +26,7 @@ from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import ModelStatus, Patience, SolverLimits, Step
+from fleetplan.planner.solvers.race import ModelStatus, Overtime, Patience, SolverLimits, Step
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 
@@ -233,3 +233,24 @@ def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.
     first = min(least)
     assert 0 <= found[first].bound <= least[first].value * (1 + 1e-6)
     assert found[first].value >= least[first].bound * (1 - 1e-6)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("good", [True, False])
+def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
+    case = large_case(1, 4, 2, 2)
+    problem = build_problem(case.fleet, case.candidates)
+
+    def work_s(overtime: Overtime | None) -> float:
+        planning = build_model(problem, allow_unmet=False)
+        planning.model.minimize(total_cost(problem, planning.variables))
+        parts = block_solve.decomposed(planning)
+        assert parts is not None
+        limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
+        return block_solve.solve_in_blocks(
+            planning, parts, limits, lambda *_: False, lambda _: None, True
+        ).deterministic_time
+
+    without, more_s = work_s(None), work_s(Overtime(0.4, lambda *_: good))
+    assert (more_s > 0.5) is not good
+    assert (more_s == without) is good
