@@ -127,15 +127,15 @@ class BlockSearch:
         self._nodes: FloatArray = np.zeros(len(self._columns))
         # The integer master over the patterns of the last round, which nobody has solved yet.
         self._pending: _MasterJob | None = None
-        self._overtime = request.overtime
+        self._late = False
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
         blocks = [rows_of(self._relaxation.part(block.rows, block.columns)) for block in self.parts.blocks]
         infeasible = False
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
-        if self._overtime is not None:
-            limit_s += self._overtime.seconds
+        if self._request.overtime is not None:
+            limit_s += self._request.overtime.seconds
         with Workers(self._clock.workers, blocks) as workers:
             try:
                 with ending(workers, stop, limit_s):
@@ -278,18 +278,24 @@ class BlockSearch:
         objective = self._incumbent.objective
         if self._clock.left_s() <= 0 and not self._goes_on():
             return True
+        if self._late and self._good():
+            return True
         return (
             objective is not None and self._bound is not None and self._request.enough(objective, self._bound)
         )
 
     def _goes_on(self) -> bool:
-        """Whether the plan is so far from good that the limit is put off: once."""
-        overtime, self._overtime = self._overtime, None
-        objective, bound = self._incumbent.objective, self._bound
-        if overtime is None or objective is None or bound is None or overtime.good(objective, bound):
+        """Whether the plan is so far from good that the limit is put off: once, until it is good."""
+        if self._late or self._request.overtime is None or self._good():
             return False
-        self._clock.extend(overtime.seconds)
+        self._late = True
+        self._clock.extend(self._request.overtime.seconds)
         return self._clock.left_s() > 0
+
+    def _good(self) -> bool:
+        """Whether the plan does without overtime; without any plan there is nothing to improve."""
+        objective, bound, overtime = self._incumbent.objective, self._bound, self._request.overtime
+        return objective is None or bound is None or overtime is None or overtime.good(objective, bound)
 
     def _guide(self, workers: Workers) -> Prices | None:
         """First prices from the linear relaxation of everything; None where it has no solution."""

@@ -110,12 +110,12 @@ Enough = Callable[[float, float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Overtime:
-    """More time for a search over blocks whose plan is far from good when its time is over.
+    """More time for a search over blocks whose plan is far from good when its time is over, until it is.
 
     Attributes
     ----------
     seconds : float
-        So much more. [s]
+        So much more at the most. [s]
     good : callable
         Whether objective and bound are close enough to do without.
     """
