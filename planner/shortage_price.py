@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.linear import linear_optimum
-from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import total_cost, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
@@ -216,27 +215,6 @@ def strict_prices(problem: Problem) -> dict[int, float]:
         prices[priority] = usd * USD_RESOLUTION / rate_units
         most_per_usd = max(most_per_usd, usd / cheapest)
     return prices
-
-
-def least_unmet(planning: PlanningModel, unmet: cp_model.LinearExprT, stop: Stop, limit_s: float) -> float:
-    """A bound on unmet demand from the linear relaxation, zero where that takes too long; sets the objective.
-
-    Parameters
-    ----------
-    planning : PlanningModel
-        In which demand may stay unmet.
-    unmet : LinearExprT
-        Of one priority.
-    stop, limit_s : Stop, float
-        When it is given up. [s]
-    """
-    planning.model.minimize(unmet)
-    best = linear_optimum(planning.model, continuous_indices(planning.variables), stop, limit_s)
-    if best is None:
-        return 0.0
-    flat = _flat(unmet)
-    columns = [variable.index for variable in flat.vars]
-    return float(np.array(flat.coeffs) @ best.values[columns]) * (1 - BOUND_SAFETY)
 
 
 def rounding_of(unmet: cp_model.LinearExprT) -> int:
