@@ -26,12 +26,7 @@ from fleetplan.planner.objective import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.shortage_price import (
-    hint_nothing,
-    prices_of_unmet,
-    rounding_of,
-    weigh,
-)
+from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, rounding_of, weigh
 from fleetplan.planner.simplicity import prefer_simple
 from fleetplan.planner.solution import (
     UNMET_GAP_RATIO,
@@ -358,7 +353,7 @@ class _Run:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
                 least = outcome.values.value(unmet)
-                # Nothing is proven of one priority: a linear relaxation would take 5 s of 30 services' 120 s.
+                # Nothing is proven of one priority: docs/scaling.md has what a linear relaxation is worth.
                 self.unmet_bounds[priority] = 0.0
                 # A rate unit of each more: the whole units of other replicas fit no better.
                 model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
