@@ -76,9 +76,10 @@ gap in cost is no smaller after 120 s, and more demand is left unmet."""
 LEAST_WEIGHED_S, MOST_WEIGHED_SHARE = 5.0, 0.6
 """It has at least so much, within this share of it: where time is short, service comes first. [s]"""
 
-WEIGHED_GAP_RATIO = 0.5
-"""While plan and bound of both together are further apart than this share of the plan's cost, it goes on
-within that share: what it leaves unmet stays unmet."""
+WEIGHED_GAP_RATIO = 2.0
+"""While plan and bound of both together are further apart than this multiple of the plan's cost, it goes on
+within that share: what it leaves unmet stays unmet. Plans that serve nothing are hundreds of times their cost
+away, those of the first neighbourhoods about once; with 0.5 or 1 the least cost has too little time left."""
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
