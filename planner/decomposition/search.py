@@ -179,7 +179,8 @@ class BlockSearch:
         supply: WholeSupply | None = None
         while not self._finished():
             began = self._clock.spent_s()
-            if settled:
+            # Without a bound, the last round was cut before every block had one.
+            if settled and prices.bound > -math.inf:
                 supply = supply or self._whole_supply(prices)
                 self._settled_turn(workers, supply)
             else:
@@ -263,7 +264,7 @@ class BlockSearch:
         """Whether work that is under way should be cut short; counted work is always done."""
         if self._clock.deterministic:
             return False
-        return self._clock.left_s() <= 0 or self._impatient()
+        return self._clock.left_s() + self._overtime_s() <= 0 or self._impatient()
 
     def _hopeless(self, rounds: int) -> bool:
         """Whether so much without a plan is reason enough to give up."""
@@ -286,11 +287,17 @@ class BlockSearch:
 
     def _goes_on(self) -> bool:
         """Whether the plan is so far from good that the limit is put off: once, until it is good."""
-        if self._late or self._request.overtime is None or self._good():
+        more_s = self._overtime_s()
+        if not more_s:
             return False
         self._late = True
-        self._clock.extend(self._request.overtime.seconds)
+        self._clock.extend(more_s)
         return self._clock.left_s() > 0
+
+    def _overtime_s(self) -> float:
+        """How much later than its limit the search would end as its plan is now. [s]"""
+        overtime = self._request.overtime
+        return 0.0 if self._late or overtime is None or self._good() else overtime.seconds
 
     def _good(self) -> bool:
         """Whether the plan does without overtime; without any plan there is nothing to improve."""

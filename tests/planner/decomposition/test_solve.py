@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ortools.sat.python import cp_model
 from rich.console import Console
 from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
 from tests.planner.solving import Solved, solve
@@ -19,6 +21,9 @@ from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.decomposition.incumbent import Incumbent
+from fleetplan.planner.decomposition.rounds import Prices
+from fleetplan.planner.decomposition.search import BlockSearch
+from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import build_model
 from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
@@ -26,7 +31,15 @@ from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import ModelStatus, Overtime, Patience, SolverLimits, Step
+from fleetplan.planner.solvers.race import (
+    ModelOutcome,
+    ModelStatus,
+    Overtime,
+    Patience,
+    SolverLimits,
+    Step,
+    hint,
+)
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
 
@@ -254,3 +267,44 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
     without, more_s = work_s(None), work_s(Overtime(0.4, lambda *_: good))
     assert (more_s > 0.5) is not good
     assert (more_s == without) is good
+
+
+def solve_in_overtime() -> ModelOutcome:
+    """A fleet in blocks that begins with a plan and is never good: 1 s and 3 s more."""
+    case = large_case(1, 4, 2, 2)
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
+    planning.model.minimize(total_cost(planning.problem, planning.variables))
+    parts = block_solve.decomposed(planning)
+    assert parts is not None
+    first = cp_model.CpSolver()
+    first.parameters.stop_after_first_solution = True
+    assert first.solve(planning.model) == cp_model.FEASIBLE
+    hint(planning.model, first)
+    limits = SolverLimits(1.0, 1, 1, Stop(), overtime=Overtime(3.0, lambda *_: False))
+    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, lambda _: None, False)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first round of a large scarce fleet took longer than the time for weighing."""
+    price, bounds = block_search.BlockSearch._price_blocks, []
+
+    def when_time_is_over(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+        if not bounds:
+            time.sleep(max(self._clock.left_s(), 0.0) + 0.01)
+        new = price(self, workers, prices)
+        bounds.append(prices.bound)
+        return new
+
+    monkeypatch.setattr(block_search.BlockSearch, "_price_blocks", when_time_is_over)
+    assert solve_in_overtime().objective is not None
+    assert bounds[0] > -math.inf
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that comes after its round was cut may have overtime, and no block has a bound."""
+    monkeypatch.setattr(block_search.BlockSearch, "_expired", lambda self: not self._late)
+    found = solve_in_overtime()
+    assert found.objective is not None
+    assert found.bound is not None
