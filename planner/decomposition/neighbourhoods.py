@@ -33,8 +33,8 @@ PATTERNS_A_BLOCK: Final = 25
 """Patterns of a block that an integer master looks at, the cheapest at the current prices."""
 
 MASTER_S: Final = 1.0
-"""Time of one integer master. Most take less, and while one takes longer the other cores wait for it: with 3 s
-three scarce medium fleets are at 8.3, 6.0 and 4.7 % after 45 s, with 1 s at 6.4, 5.6 and 4.5 %. [s]"""
+"""Time of one integer master. Most take less, and while one takes longer the other cores wait for it:
+with 3 s three scarce medium fleets are at 8.3, 6.0, 4.7 % after 45 s, with 1 s at 6.4, 5.6, 4.5 %. [s]"""
 
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a limit in the linear master of a neighbourhood, over the largest price."""
