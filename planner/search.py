@@ -12,7 +12,9 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
+from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
+from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.joined import joined
@@ -320,7 +322,9 @@ class _Run:
         """Weigh unmet demand against cost, then minimise cost with no more of it unmet."""
         model, variables = planning.model, planning.variables
         left_s = math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
-        weighing = weigh(self.problem, variables, prices_of_unmet(planning, self.stop, left_s))
+        prices = prices_of_unmet(planning, self.stop, left_s)
+        weighing = weigh(self.problem, variables, prices.by_priority)
+        first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
         shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
@@ -346,7 +350,7 @@ class _Run:
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
         overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime)
+        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -398,15 +402,17 @@ class _Run:
         listen: Listener,
         patience: Patience = PATIENT,
         overtime: Overtime | None = None,
+        row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
-        """Solve one stage."""
+        """Solve one stage; blocks begin at prices of constraints that are known."""
         limits = SolverLimits(
             max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience, overtime
         )
         parts = decomposed(planning)
         if parts is not None:
             reproducible = self.limits.reproducible
-            outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, self.memory)
+            beginning = Beginning(self.memory, row_duals)
+            outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
         else:

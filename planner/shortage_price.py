@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.linear import linear_optimum
+from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import total_cost, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
@@ -61,8 +62,25 @@ def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
         model.add_hint(variable, domain[1] if index in unserved else domain[0])
 
 
-def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict[int, float]:
-    """Price of a rate unit of unmet demand by priority, lowest first: it comes before cost. [objective units]
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmetPrices:
+    """What unmet demand is made to cost.
+
+    Attributes
+    ----------
+    by_priority : dict[int, float]
+        Price of a rate unit of unmet demand, lowest priority first. [objective units]
+    row_duals : FloatArray or None
+        What one more unit of the limit of each constraint of the model is worth where the least cost leaves
+        little more unmet; None beside strict prices. [objective units]
+    """
+
+    by_priority: Mapping[int, float]
+    row_duals: FloatArray | None = None
+
+
+def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> UnmetPrices:
+    """Prices at which unmet demand comes before cost.
 
     Parameters
     ----------
@@ -78,7 +96,7 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict
     continuous = continuous_indices(variables)
     best = linear_optimum(planning.model, continuous, stop, limit_s)
     if best is None:
-        return strict
+        return UnmetPrices(strict)
     lenient = planning.model.clone()
     limits, dearest, cheapest, lacking = {}, {}, {}, []
     for priority in strict:
@@ -97,7 +115,7 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict
     lenient.minimize(total_cost(problem, variables))
     nearly = linear_optimum(lenient, continuous, stop, limit_s)
     if nearly is None:
-        return strict
+        return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
     # The highest priority that lacks something: what supply is left is worth what it serves of that.
     marginal = min(lacking, default=next(iter(strict)))
@@ -114,7 +132,7 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> dict
             worth_more = max(scale * dearest[priority], last[priority], *prices.values())
             wanted = min(highest, PRICE_RATIO * worth_more)
         prices[priority] = wanted
-    return prices
+    return UnmetPrices(prices, nearly.row_duals[: len(planning.model.proto.constraints)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,6 +49,13 @@ class Lagrangian:
         Blocks and linking rows.
     relaxation : Relaxation
         Of the same program.
+
+    Attributes
+    ----------
+    cost : FloatArray
+        Of the variables, scaled.
+    least : float
+        Bound on the cost by the bounds of the variables alone. [objective units]
     """
 
     def __init__(self, parts: Split, relaxation: Relaxation) -> None:
@@ -58,6 +65,8 @@ class Lagrangian:
         self._transposed: sp.csr_array = relaxation.rows[linking].T.tocsr()
         self._master = parts.master_columns
         self._bounds = relaxation.lower[self._master], relaxation.upper[self._master]
+        every = np.minimum(self.cost * relaxation.lower, self.cost * relaxation.upper)
+        self.least: float = float(every.sum())
 
     def price(self, duals: FloatArray) -> Priced:
         """Reduced costs and the constant part of the bound at some prices."""

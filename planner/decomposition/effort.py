@@ -102,8 +102,8 @@ class Clock:
         limit_s = None if self.deterministic else max(0.1, self.left_s())
         return Effort(limit_s, 1_000_000, ANY_GAP)
 
-    def master(self, seconds: float) -> Effort:
-        """Effort for an integer master that may take so long."""
+    def master(self, seconds: float, overtime_s: float = 0.0) -> Effort:
+        """Effort for an integer master that may take so long, and so much longer than the limit. [s]"""
         if self.deterministic:
             return Effort(None, max(1, round(seconds * MASTER_NODES_A_SECOND)), MASTER_GAP)
-        return Effort(max(0.1, min(seconds, self.left_s())), 1_000_000, MASTER_GAP)
+        return Effort(max(0.1, min(seconds, self.left_s() + overtime_s)), 1_000_000, MASTER_GAP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,9 +114,9 @@ class PatternPool:
         return min(own, key=lambda pattern: float(cost @ pattern.values)).values if own else None
 
     def promising(
-        self, blocks: Sequence[int], duals: FloatArray, most: int, kept: Sequence[Pattern]
+        self, blocks: Sequence[int], duals: FloatArray, most: int, besides: Iterable[Pattern]
     ) -> list[Pattern]:
-        """The cheapest patterns of some blocks.
+        """The cheapest patterns of some blocks, and others.
 
         Parameters
         ----------
@@ -126,17 +126,18 @@ class PatternPool:
             Prices of all linking rows.
         most : int
             Patterns of a block.
-        kept : Sequence[Pattern]
-            By block: these are promising, whatever they cost. Empty where there are none.
+        besides : Iterable[Pattern]
+            These are promising, whatever they cost, if they are of the blocks.
         """
+        others: dict[int, list[Pattern]] = {block: [] for block in blocks}
+        for pattern in besides:
+            if pattern.block in others:
+                others[pattern.block].append(pattern)
         found: list[Pattern] = []
-        for block in blocks:
-            own = self._of_block[block]
-            if len(own) > most:
-                own = sorted(own, key=lambda each: each.price(duals))[:most]
-            found += own
-            if kept and kept[block] not in own:
-                found.append(kept[block])
+        for block, own in others.items():
+            cheapest = sorted(self._of_block[block], key=lambda each: each.price(duals))[:most]
+            # Once each, in an order that is the same in every run.
+            found += {id(pattern): pattern for pattern in (*cheapest, *own)}.values()
         return found
 
     def blocks_without(self) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
-from fleetplan.planner.decomposition.matrix import IntArray
+from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
 from fleetplan.planner.solvers.race import PATIENT, Listener, Overtime, Patience
 
@@ -39,6 +39,23 @@ class BlockOutcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Beginning:
+    """What is known of a model from other solves of it.
+
+    Attributes
+    ----------
+    memory : PatternMemory
+        Patterns; receives those that are found.
+    row_duals : FloatArray or None
+        Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
+        [objective units]
+    """
+
+    memory: PatternMemory = field(default_factory=PatternMemory)
+    row_duals: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """What is to be solved.
 
@@ -60,8 +77,8 @@ class Request:
         When to give up without a plan.
     overtime : Overtime or None
         For a plan that is far from good when the time is over.
-    memory : PatternMemory
-        Patterns to begin with; receives those that are found.
+    beginning : Beginning
+        What it begins with.
     """
 
     parts: Split
@@ -72,4 +89,4 @@ class Request:
     listen: Listener
     patience: Patience = PATIENT
     overtime: Overtime | None = None
-    memory: PatternMemory = field(default_factory=PatternMemory)
+    beginning: Beginning = field(default_factory=Beginning)

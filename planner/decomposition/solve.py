@@ -13,8 +13,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.decomposition.blocks import Split, split
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.matrix import IntArray, Program, read_program
-from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.decomposition.request import BlockOutcome, Request
+from fleetplan.planner.decomposition.request import Beginning, BlockOutcome, Request
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.model import PlanningModel
@@ -72,7 +71,7 @@ def solve_in_blocks(
     enough: Enough,
     listen: Listener,
     reproducible: bool = False,
-    memory: PatternMemory | None = None,
+    beginning: Beginning | None = None,
 ) -> ModelOutcome:
     """Minimise a model over its blocks.
 
@@ -90,8 +89,8 @@ def solve_in_blocks(
         Told after every step.
     reproducible : bool
         Whether the time limit counts work, so that every run takes the same steps.
-    memory : PatternMemory, optional
-        What earlier solves of the model found; receives what this one finds.
+    beginning : Beginning, optional
+        What is known from other solves of the model; its memory receives what this one finds.
 
     Returns
     -------
@@ -118,7 +117,7 @@ def solve_in_blocks(
         listen=lambda step: listen(_shifted(step, offset)),
         patience=limits.patience,
         overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
-        memory=memory or PatternMemory(),
+        beginning=beginning or Beginning(),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None and limits.patience.ends:

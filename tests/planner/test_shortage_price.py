@@ -23,7 +23,7 @@ def unmet(question: Fleet, runs: list[Candidate]) -> dict[str, float]:
     """Unmet requests per second by service, of the best plan of the weighed cost."""
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
-    prices = prices_of_unmet(planning, Stop(), 20.0)
+    prices = prices_of_unmet(planning, Stop(), 20.0).by_priority
     planning.model.minimize(weigh(problem, planning.variables, prices).objective)
     solver = configured_solver(20.0, seed=1, workers=1)
     assert solver.solve(planning.model) == cp_model.OPTIMAL
@@ -100,7 +100,7 @@ def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_prior
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     strict = strict_prices(problem)
-    prices = prices_of_unmet(planning, Stop(), 20.0)
+    prices = prices_of_unmet(planning, Stop(), 20.0).by_priority
     priorities = sorted({each.priority for each in question.services})
     assert list(prices) == list(strict) == priorities[::-1]
     assert all(0 < prices[each] <= strict[each] * (1 + 1e-9) for each in strict)
@@ -125,7 +125,7 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     variables = planning.variables
-    weighing = weigh(problem, variables, prices_of_unmet(planning, Stop(), 20.0))
+    weighing = weigh(problem, variables, prices_of_unmet(planning, Stop(), 20.0).by_priority)
     assert (weighing.coarse > 1) == (most == 2**40)
     planning.model.minimize(weighing.objective)
     solver = configured_solver(20.0, seed=1, workers=1)
@@ -153,7 +153,7 @@ def test_priorities_that_ask_for_nothing_have_no_price() -> None:
     problem = build_problem(replace(question, services=(*question.services, silent)), tuple(runs))
     problem = replace(problem, cells=tuple(cell for cell in problem.cells if cell.service != "silent"))
     planning = build_model(problem, allow_unmet=True)
-    assert list(prices_of_unmet(planning, Stop(), 20.0)) == [2, 1]
+    assert list(prices_of_unmet(planning, Stop(), 20.0).by_priority) == [2, 1]
 
 
 def test_who_stops_the_search_gets_strict_prices() -> None:
@@ -161,7 +161,8 @@ def test_who_stops_the_search_gets_strict_prices() -> None:
     problem = build_problem(question, tuple(runs))
     stop = Stop()
     stop.request()
-    assert prices_of_unmet(build_model(problem, allow_unmet=True), stop, 20.0) == strict_prices(problem)
+    found = prices_of_unmet(build_model(problem, allow_unmet=True), stop, 20.0)
+    assert found.by_priority == strict_prices(problem)
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:

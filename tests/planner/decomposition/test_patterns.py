@@ -117,7 +117,9 @@ def test_promising_patterns_are_the_cheapest_and_the_chosen(program: tuple[Split
     dearest = [
         max(pool.of([block]), key=lambda each: each.price(prices)) for block in range(len(parts.blocks))
     ]
-    found = pool.promising(range(len(parts.blocks)), prices, 1, dearest)
+    found = pool.promising(range(len(parts.blocks)), prices, 1, [*dearest, *dearest])
+    assert len({id(each) for each in found}) == len(found)
+    assert {each.block for each in pool.promising([1], prices, 1, dearest)} == {1}
     for block in range(len(parts.blocks)):
         own = [each for each in found if each.block == block]
         assert own[0].price(prices) == min(each.price(prices) for each in pool.of([block]))

@@ -21,6 +21,9 @@ from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.decomposition.incumbent import Incumbent
+from fleetplan.planner.decomposition.linear import linear_optimum
+from fleetplan.planner.decomposition.matrix import FloatArray, read_program
+from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.workers import Workers
@@ -30,6 +33,7 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.solvers.highs_race import continuous_indices
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.race import (
     ModelOutcome,
@@ -234,18 +238,16 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
 
 
 def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = large_case(1, 4, 2, 2)
-    policy = replace(case.fleet.policy, unmet="penalise")
-    scarce = replace(case.fleet, policy=policy, offers=())
-    least = solve(scarce, case.candidates, gap=0.01, time_limit_s=10.0).result.unmet
-    assert least
+    case = with_priorities(large_case(1, 6, 2, 3), 5)
+    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=10.0).result.unmet
+    assert least[1].bound > 0
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
-    found = solve(scarce, case.candidates, gap=0.01, time_limit_s=6.0).result.unmet
-    first = min(least)
-    assert 0 <= found[first].bound <= least[first].value * (1 + 1e-6)
-    assert found[first].value >= least[first].bound * (1 - 1e-6)
+    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=6.0).result.unmet
+    # Bounds of lower priorities are of plans that leave no more of the higher ones unmet.
+    assert 0 <= found[1].bound <= least[1].value * (1 + 1e-6)
+    assert found[1].value >= least[1].bound * (1 - 1e-6)
 
 
 @pytest.mark.usefixtures("blocks_for_all")
@@ -269,8 +271,66 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
     assert (more_s == without) is good
 
 
-def solve_in_overtime() -> ModelOutcome:
-    """A fleet in blocks that begins with a plan and is never good: 1 s and 3 s more."""
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("times", [0.0, 1.0])
+def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
+    """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
+    case = large_case(1, 4, 2, 2)
+    problem = build_problem(case.fleet, case.candidates)
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(total_cost(problem, planning.variables))
+    linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
+    parts = block_solve.decomposed(planning)
+    assert linear is not None
+    assert parts is not None
+
+    def solved(row_duals: FloatArray | None) -> tuple[ModelOutcome, list[Step]]:
+        steps: list[Step] = []
+        outcome = block_solve.solve_in_blocks(
+            planning,
+            parts,
+            SolverLimits(0.5, 1, 1, Stop()),
+            lambda *_: False,
+            steps.append,
+            True,
+            Beginning(row_duals=row_duals),
+        )
+        return outcome, steps
+
+    known, steps = solved(times * linear.row_duals)
+    usual, _ = solved(None)
+    assert steps[0].detail == "prices that were known before"
+    assert None not in (known.objective, known.bound, usual.objective, usual.bound)
+    assert steps[0].bound is not None
+    assert steps[0].bound <= known.bound <= usual.objective
+    assert usual.bound <= known.objective
+    first = next(step.bound for step in steps if step.source == "pricing")
+    # A round at the prices of the relaxation is no looser than it.
+    relaxed = float(read_program(planning.model).cost @ linear.values)
+    assert first is not None
+    assert (first >= relaxed * (1 - 1e-4)) is bool(times)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("good", [True, False])
+def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
+    good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle, waiting = BlockSearch._rounds, []
+
+    def settle_and_look(self: BlockSearch, workers: Workers, prices: Prices) -> bool:
+        settled = settle(self, workers, prices)
+        waiting.append(self._pending is not None)
+        return settled
+
+    monkeypatch.setattr(BlockSearch, "_rounds", settle_and_look)
+    solve_in_overtime(good)
+    # A good plan waits for a master beside the next round.
+    assert waiting[0] is good
+
+
+def solve_in_overtime(good: bool = False) -> ModelOutcome:
+    """A fleet in blocks that begins with a plan, good or never: 1 s, and 3 s more if it is not."""
     case = large_case(1, 4, 2, 2)
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
     planning.model.minimize(total_cost(planning.problem, planning.variables))
@@ -280,7 +340,7 @@ def solve_in_overtime() -> ModelOutcome:
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
-    limits = SolverLimits(1.0, 1, 1, Stop(), overtime=Overtime(3.0, lambda *_: False))
+    limits = SolverLimits(1.0, 1, 1, Stop(), overtime=Overtime(3.0, lambda *_: good))
     return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, lambda _: None, False)
 
 
