@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Final
 
@@ -28,6 +29,7 @@ from fleetplan.planner.constraints import (
     tidal,
     transitions,
 )
+from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.variables import Variables, create_variables
 
@@ -53,13 +55,18 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
 """The constraint families, in the order of planner/FORMULATION.md."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanningModel:
     """A CP-SAT model with the variables that its solution is read from."""
 
     problem: Problem
     model: cp_model.CpModel
     variables: Variables
+
+    @cached_property
+    def total_cost(self) -> cp_model.LinearExprT:
+        """Variable part of the expected TCO. [objective units]"""
+        return total_cost(self.problem, self.variables)
 
 
 def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()) -> PlanningModel:

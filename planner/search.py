@@ -21,7 +21,6 @@ from fleetplan.planner.joined import joined
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import (
     fixed_usd,
-    total_cost,
     unmet_demand,
     unmet_units,
     unmet_units_per_request,
@@ -225,15 +224,12 @@ class _Run:
         """The same plan, with as few requests as may be served in another region."""
         if self.values is None or self.limits.reproducible:
             return result
-        planning.model.add(
-            total_cost(self.problem, planning.variables)
-            <= self.values.value(total_cost(self.problem, planning.variables))
-        )
+        planning.model.add(planning.total_cost <= self.values.value(planning.total_cost))
         solver = send_home(planning, self.values, self.limits.seed)
         if solver is None:
             return result
         self.deterministic_time += solver.response_proto.deterministic_time
-        objective_usd = self.usd(solver.value(total_cost(self.problem, planning.variables)))
+        objective_usd = self.usd(solver.value(planning.total_cost))
         return replace(
             result,
             solution=values_of(planning.variables, solver),
@@ -301,7 +297,7 @@ class _Run:
         patience: Patience = PATIENT,
     ) -> ModelOutcome:
         """Solve for the least TCO, of which a bound may be known."""
-        planning.model.minimize(total_cost(planning.problem, planning.variables))
+        planning.model.minimize(planning.total_cost)
 
         def enough(objective: float, bound: float) -> bool:
             # The gap is on the whole TCO, of which the objective is the part that can be decided.
@@ -323,7 +319,7 @@ class _Run:
         model, variables = planning.model, planning.variables
         left_s = math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
         prices = prices_of_unmet(planning, self.stop, left_s)
-        weighing = weigh(self.problem, variables, prices.by_priority)
+        weighing = weigh(planning, prices.by_priority)
         first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
@@ -460,7 +456,7 @@ class _Run:
             return result
         model, variables = planning.model, planning.variables
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        cost = total_cost(self.problem, variables)
+        cost = planning.total_cost
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
         allowed_usd = max(objective_usd, min(objective_usd * (1 + SIMPLICITY_RATIO), within_gap_usd))
         model.add(cost <= math.floor((allowed_usd - self.fixed_usd) * USD_RESOLUTION) + 1)

@@ -27,7 +27,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.decomposition.linear import linear_optimum
 from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.model import PlanningModel
-from fleetplan.planner.objective import total_cost, unmet_demand
+from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.solvers.highs_race import continuous_indices
@@ -91,7 +91,7 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> Unme
     """
     problem, variables = planning.problem, planning.variables
     strict = strict_prices(problem)
-    weighing = weigh(problem, variables, strict)
+    weighing = weigh(planning, strict)
     planning.model.minimize(weighing.objective)
     continuous = continuous_indices(variables)
     best = linear_optimum(planning.model, continuous, stop, limit_s)
@@ -112,7 +112,7 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> Unme
             lacking.append(priority)
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet <= math.floor(units @ left + little))
-    lenient.minimize(total_cost(problem, variables))
+    lenient.minimize(planning.total_cost)
     nearly = linear_optimum(lenient, continuous, stop, limit_s)
     if nearly is None:
         return UnmetPrices(strict)
@@ -176,18 +176,19 @@ class Weighing:
         return self.coarse * (value - shortage)
 
 
-def weigh(problem: Problem, variables: Variables, prices: Mapping[int, float]) -> Weighing:
+def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
     """TCO and the price of unmet demand, in units as fine as fit a solver's integers.
 
     Parameters
     ----------
-    problem, variables : Problem, Variables
-        The model.
+    planning : PlanningModel
+        In which demand may stay unmet.
     prices : dict[int, float]
         Of a rate unit of unmet demand by priority. [objective units]
     """
-    cost = _flat(total_cost(problem, variables))
-    unmet = [_flat(unmet_demand(problem, variables, priority)) for priority in prices]
+    cost = _flat(planning.total_cost)
+    unmet = [_flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
+    largest = [[max(map(abs, variable.proto.domain)) for variable in part.vars] for part in (cost, *unmet)]
     # Where supply costs next to nothing, unmet demand may cost any multiple of it.
     raised = max(1.0, LEAST_WEIGHT / min(prices.values()))
     coarse = 1
@@ -195,20 +196,20 @@ def weigh(problem: Problem, variables: Variables, prices: Mapping[int, float]) -
         # Beyond what fits, weights become equal from below: priorities then count alike.
         weights = [max(1, math.ceil(raised * each / coarse)) for each in prices.values()]
         # Costs are rounded down: a bound on their sum is then one on what they are rounded from.
-        kept = _weighted(cost, [int(each) // coarse for each in cost.coeffs])
+        kept = [int(each) // coarse for each in cost.coeffs]
         priced = [
-            _weighted(part, [weight * int(each) for each in part.coeffs])
-            for weight, part in zip(weights, unmet, strict=True)
+            [weight * int(each) for each in part.coeffs] for weight, part in zip(weights, unmet, strict=True)
         ]
-        if sum(map(_largest, [kept, *priced])) < LARGEST_OBJECTIVE:
+        if sum(map(_most, (kept, *priced), largest)) < LARGEST_OBJECTIVE:
             break
         coarse *= 10
     by_index = {
-        variable.index: int(each)
-        for part in priced
-        for variable, each in zip(part.vars, part.coeffs, strict=True)
+        variable.index: each
+        for part, own in zip(unmet, priced, strict=True)
+        for variable, each in zip(part.vars, own, strict=True)
     }
-    return Weighing(sum([kept, *priced]), coarse, by_index)
+    sums = map(cp_model.LinearExpr.weighted_sum, [part.vars for part in (cost, *unmet)], (kept, *priced))
+    return Weighing(cp_model.LinearExpr.sum(list(sums)), coarse, by_index)
 
 
 def strict_prices(problem: Problem) -> dict[int, float]:
@@ -245,15 +246,9 @@ def _flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
     return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 
-def _weighted(expression: cp_model.FlatIntExpr, coefficients: list[int]) -> cp_model.FlatIntExpr:
-    """A sum of the same variables with other coefficients."""
-    return _flat(cp_model.LinearExpr.weighted_sum(expression.vars, coefficients))
-
-
-def _largest(expression: cp_model.FlatIntExpr) -> int:
-    """The most that its value may be in size."""
-    bounds = (max(map(abs, variable.proto.domain)) for variable in expression.vars)
-    return sum(abs(int(each)) * most for each, most in zip(expression.coeffs, bounds, strict=True))
+def _most(coefficients: Sequence[int], largest: Sequence[int]) -> int:
+    """The most that a sum may be in size, by the most that its variables may be."""
+    return sum(abs(each) * most for each, most in zip(coefficients, largest, strict=True))
 
 
 def _request_usd(problem: Problem, service: str) -> Iterator[float]:

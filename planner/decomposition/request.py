@@ -32,7 +32,7 @@ class BlockOutcome:
 
     values: IntArray | None
     objective: float | None
-    bound: float | None
+    bound: float
     bound_source: str
     infeasible: bool
     work_s: float

@@ -127,8 +127,8 @@ class BlockSearch:
         self._master = Master(self.parts, self._relaxation, self._lagrangian.cost)
         self._pool = PatternPool(self.parts, self._relaxation, self._lagrangian.cost)
         self._incumbent = Incumbent(self.parts, self._relaxation, request.complete)
-        self._bound: float | None = None
-        self._bound_source = "linear relaxation"
+        self._bound = self._lagrangian.least
+        self._bound_source = "bounds of the variables"
         # Of the last linear master: the supply and the patterns it takes, and by how much it passes limits.
         self._mixed_supply: FloatArray = np.zeros(0)
         self._mixed: list[Pattern] = []
@@ -210,10 +210,10 @@ class BlockSearch:
 
     def _settled_turn(self, workers: Workers, supply: WholeSupply) -> None:
         """Raise the bound by whole supply where that pays; choose among the last patterns in any case."""
-        before = self._bound or 0.0
+        before = self._bound
         if supply.pays(float(self._incumbent.objective or 0) - before):
             self._supply_round(workers, supply)
-            supply.note_gain((self._bound or 0.0) / before - 1 if before else 0.0)
+            supply.note_gain(self._bound / before - 1 if before else 0.0)
         else:
             self._choose_pending(workers)
 
@@ -291,9 +291,7 @@ class BlockSearch:
             return True
         if self._late and self._good():
             return True
-        return (
-            objective is not None and self._bound is not None and self._request.enough(objective, self._bound)
-        )
+        return objective is not None and self._request.enough(objective, self._bound)
 
     def _goes_on(self) -> bool:
         """Whether the plan is so far from good that the limit is put off: once, until it is good."""
@@ -311,8 +309,8 @@ class BlockSearch:
 
     def _good(self) -> bool:
         """Whether the plan does without overtime; without any plan there is nothing to improve."""
-        objective, bound, overtime = self._incumbent.objective, self._bound, self._request.overtime
-        return objective is None or bound is None or overtime is None or overtime.good(objective, bound)
+        objective, overtime = self._incumbent.objective, self._request.overtime
+        return objective is None or overtime is None or overtime.good(objective, self._bound)
 
     def _guide(self, workers: Workers) -> Prices | None:
         """First prices: those that are known, or from the linear relaxation of everything.
@@ -325,7 +323,6 @@ class BlockSearch:
         linking = self.parts.linking_rows
         known = self._request.beginning.row_duals
         if known is not None:
-            self._raise_bound(self._lagrangian.least, "bounds of the variables")
             self._tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
@@ -464,8 +461,8 @@ class BlockSearch:
 
     def _far(self) -> bool:
         """Whether there is a plan, and it is far from good."""
-        objective, bound = self._incumbent.objective, self._bound
-        return objective is not None and bound is not None and objective - bound > FAR_RATIO * abs(objective)
+        objective = self._incumbent.objective
+        return objective is not None and objective - self._bound > FAR_RATIO * abs(objective)
 
     def _master_s(self) -> float:
         """Time of an integer master over all blocks. [s]"""
@@ -526,7 +523,7 @@ class BlockSearch:
         self._clock.count(len(answers), sum(answer.nodes for answer in answers))
 
     def _raise_bound(self, bound: float, source: str) -> None:
-        if self._bound is None or bound > self._bound:
+        if bound > self._bound:
             self._bound, self._bound_source = bound, source
 
     def _tell(self, source: str, detail: str) -> None:

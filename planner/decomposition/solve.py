@@ -125,8 +125,6 @@ def solve_in_blocks(
     if found.values is None:
         return _without_a_plan(planning, limits, enough, listen, found)
     solver = _accepted(model, found.values)
-    if found.bound is None:
-        raise RuntimeError("a plan without any bound")
     objective, bound = solver.objective_value, found.bound + offset
     solved = bound >= objective or enough(objective, bound)
     return ModelOutcome(
@@ -145,7 +143,7 @@ def _without_a_plan(
     """What CP-SAT says of a model for which blocks gave no plan."""
     short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
     outcome = solve_model(planning.model, planning.variables, short, enough, listen)
-    if outcome.objective is None or outcome.bound is None or found.bound is None:
+    if outcome.objective is None or outcome.bound is None:
         return outcome
     if found.bound + planning.model.proto.objective.offset <= outcome.bound:
         return outcome

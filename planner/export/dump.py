@@ -15,7 +15,6 @@ from fleetplan.planner.api import prepare
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.export.files import as_text, write_text
 from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import Problem
 
 MODEL_FILE: Final = "model.txtpb"
@@ -59,7 +58,7 @@ def write_dump(fleet: Fleet, folder: Path, announce: Callable[[str], None]) -> l
 def model_text(problem: Problem) -> str:
     """Return the model that minimises TCO with all demand served."""
     planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     return str(planning.model.proto)
 
 

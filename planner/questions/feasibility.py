@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from fleetplan.planner.components import components
 from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.solution import SearchLimits
 from fleetplan.planner.solvers.interrupt import Stop
@@ -44,7 +43,7 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
         left_s = limits.time_limit_s - (time.monotonic() - started)
         own_limits = SolverLimits(max(left_s / (len(parts) - done), 0.1), limits.seed, limits.workers, Stop())
         planning = build_model(part, allow_unmet=False)
-        planning.model.minimize(total_cost(part, planning.variables))
+        planning.model.minimize(planning.total_cost)
         outcome = solve_model(
             planning.model, planning.variables, own_limits, lambda *_: True, lambda *_: None
         )

@@ -11,7 +11,7 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, rente
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import shortage_price
 from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import total_cost, unmet_demand
+from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, strict_prices, weigh
 from fleetplan.planner.solvers.cpsat import configured_solver
@@ -24,7 +24,7 @@ def unmet(question: Fleet, runs: list[Candidate]) -> dict[str, float]:
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     prices = prices_of_unmet(planning, Stop(), 20.0).by_priority
-    planning.model.minimize(weigh(problem, planning.variables, prices).objective)
+    planning.model.minimize(weigh(planning, prices).objective)
     solver = configured_solver(20.0, seed=1, workers=1)
     assert solver.solve(planning.model) == cp_model.OPTIMAL
     scales = rate_scales(problem)
@@ -107,7 +107,7 @@ def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_prior
     assert prices[1] < 0.5 * strict[1]
     left = {}
     for name, own in (("strict", strict), ("own", prices)):
-        planning.model.minimize(weigh(problem, planning.variables, own).objective)
+        planning.model.minimize(weigh(planning, own).objective)
         solver = configured_solver(20.0, seed=1, workers=1)
         assert solver.solve(planning.model) == cp_model.OPTIMAL
         left[name] = [solver.value(unmet_demand(problem, planning.variables, each)) for each in priorities]
@@ -125,7 +125,7 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     variables = planning.variables
-    weighing = weigh(problem, variables, prices_of_unmet(planning, Stop(), 20.0).by_priority)
+    weighing = weigh(planning, prices_of_unmet(planning, Stop(), 20.0).by_priority)
     assert (weighing.coarse > 1) == (most == 2**40)
     planning.model.minimize(weighing.objective)
     solver = configured_solver(20.0, seed=1, workers=1)
@@ -133,7 +133,7 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     values = list(solver.response_proto.solution)
     shortage = weighing.shortage(values)
     assert 0 < shortage < weighing.shortage([10**9] * len(values))
-    cost = solver.value(total_cost(problem, variables))
+    cost = solver.value(planning.total_cost)
     # What rounding to coarse units takes away is less than one of them a variable.
     whole = weighing.cost(solver.value(weighing.objective), shortage)
     assert cost - weighing.coarse * sum(values) <= whole <= cost
@@ -141,7 +141,7 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     for priority in (1, 2):
         unmet = unmet_demand(problem, variables, priority)
         planning.model.add(unmet <= solver.value(unmet))
-    planning.model.minimize(total_cost(problem, variables))
+    planning.model.minimize(planning.total_cost)
     again = configured_solver(20.0, seed=1, workers=1)
     assert again.solve(planning.model) == cp_model.OPTIMAL
     assert bound <= again.objective_value

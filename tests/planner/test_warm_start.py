@@ -11,7 +11,7 @@ from tests.planner.solving import solve
 
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import fixed_usd, total_cost
+from fleetplan.planner.objective import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.scaling import USD_RESOLUTION
@@ -40,7 +40,7 @@ def test_the_hints_of_a_plan_are_the_plan(seed: int) -> None:
     assert rows <= set(values.values())
     for variable, value in values.items():
         planning.model.add(planning.model.get_int_var_from_proto_index(variable) == value)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     solver = configured_solver(20.0, seed=1, workers=1)
     assert solver.solve(planning.model) == cp_model.OPTIMAL
     usd = solver.objective_value / USD_RESOLUTION + fixed_usd(problem)

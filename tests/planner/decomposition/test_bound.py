@@ -19,7 +19,6 @@ from fleetplan.planner.decomposition.search import BlockSearch, rows_of
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import PlanningModel, build_model
-from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import continuous_indices
@@ -30,7 +29,7 @@ EXACT = Effort(None, 100_000, 0.0)
 
 def built(case: Case, allow_unmet: bool = False) -> PlanningModel:
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=allow_unmet)
-    planning.model.minimize(total_cost(planning.problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     return planning
 
 

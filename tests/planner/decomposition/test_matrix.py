@@ -12,7 +12,6 @@ from fleetplan.planner.decomposition.matrix import UNBOUNDED, Program, read_prog
 from fleetplan.planner.decomposition.relaxation import relax
 from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.model import PlanningModel, build_model
-from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.solvers.highs_race import continuous_indices
 
@@ -20,7 +19,7 @@ from fleetplan.planner.solvers.highs_race import continuous_indices
 def planning(seed: int = 1, *, periods: bool = False) -> PlanningModel:
     case = several_periods_case(seed) if periods else large_case(seed, 4, 2, 2)
     built = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
-    built.model.minimize(total_cost(built.problem, built.variables))
+    built.model.minimize(built.total_cost)
     return built
 
 

@@ -28,7 +28,6 @@ from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import build_model
-from fleetplan.planner.objective import total_cost
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
@@ -122,7 +121,7 @@ def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     case = large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
     planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     parts = block_solve.decomposed(planning)
     assert parts is not None
     steps: list[Step] = []
@@ -258,7 +257,7 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
 
     def work_s(overtime: Overtime | None) -> float:
         planning = build_model(problem, allow_unmet=False)
-        planning.model.minimize(total_cost(problem, planning.variables))
+        planning.model.minimize(planning.total_cost)
         parts = block_solve.decomposed(planning)
         assert parts is not None
         limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
@@ -278,7 +277,7 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
     case = large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
     planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(total_cost(problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
     parts = block_solve.decomposed(planning)
     assert linear is not None
@@ -329,19 +328,31 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
     assert waiting[0] is good
 
 
-def solve_in_overtime(good: bool = False) -> ModelOutcome:
+def solve_in_overtime(good: bool = False, stop: Stop | None = None) -> ModelOutcome:
     """A fleet in blocks that begins with a plan, good or never: 1 s, and 3 s more if it is not."""
     case = large_case(1, 4, 2, 2)
     planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
-    planning.model.minimize(total_cost(planning.problem, planning.variables))
+    planning.model.minimize(planning.total_cost)
     parts = block_solve.decomposed(planning)
     assert parts is not None
     first = cp_model.CpSolver()
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
-    limits = SolverLimits(1.0, 1, 1, Stop(), overtime=Overtime(3.0, lambda *_: good))
+    limits = SolverLimits(1.0, 1, 1, stop or Stop(), overtime=Overtime(3.0, lambda *_: good))
     return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, lambda _: None, False)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> None:
+    stop = Stop()
+    stop.request()
+    found = solve_in_overtime(stop=stop)
+    assert found.status is ModelStatus.FOUND
+    assert found.objective is not None
+    assert found.bound is not None
+    assert found.bound < found.objective
+    assert found.bound_source == "bounds of the variables"
 
 
 @pytest.mark.usefixtures("blocks_for_all")
