@@ -12,9 +12,8 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
-from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.decomposition.request import Beginning
+from fleetplan.planner.decomposition.request import Beginning, Guide
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.joined import joined
@@ -27,7 +26,14 @@ from fleetplan.planner.objective import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, rounding_of, weigh
+from fleetplan.planner.shortage_price import (
+    LeastShortage,
+    hint_nothing,
+    least_shortage,
+    prices_of_unmet,
+    rounding_of,
+    weigh,
+)
 from fleetplan.planner.simplicity import prefer_simple
 from fleetplan.planner.solution import (
     UNMET_GAP_RATIO,
@@ -81,6 +87,9 @@ WEIGHED_GAP_RATIO = 2.0
 """While plan and bound of both together are further apart than this multiple of the plan's cost, it goes on
 within that share: what it leaves unmet stays unmet. Plans that serve nothing are hundreds of times their cost
 away, those of the first neighbourhoods about once; with 0.5 or 1 the least cost has too little time left."""
+
+WEIGHING = "unmet demand and cost"
+"""Name of the stage that weighs one against the other."""
 
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
@@ -203,22 +212,35 @@ class _Run:
     def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
         """The cheapest plan that serves everything, or else one that leaves the least unmet."""
         lenient = build_model(self.problem, allow_unmet=True)
-        large = decomposed(lenient) is not None
-        # Patterns of a large model are those of the same one in which demand may stay unmet.
-        strict = lenient if large else build_model(self.problem, allow_unmet=False)
-        unmet = [(variable, variable.proto.domain[1]) for variable in lenient.variables.unmet.values()]
-        if large:
-            _bound_from_above((variable, 0) for variable, _ in unmet)
+        if decomposed(lenient) is not None:
+            return lenient, self.serve_most_in_blocks(lenient)
+        strict = build_model(self.problem, allow_unmet=False)
         hint_plan_in_force(strict)
-        rounds = PATIENCE_ROUNDS if large else math.inf
-        patience = Patience(rounds, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
-        outcome = self.minimise(strict, "cost", patience=patience)
+        patience = Patience(seconds=FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
+        outcome = self.minimise(strict, "cost", patience)
         if outcome.values is not None:
             return strict, outcome
-        if not large:
-            return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
-        _bound_from_above(unmet)
-        return lenient, self.weigh_unmet(lenient)
+        return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
+
+    def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
+        """The same of a large fleet: without trying to serve everything where no relaxation could."""
+        least = least_shortage(planning, self.stop, self.seconds_left())
+        if least is None or not least.lacking:
+            # Patterns are those of the same model in which demand may stay unmet.
+            unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
+            _bound_from_above((variable, 0) for variable, _ in unmet)
+            hint_plan_in_force(planning)
+            patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
+            guide = None if least is None else least.guide
+            outcome = self.minimise(planning, "cost", patience, guide=guide)
+            if outcome.values is not None:
+                return outcome
+            _bound_from_above(unmet)
+        else:
+            named = ", ".join(map(str, least.lacking))
+            step = Step("guide", f"no plan serves everything; short: priority {named}", None, None)
+            self.tell(WEIGHING, step, None, None)
+        return self.weigh_unmet(planning, least)
 
     def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
@@ -244,6 +266,10 @@ class _Run:
             return self.limits.time_limit_s - self.deterministic_time
         return self.deadline - time.monotonic()
 
+    def seconds_left(self) -> float:
+        """Time until the limit, without end where the clock must not decide. [s]"""
+        return math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
+
     def tell(self, stage: str, step: Step, plan_usd: float | None, bound_usd: float | None) -> None:
         """Tell those who watch of a step."""
         wall_s = time.monotonic() - self.started
@@ -259,13 +285,13 @@ class _Run:
         stage: str,
         patience: Patience = PATIENT,
         known: Proof = NOTHING_PROVEN,
+        guide: Guide | None = None,
     ) -> ModelOutcome:
         """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
-        if self.goal is not None:
-            failed = self.reach(planning, self.goal, patience)
-            if failed is not None:
-                return failed
-        return self.minimise_cost(planning, stage, known, patience)
+        if self.goal is None:
+            return self.minimise_cost(planning, stage, known, patience, guide)
+        failed = self.reach(planning, self.goal, patience)
+        return failed or self.minimise_cost(planning, stage, known, patience)
 
     def reach(self, planning: PlanningModel, goal: Goal, patience: Patience) -> ModelOutcome | None:
         """Fix the best value of a goal; an outcome only if there is no plan at all."""
@@ -295,6 +321,7 @@ class _Run:
         stage: str,
         known: Proof = NOTHING_PROVEN,
         patience: Patience = PATIENT,
+        guide: Guide | None = None,
     ) -> ModelOutcome:
         """Solve for the least TCO, of which a bound may be known."""
         planning.model.minimize(planning.total_cost)
@@ -309,18 +336,17 @@ class _Run:
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience)
+        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience, guide=guide)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
 
-    def weigh_unmet(self, planning: PlanningModel) -> ModelOutcome:
+    def weigh_unmet(self, planning: PlanningModel, least: LeastShortage | None) -> ModelOutcome:
         """Weigh unmet demand against cost, then minimise cost with no more of it unmet."""
         model, variables = planning.model, planning.variables
-        left_s = math.inf if self.limits.reproducible else max(self.time_left_s(), 0.1)
-        prices = prices_of_unmet(planning, self.stop, left_s)
+        prices = prices_of_unmet(planning, least, self.stop, self.seconds_left())
         weighing = weigh(planning, prices.by_priority)
-        first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
+        guide = None if prices.row_duals is None else Guide(prices.row_duals / weighing.coarse)
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
         shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
@@ -338,7 +364,7 @@ class _Run:
             served = shortage < all_of_it and step.objective is not None
             plan_usd = usd(step.objective) if served and step.objective is not None else None
             bound_usd = usd(step.bound) if served and step.bound is not None else None
-            self.tell("unmet demand and cost", step, plan_usd, bound_usd)
+            self.tell(WEIGHING, step, plan_usd, bound_usd)
 
         def good(objective: float, bound: float) -> bool:
             return usd(objective) - usd(bound) <= WEIGHED_GAP_RATIO * usd(objective)
@@ -346,21 +372,21 @@ class _Run:
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
         overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
+        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, guide=guide)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
         for priority in self.priorities:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
-                least = outcome.values.value(unmet)
+                left = outcome.values.value(unmet)
                 # Nothing is proven of one priority: docs/scaling.md has what a linear relaxation is worth.
                 self.unmet_bounds[priority] = 0.0
                 # A rate unit of each more: the whole units of other replicas fit no better.
-                model.add(unmet <= least + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
+                model.add(unmet <= left + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
         # Of this very plan, whatever was told last.
-        left = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
-        known = Proof(weighing.cost(outcome.bound, left), outcome.bound_source)
+        missing = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
+        known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
         return self.minimise(planning, "cost of what is served", known=known)
 
     def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
@@ -398,16 +424,16 @@ class _Run:
         listen: Listener,
         patience: Patience = PATIENT,
         overtime: Overtime | None = None,
-        row_duals: FloatArray | None = None,
+        guide: Guide | None = None,
     ) -> ModelOutcome:
-        """Solve one stage; blocks begin at prices of constraints that are known."""
+        """Solve one stage; blocks begin at prices that are known."""
         limits = SolverLimits(
             max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience, overtime
         )
         parts = decomposed(planning)
         if parts is not None:
             reproducible = self.limits.reproducible
-            beginning = Beginning(self.memory, row_duals)
+            beginning = Beginning(self.memory, guide)
             outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)

@@ -6,11 +6,11 @@ what it leaves unmet is the limit for the solve that minimises cost alone.
 
 *Strict* prices let no number of cheap requests of a priority, whatever they need, outweigh a dear one above.
 They are up to a million times what a request costs, and beside them a plan's cost would be noise. Two linear
-relaxations of the whole model say how much less will do. The first, at strict prices, says what each priority
-lacks and what the supply of the others is worth to those that lack it. The second looks for the least cost
-that leaves little more unmet, and says what the last requests served cost. The price of the highest priority
-that lacks something is `PRICE_RATIO` times that; those above cost as many times what their supply is worth,
-and those below less than theirs is.
+relaxations of the whole model say how much less will do. The first, at strict prices, says whether everything
+can be served, what each priority lacks and what the supply of the others is worth to those that lack it. The
+second looks for the least cost that leaves little more unmet, and says what the last requests served cost.
+The price of the highest priority that lacks something is `PRICE_RATIO` times that; those above cost as many
+times what their supply is worth, and those below less than theirs is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.linear import linear_optimum
 from fleetplan.planner.decomposition.matrix import FloatArray
+from fleetplan.planner.decomposition.request import Guide
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Phase, Problem
@@ -63,6 +64,32 @@ def hint_nothing(model: cp_model.CpModel, variables: Variables) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LeastShortage:
+    """What a linear relaxation leaves unmet where higher priorities come first, and what that says of prices.
+
+    Attributes
+    ----------
+    lacking : tuple[int, ...]
+        Priorities that lack more than a little, highest first. Where there is one, no plan serves everything.
+    limits : dict[int, int]
+        A little more than each priority lacks. [units of unmet demand]
+    dearest : dict[int, float]
+        What the supply of served demand is worth to those that lack it, by priority, at the most.
+        [objective units]
+    cheapest : dict[int, float]
+        The same of demand that is not served, at the least. [objective units]
+    guide : Guide
+        For plans that serve everything.
+    """
+
+    lacking: tuple[int, ...]
+    limits: Mapping[int, int]
+    dearest: Mapping[int, float]
+    cheapest: Mapping[int, float]
+    guide: Guide
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class UnmetPrices:
     """What unmet demand is made to cost.
 
@@ -79,28 +106,25 @@ class UnmetPrices:
     row_duals: FloatArray | None = None
 
 
-def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> UnmetPrices:
-    """Prices at which unmet demand comes before cost.
+def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> LeastShortage | None:
+    """What cannot be served, by a linear relaxation.
 
     Parameters
     ----------
     planning : PlanningModel
         In which demand may stay unmet; its objective changes.
     stop, limit_s : Stop, float
-        When each of the two linear relaxations is given up, and strict prices are taken. [s]
+        When it is given up. [s]
     """
-    problem, variables = planning.problem, planning.variables
-    strict = strict_prices(problem)
+    strict = strict_prices(planning.problem)
     weighing = weigh(planning, strict)
     planning.model.minimize(weighing.objective)
-    continuous = continuous_indices(variables)
-    best = linear_optimum(planning.model, continuous, stop, limit_s)
+    best = linear_optimum(planning.model, continuous_indices(planning.variables), stop, limit_s)
     if best is None:
-        return UnmetPrices(strict)
-    lenient = planning.model.clone()
+        return None
     limits, dearest, cheapest, lacking = {}, {}, {}, []
-    for priority in strict:
-        unmet = _flat(unmet_demand(problem, variables, priority))
+    for priority in sorted(strict):
+        unmet = _flat(unmet_demand(planning.problem, planning.variables, priority))
         columns = np.array([variable.index for variable in unmet.vars])
         units, most = np.array(unmet.coeffs), np.array([each.proto.domain[1] for each in unmet.vars])
         left = best.values[columns]
@@ -110,26 +134,51 @@ def prices_of_unmet(planning: PlanningModel, stop: Stop, limit_s: float) -> Unme
         little = LITTLE_RATIO * float(units @ most)
         if units @ left > little:
             lacking.append(priority)
+        limits[priority] = math.floor(units @ left + little)
+    # What serves everything costs as much in this relaxation as in that of cost alone.
+    guide = Guide(weighing.coarse * best.row_duals, weighing.coarse * best.bound)
+    return LeastShortage(tuple(lacking), limits, dearest, cheapest, guide)
+
+
+def prices_of_unmet(
+    planning: PlanningModel, least: LeastShortage | None, stop: Stop, limit_s: float
+) -> UnmetPrices:
+    """Prices at which unmet demand comes before cost.
+
+    Parameters
+    ----------
+    planning : PlanningModel
+        In which demand may stay unmet.
+    least : LeastShortage or None
+        What cannot be served. Where that is not known, prices are strict.
+    stop, limit_s : Stop, float
+        When the linear relaxation is given up, and strict prices are taken. [s]
+    """
+    strict = strict_prices(planning.problem)
+    if least is None:
+        return UnmetPrices(strict)
+    lenient, limits = planning.model.clone(), {}
+    for priority, most in least.limits.items():
         limits[priority] = len(lenient.proto.constraints)
-        lenient.add(unmet <= math.floor(units @ left + little))
+        lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(lenient, continuous, stop, limit_s)
+    nearly = linear_optimum(lenient, continuous_indices(planning.variables), stop, limit_s)
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
     # The highest priority that lacks something: what supply is left is worth what it serves of that.
-    marginal = min(lacking, default=next(iter(strict)))
+    marginal = min(least.lacking, default=next(iter(strict)))
     # Where serving costs nothing, any price will do.
     scale = min(1.0, PRICE_RATIO * last[marginal] / strict[marginal]) or 1.0
     prices: dict[int, float] = {}
     for priority, highest in strict.items():
         if priority > marginal:
             # Half of what its supply is worth, at the most: it must not be preferred.
-            wanted = max(scale * highest, min(highest, scale * cheapest[priority] / PRICE_RATIO))
+            wanted = max(scale * highest, min(highest, scale * least.cheapest[priority] / PRICE_RATIO))
         elif priority == marginal:
             wanted = scale * highest
         else:
-            worth_more = max(scale * dearest[priority], last[priority], *prices.values())
+            worth_more = max(scale * least.dearest[priority], last[priority], *prices.values())
             wanted = min(highest, PRICE_RATIO * worth_more)
         prices[priority] = wanted
     return UnmetPrices(prices, nearly.row_duals[: len(planning.model.proto.constraints)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -20,8 +21,10 @@ class BlockOutcome:
     ----------
     values : IntArray or None
         Of all variables, exact.
-    objective, bound : float or None
-        In objective units.
+    objective : float or None
+        Of them. [objective units]
+    bound : float
+        No plan costs less. [objective units]
     bound_source : str
         What proved the bound.
     infeasible : bool
@@ -39,6 +42,22 @@ class BlockOutcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Guide:
+    """What a linear relaxation says of a model.
+
+    Attributes
+    ----------
+    row_duals : FloatArray
+        Prices of all rows, at which rounds begin. [objective units]
+    bound : float
+        No plan costs less. [objective units]
+    """
+
+    row_duals: FloatArray
+    bound: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
     """What is known of a model from other solves of it.
 
@@ -46,13 +65,12 @@ class Beginning:
     ----------
     memory : PatternMemory
         Patterns; receives those that are found.
-    row_duals : FloatArray or None
-        Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
-        [objective units]
+    guide : Guide or None
+        Of a relaxation that was solved before; None for that of the whole model, which is solved then.
     """
 
     memory: PatternMemory = field(default_factory=PatternMemory)
-    row_duals: FloatArray | None = None
+    guide: Guide | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -321,10 +321,11 @@ class BlockSearch:
             None where the relaxation has no solution.
         """
         linking = self.parts.linking_rows
-        known = self._request.beginning.row_duals
+        known = self._request.beginning.guide
         if known is not None:
+            self._raise_bound(known.bound, "linear relaxation")
             self._tell("guide", "prices that were known before")
-            duals = (known * self._relaxation.row_scale)[linking]
+            duals = (known.row_duals * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
         job = Job(rows_of(self._relaxation), self._lagrangian.cost, None)
         answer = workers.solve([job])[0]

@@ -117,7 +117,7 @@ def solve_in_blocks(
         listen=lambda step: listen(_shifted(step, offset)),
         patience=limits.patience,
         overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
-        beginning=beginning or Beginning(),
+        beginning=_begin_without_offset(beginning or Beginning(), offset),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None and limits.patience.ends:
@@ -135,6 +135,14 @@ def solve_in_blocks(
         bound_source=found.bound_source,
         deterministic_time=found.work_s,
     )
+
+
+def _begin_without_offset(beginning: Beginning, offset: float) -> Beginning:
+    """The same, of a program whose objective has no offset."""
+    guide = beginning.guide
+    if guide is None:
+        return beginning
+    return replace(beginning, guide=replace(guide, bound=guide.bound - offset))
 
 
 def _without_a_plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,20 +11,33 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, rente
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import shortage_price
-from fleetplan.planner.model import build_model
+from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.shortage_price import hint_nothing, prices_of_unmet, strict_prices, weigh
+from fleetplan.planner.shortage_price import (
+    hint_nothing,
+    least_shortage,
+    prices_of_unmet,
+    strict_prices,
+    weigh,
+)
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import rate_scales
+
+
+def prices_found(planning: PlanningModel) -> Mapping[int, float]:
+    """Prices of unmet demand of a model."""
+    least = least_shortage(planning, Stop(), 20.0)
+    assert least is not None
+    return prices_of_unmet(planning, least, Stop(), 20.0).by_priority
 
 
 def unmet(question: Fleet, runs: list[Candidate]) -> dict[str, float]:
     """Unmet requests per second by service, of the best plan of the weighed cost."""
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
-    prices = prices_of_unmet(planning, Stop(), 20.0).by_priority
+    prices = prices_found(planning)
     planning.model.minimize(weigh(planning, prices).objective)
     solver = configured_solver(20.0, seed=1, workers=1)
     assert solver.solve(planning.model) == cp_model.OPTIMAL
@@ -100,7 +114,7 @@ def test_prices_are_no_higher_than_strict_ones_and_leave_as_little_of_each_prior
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     strict = strict_prices(problem)
-    prices = prices_of_unmet(planning, Stop(), 20.0).by_priority
+    prices = prices_found(planning)
     priorities = sorted({each.priority for each in question.services})
     assert list(prices) == list(strict) == priorities[::-1]
     assert all(0 < prices[each] <= strict[each] * (1 + 1e-9) for each in strict)
@@ -125,7 +139,7 @@ def test_a_bound_on_the_weighed_cost_bounds_the_cost_of_plans_that_leave_no_more
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
     variables = planning.variables
-    weighing = weigh(planning, prices_of_unmet(planning, Stop(), 20.0).by_priority)
+    weighing = weigh(planning, prices_found(planning))
     assert (weighing.coarse > 1) == (most == 2**40)
     planning.model.minimize(weighing.objective)
     solver = configured_solver(20.0, seed=1, workers=1)
@@ -153,7 +167,7 @@ def test_priorities_that_ask_for_nothing_have_no_price() -> None:
     problem = build_problem(replace(question, services=(*question.services, silent)), tuple(runs))
     problem = replace(problem, cells=tuple(cell for cell in problem.cells if cell.service != "silent"))
     planning = build_model(problem, allow_unmet=True)
-    assert list(prices_of_unmet(planning, Stop(), 20.0).by_priority) == [2, 1]
+    assert list(prices_found(planning)) == [2, 1]
 
 
 def test_who_stops_the_search_gets_strict_prices() -> None:
@@ -161,8 +175,40 @@ def test_who_stops_the_search_gets_strict_prices() -> None:
     problem = build_problem(question, tuple(runs))
     stop = Stop()
     stop.request()
-    found = prices_of_unmet(build_model(problem, allow_unmet=True), stop, 20.0)
-    assert found.by_priority == strict_prices(problem)
+    planning = build_model(problem, allow_unmet=True)
+    assert least_shortage(planning, stop, 20.0) is None
+    assert prices_of_unmet(planning, None, stop, 20.0).by_priority == strict_prices(problem)
+    least = least_shortage(planning, Stop(), 20.0)
+    stopped = prices_of_unmet(planning, least, stop, 20.0)
+    assert stopped.by_priority == strict_prices(problem)
+    assert stopped.row_duals is None
+
+
+def test_what_a_relaxation_lacks_no_plan_serves_and_its_bound_holds_for_plans_that_serve_everything() -> None:
+    question, runs = lumpy()
+    problem = build_problem(question, tuple(runs))
+    planning = build_model(problem, allow_unmet=True)
+    least = least_shortage(planning, Stop(), 20.0)
+    assert least is not None
+    # Priority 1 is served in full, the second lacks.
+    assert least.lacking == (2,)
+    first, units = (unmet_demand(problem, planning.variables, each) for each in (1, 2))
+    planning.model.add(first <= 0)
+    planning.model.minimize(units)
+    solver = configured_solver(20.0, seed=1, workers=1)
+    assert solver.solve(planning.model) == cp_model.OPTIMAL
+    assert 0 < 0.9 * least.limits[2] <= solver.objective_value
+    enough = replace(question, offers=(rent_offer("A", 123.4567891, maximum=90),))
+    problem = build_problem(enough, tuple(runs))
+    plenty = build_model(problem, allow_unmet=True)
+    found = least_shortage(plenty, Stop(), 20.0)
+    assert found is not None
+    assert found.lacking == ()
+    strict = build_model(problem, allow_unmet=False)
+    strict.model.minimize(strict.total_cost)
+    solver = configured_solver(20.0, seed=1, workers=1)
+    assert solver.solve(strict.model) == cp_model.OPTIMAL
+    assert 0 < found.guide.bound <= solver.objective_value
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:

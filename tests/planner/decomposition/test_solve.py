@@ -22,8 +22,8 @@ from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import linear_optimum
-from fleetplan.planner.decomposition.matrix import FloatArray, read_program
-from fleetplan.planner.decomposition.request import Beginning
+from fleetplan.planner.decomposition.matrix import read_program
+from fleetplan.planner.decomposition.request import Beginning, Guide
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.workers import Workers
@@ -283,7 +283,7 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
     assert linear is not None
     assert parts is not None
 
-    def solved(row_duals: FloatArray | None) -> tuple[ModelOutcome, list[Step]]:
+    def solved(guide: Guide | None) -> tuple[ModelOutcome, list[Step]]:
         steps: list[Step] = []
         outcome = block_solve.solve_in_blocks(
             planning,
@@ -292,11 +292,11 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
             lambda *_: False,
             steps.append,
             True,
-            Beginning(row_duals=row_duals),
+            Beginning(guide=guide),
         )
         return outcome, steps
 
-    known, steps = solved(times * linear.row_duals)
+    known, steps = solved(Guide(times * linear.row_duals))
     usual, _ = solved(None)
     assert steps[0].detail == "prices that were known before"
     assert None not in (known.objective, known.bound, usual.objective, usual.bound)
