@@ -95,8 +95,11 @@ class PatternPool:
 
     def replace(self, pattern: Pattern, values: FloatArray) -> None:
         """Take another pattern for one that is not exact, now and whenever it is found again."""
-        better = self.known(pattern.block, values)
-        self._seen[pattern.block, np.round(pattern.values, SAME_PATTERN_DECIMALS).tobytes()] = better
+        key = (pattern.block, np.round(pattern.values, SAME_PATTERN_DECIMALS).tobytes())
+        # Two masters that chose at once may both have chosen it.
+        if self._seen[key] is not pattern:
+            return
+        self._seen[key] = self.known(pattern.block, values)
         self.patterns.remove(pattern)
         self._of_block[pattern.block].remove(pattern)
 

@@ -84,6 +84,7 @@ def test_a_mended_pattern_stands_for_the_one_that_lacked_a_replica(program: tupl
     more = first.values + 1.0
     before = len(pool.patterns)
     pool.replace(first, more)
+    pool.replace(first, more + 1.0)
     assert first not in pool.patterns
     assert len(pool.patterns) == before
     assert (pool.known(first.block, first.values).values == more).all()
