@@ -401,8 +401,8 @@ class BlockSearch:
             New patterns; None where the time is over before every block has one.
         """
         priced = self._lagrangian.price(prices.current)
-        # Every other round does without a master, for the sake of the bound.
-        beside = None if prices.rounds % 2 else self._take_pending()
+        # For the sake of the bound, every other round does without a master while the plan is near it.
+        beside = self._take_pending() if prices.rounds % 2 == 0 or self._far() else None
         bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), beside)
         if prices.note(priced.duals, total_bound(priced, bounds), bounds):
             self._raise_bound(prices.bound, "pricing of blocks")

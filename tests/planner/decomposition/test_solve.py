@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ortools.sat.python import cp_model
@@ -326,6 +327,31 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
     solve_in_overtime(good)
     # A good plan waits for a master beside the next round.
     assert waiting[0] is good
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("far", [True, False])
+def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
+    far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve_blocks, beside = BlockSearch._solve_blocks, []
+
+    def look(self: BlockSearch, *given: Any) -> object:
+        beside.append(given[-1] is not None)
+        return solve_blocks(self, *given)
+
+    monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
+    monkeypatch.setattr(BlockSearch, "_far", lambda _: far)
+    monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
+    case = large_case(1, 4, 2, 2)
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    parts = block_solve.decomposed(planning)
+    assert parts is not None
+    limits = SolverLimits(60.0, 1, 1, Stop())
+    block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
+    # The first round has no patterns yet.
+    assert beside[:3] == [False, far, True]
 
 
 def solve_in_overtime(good: bool = False, stop: Stop | None = None) -> ModelOutcome:
