@@ -12,8 +12,9 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.at_home import send_home
 from fleetplan.planner.components import Component, components
+from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.decomposition.request import Beginning, Guide
+from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.solve import decomposed, solve_in_blocks
 from fleetplan.planner.goals import Goal, goal_of, goal_units
 from fleetplan.planner.joined import joined
@@ -231,8 +232,7 @@ class _Run:
             _bound_from_above((variable, 0) for variable, _ in unmet)
             hint_plan_in_force(planning)
             patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
-            guide = None if least is None else least.guide
-            outcome = self.minimise(planning, "cost", patience, guide=guide)
+            outcome = self.minimise(planning, "cost", patience)
             if outcome.values is not None:
                 return outcome
             _bound_from_above(unmet)
@@ -285,12 +285,9 @@ class _Run:
         stage: str,
         patience: Patience = PATIENT,
         known: Proof = NOTHING_PROVEN,
-        guide: Guide | None = None,
     ) -> ModelOutcome:
         """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
-        if self.goal is None:
-            return self.minimise_cost(planning, stage, known, patience, guide)
-        failed = self.reach(planning, self.goal, patience)
+        failed = None if self.goal is None else self.reach(planning, self.goal, patience)
         return failed or self.minimise_cost(planning, stage, known, patience)
 
     def reach(self, planning: PlanningModel, goal: Goal, patience: Patience) -> ModelOutcome | None:
@@ -321,7 +318,6 @@ class _Run:
         stage: str,
         known: Proof = NOTHING_PROVEN,
         patience: Patience = PATIENT,
-        guide: Guide | None = None,
     ) -> ModelOutcome:
         """Solve for the least TCO, of which a bound may be known."""
         planning.model.minimize(planning.total_cost)
@@ -336,7 +332,7 @@ class _Run:
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience, guide=guide)
+        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
@@ -346,7 +342,7 @@ class _Run:
         model, variables = planning.model, planning.variables
         prices = prices_of_unmet(planning, least, self.stop, self.seconds_left())
         weighing = weigh(planning, prices.by_priority)
-        guide = None if prices.row_duals is None else Guide(prices.row_duals / weighing.coarse)
+        first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
         shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
@@ -372,7 +368,7 @@ class _Run:
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
         overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, guide=guide)
+        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -424,7 +420,7 @@ class _Run:
         listen: Listener,
         patience: Patience = PATIENT,
         overtime: Overtime | None = None,
-        guide: Guide | None = None,
+        row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
         """Solve one stage; blocks begin at prices that are known."""
         limits = SolverLimits(
@@ -433,7 +429,7 @@ class _Run:
         parts = decomposed(planning)
         if parts is not None:
             reproducible = self.limits.reproducible
-            beginning = Beginning(self.memory, guide)
+            beginning = Beginning(self.memory, row_duals)
             outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)

@@ -26,7 +26,6 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.linear import linear_optimum
 from fleetplan.planner.decomposition.matrix import FloatArray
-from fleetplan.planner.decomposition.request import Guide
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Phase, Problem
@@ -78,15 +77,12 @@ class LeastShortage:
         [objective units]
     cheapest : dict[int, float]
         The same of demand that is not served, at the least. [objective units]
-    guide : Guide
-        For plans that serve everything.
     """
 
     lacking: tuple[int, ...]
     limits: Mapping[int, int]
     dearest: Mapping[int, float]
     cheapest: Mapping[int, float]
-    guide: Guide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,9 +131,8 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
         if units @ left > little:
             lacking.append(priority)
         limits[priority] = math.floor(units @ left + little)
-    # What serves everything costs as much in this relaxation as in that of cost alone.
-    guide = Guide(weighing.coarse * best.row_duals, weighing.coarse * best.bound)
-    return LeastShortage(tuple(lacking), limits, dearest, cheapest, guide)
+    # Nothing of cost: beside strict prices it is less than the tolerances of a linear solver.
+    return LeastShortage(tuple(lacking), limits, dearest, cheapest)
 
 
 def prices_of_unmet(

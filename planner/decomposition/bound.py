@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.matrix import FloatArray
-from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation
+from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation, priced_limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,16 +70,11 @@ class Lagrangian:
 
     def price(self, duals: FloatArray) -> Priced:
         """Reduced costs and the constant part of the bound at some prices."""
-        lowest = np.where(np.isfinite(self._upper), -np.inf, 0.0)
-        highest = np.where(np.isfinite(self._lower), np.inf, 0.0)
-        allowed = np.clip(duals, lowest, highest)
-        limits = np.where(allowed > 0, self._lower, np.where(allowed < 0, self._upper, 0.0))
+        allowed, worth = priced_limits(duals, self._lower, self._upper)
         reduced = self.cost - self._transposed @ allowed
         master = reduced[self._master]
-        constant = float(allowed @ limits) + float(
-            np.minimum(master * self._bounds[0], master * self._bounds[1]).sum()
-        )
-        return Priced(allowed, reduced, constant)
+        least = np.minimum(master * self._bounds[0], master * self._bounds[1])
+        return Priced(allowed, reduced, worth + float(least.sum()))
 
 
 def total_bound(priced: Priced, block_bounds: FloatArray) -> float:

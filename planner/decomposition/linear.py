@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.highs_jobs import Job, Rows
 from fleetplan.planner.decomposition.matrix import FloatArray, read_program
-from fleetplan.planner.decomposition.relaxation import BOUND_SAFETY, Relaxation, relax
+from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
 
@@ -23,8 +23,6 @@ class LinearOptimum:
     ----------
     values : FloatArray
         Of all variables.
-    bound : float
-        No plan costs less. [objective units]
     row_duals : FloatArray
         What one more unit of the limit of each constraint costs. [objective units]
     worth : FloatArray
@@ -33,7 +31,6 @@ class LinearOptimum:
     """
 
     values: FloatArray
-    bound: float
     row_duals: FloatArray
     worth: FloatArray
 
@@ -66,8 +63,7 @@ def linear_optimum(
         return None
     scale = relaxed.column_scale
     worth = relaxed.rows.T @ answer.row_duals / scale
-    bound = answer.bound - BOUND_SAFETY * abs(answer.bound) + model.proto.objective.offset
-    return LinearOptimum(answer.values * scale, bound, answer.row_duals / relaxed.row_scale, worth)
+    return LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
 
 
 def rows_of(relaxation: Relaxation) -> Rows:

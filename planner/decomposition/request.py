@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -42,22 +41,6 @@ class BlockOutcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guide:
-    """What a linear relaxation says of a model.
-
-    Attributes
-    ----------
-    row_duals : FloatArray
-        Prices of all rows, at which rounds begin. [objective units]
-    bound : float
-        No plan costs less. [objective units]
-    """
-
-    row_duals: FloatArray
-    bound: float = -math.inf
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
     """What is known of a model from other solves of it.
 
@@ -65,12 +48,13 @@ class Beginning:
     ----------
     memory : PatternMemory
         Patterns; receives those that are found.
-    guide : Guide or None
-        Of a relaxation that was solved before; None for that of the whole model, which is solved then.
+    row_duals : FloatArray or None
+        Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
+        [objective units]
     """
 
     memory: PatternMemory = field(default_factory=PatternMemory)
-    guide: Guide | None = None
+    row_duals: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

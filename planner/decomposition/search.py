@@ -321,11 +321,10 @@ class BlockSearch:
             None where the relaxation has no solution.
         """
         linking = self.parts.linking_rows
-        known = self._request.beginning.guide
+        known = self._request.beginning.row_duals
         if known is not None:
-            self._raise_bound(known.bound, "linear relaxation")
             self._tell("guide", "prices that were known before")
-            duals = (known.row_duals * self._relaxation.row_scale)[linking]
+            duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
         job = Job(rows_of(self._relaxation), self._lagrangian.cost, None)
         answer = workers.solve([job])[0]
@@ -334,7 +333,8 @@ class BlockSearch:
             if not answer.infeasible:
                 raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
             return None
-        self._raise_bound(answer.bound - BOUND_SAFETY * abs(answer.bound), "linear relaxation")
+        bound = self._relaxation.bound(self._lagrangian.cost, answer.row_duals)
+        self._raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._tell("guide", "linear relaxation of the whole program")
         duals = answer.row_duals[linking]
         return Prices(duals, duals, -np.inf)

@@ -51,6 +51,9 @@ START_LIMIT_S: Final = 5.0
 CONFIRMATION_LIMIT_S: Final = 10.0
 """Time for CP-SAT to prove that there is no plan where a relaxation has none. [s]"""
 
+LARGEST_CONTRADICTION: Final = 1e-5
+"""Share of its cost by which a plan may lie below a bound that HiGHS proved, with its tolerances."""
+
 
 def decomposed(planning: PlanningModel) -> Split | None:
     """The blocks of a model that is worth solving block by block: large, and of many small blocks."""
@@ -96,6 +99,11 @@ def solve_in_blocks(
     -------
     ModelOutcome
         INFEASIBLE only by CP-SAT's proof.
+
+    Raises
+    ------
+    RuntimeError
+        If a plan and the bound contradict each other.
     """
     workers = min(limits.workers, len(os.sched_getaffinity(0)))
     # What a start takes counts as well.
@@ -117,7 +125,7 @@ def solve_in_blocks(
         listen=lambda step: listen(_shifted(step, offset)),
         patience=limits.patience,
         overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
-        beginning=_begin_without_offset(beginning or Beginning(), offset),
+        beginning=beginning or Beginning(),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None and limits.patience.ends:
@@ -126,6 +134,8 @@ def solve_in_blocks(
         return _without_a_plan(planning, limits, enough, listen, found)
     solver = _accepted(model, found.values)
     objective, bound = solver.objective_value, found.bound + offset
+    if bound - objective > LARGEST_CONTRADICTION * abs(objective):
+        raise RuntimeError(f"a plan at {objective}, and none below {bound} by its {found.bound_source}")
     solved = bound >= objective or enough(objective, bound)
     return ModelOutcome(
         status=ModelStatus.SOLVED if solved else ModelStatus.FOUND,
@@ -135,14 +145,6 @@ def solve_in_blocks(
         bound_source=found.bound_source,
         deterministic_time=found.work_s,
     )
-
-
-def _begin_without_offset(beginning: Beginning, offset: float) -> Beginning:
-    """The same, of a program whose objective has no offset."""
-    guide = beginning.guide
-    if guide is None:
-        return beginning
-    return replace(beginning, guide=replace(guide, bound=guide.bound - offset))
 
 
 def _without_a_plan(

@@ -184,7 +184,7 @@ def test_who_stops_the_search_gets_strict_prices() -> None:
     assert stopped.row_duals is None
 
 
-def test_what_a_relaxation_lacks_no_plan_serves_and_its_bound_holds_for_plans_that_serve_everything() -> None:
+def test_what_a_relaxation_lacks_no_plan_serves() -> None:
     question, runs = lumpy()
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
@@ -204,11 +204,6 @@ def test_what_a_relaxation_lacks_no_plan_serves_and_its_bound_holds_for_plans_th
     found = least_shortage(plenty, Stop(), 20.0)
     assert found is not None
     assert found.lacking == ()
-    strict = build_model(problem, allow_unmet=False)
-    strict.model.minimize(strict.total_cost)
-    solver = configured_solver(20.0, seed=1, workers=1)
-    assert solver.solve(strict.model) == cp_model.OPTIMAL
-    assert 0 < found.guide.bound <= solver.objective_value
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:

@@ -78,6 +78,10 @@ def test_the_bound_never_passes_the_optimum_on_a_hundred_fleets() -> None:
             rng = np.random.default_rng(seed)
             spread = float(np.abs(guide).max(initial=1.0))
             tried = (guide, np.zeros_like(guide), guide + spread * rng.normal(size=guide.shape))
+            anything = spread * rng.normal(size=linear.row_duals.shape)
+            assert relaxed.bound(lagrangian.cost, linear.row_duals + anything) <= best + 1e-6 * abs(best)
+            whole = relaxed.bound(lagrangian.cost, linear.row_duals)
+            assert whole == pytest.approx(linear.objective, rel=1e-6, abs=1e-3)
             bounds = []
             for duals in tried:
                 priced = lagrangian.price(duals)

@@ -23,8 +23,9 @@ from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import linear_optimum
-from fleetplan.planner.decomposition.matrix import read_program
-from fleetplan.planner.decomposition.request import Beginning, Guide
+from fleetplan.planner.decomposition.matrix import FloatArray, read_program
+from fleetplan.planner.decomposition.relaxation import Relaxation
+from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.workers import Workers
@@ -284,7 +285,7 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
     assert linear is not None
     assert parts is not None
 
-    def solved(guide: Guide | None) -> tuple[ModelOutcome, list[Step]]:
+    def solved(row_duals: FloatArray | None) -> tuple[ModelOutcome, list[Step]]:
         steps: list[Step] = []
         outcome = block_solve.solve_in_blocks(
             planning,
@@ -293,11 +294,11 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
             lambda *_: False,
             steps.append,
             True,
-            Beginning(guide=guide),
+            Beginning(row_duals=row_duals),
         )
         return outcome, steps
 
-    known, steps = solved(Guide(times * linear.row_duals))
+    known, steps = solved(times * linear.row_duals)
     usual, _ = solved(None)
     assert steps[0].detail == "prices that were known before"
     assert None not in (known.objective, known.bound, usual.objective, usual.bound)
@@ -379,6 +380,13 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
     assert found.bound is not None
     assert found.bound < found.objective
     assert found.bound_source == "bounds of the variables"
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_plan_below_its_bound_is_a_bug_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
+    with pytest.raises(RuntimeError, match="none below .* by its linear relaxation"):
+        solve_in_overtime()
 
 
 @pytest.mark.usefixtures("blocks_for_all")
