@@ -385,7 +385,7 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
 @pytest.mark.usefixtures("blocks_for_all")
 def test_a_plan_below_its_bound_is_a_bug_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
-    with pytest.raises(RuntimeError, match="none below .* by its linear relaxation"):
+    with pytest.raises(RuntimeError, match=r"none below .* by its linear relaxation"):
         solve_in_overtime()
 
 
