@@ -226,7 +226,7 @@ class _Run:
     def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
         """The same of a large fleet: without trying to serve everything where no relaxation could."""
         least = least_shortage(planning, self.stop, self.seconds_left())
-        if least is None or not least.lacking:
+        if least is None or not least.impossible:
             # Patterns are those of the same model in which demand may stay unmet.
             unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
             _bound_from_above((variable, 0) for variable, _ in unmet)

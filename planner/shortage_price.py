@@ -45,6 +45,10 @@ requests cost: at the very least, where supply ends, there is no end to that."""
 SERVED_RATIO: Final = 1e-6
 """Unmet share of a demand that is served for all that a linear relaxation knows."""
 
+LEAST_PRICE_RATIO: Final = 1e-5
+"""Price beside the highest below which a linear solver, with tolerances of 1e-7, may leave unmet what can be
+served. Strict prices of three priorities differ by 1e4."""
+
 LEAST_WEIGHT: Final = 16.0
 """Least weight of a rate unit of unmet demand: rounding smaller ones would put them out of order."""
 
@@ -69,7 +73,9 @@ class LeastShortage:
     Attributes
     ----------
     lacking : tuple[int, ...]
-        Priorities that lack more than a little, highest first. Where there is one, no plan serves everything.
+        Priorities that lack more than a little, highest first.
+    impossible : bool
+        Whether one of them lacks it for sure: then no plan serves everything.
     limits : dict[int, int]
         A little more than each priority lacks. [units of unmet demand]
     dearest : dict[int, float]
@@ -80,6 +86,7 @@ class LeastShortage:
     """
 
     lacking: tuple[int, ...]
+    impossible: bool
     limits: Mapping[int, int]
     dearest: Mapping[int, float]
     cheapest: Mapping[int, float]
@@ -131,8 +138,10 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
         if units @ left > little:
             lacking.append(priority)
         limits[priority] = math.floor(units @ left + little)
+    highest = max(strict.values(), default=0.0)
+    impossible = any(strict[priority] >= LEAST_PRICE_RATIO * highest for priority in lacking)
     # Nothing of cost: beside strict prices it is less than the tolerances of a linear solver.
-    return LeastShortage(tuple(lacking), limits, dearest, cheapest)
+    return LeastShortage(tuple(lacking), impossible, limits, dearest, cheapest)
 
 
 def prices_of_unmet(

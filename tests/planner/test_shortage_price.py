@@ -184,7 +184,7 @@ def test_who_stops_the_search_gets_strict_prices() -> None:
     assert stopped.row_duals is None
 
 
-def test_what_a_relaxation_lacks_no_plan_serves() -> None:
+def test_what_a_relaxation_lacks_no_plan_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     question, runs = lumpy()
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
@@ -192,6 +192,7 @@ def test_what_a_relaxation_lacks_no_plan_serves() -> None:
     assert least is not None
     # Priority 1 is served in full, the second lacks.
     assert least.lacking == (2,)
+    assert least.impossible
     first, units = (unmet_demand(problem, planning.variables, each) for each in (1, 2))
     planning.model.add(first <= 0)
     planning.model.minimize(units)
@@ -204,6 +205,13 @@ def test_what_a_relaxation_lacks_no_plan_serves() -> None:
     found = least_shortage(plenty, Stop(), 20.0)
     assert found is not None
     assert found.lacking == ()
+    assert not found.impossible
+    # A price that is nothing beside the highest proves nothing.
+    monkeypatch.setattr(shortage_price, "LEAST_PRICE_RATIO", 2.0)
+    unsure = least_shortage(build_model(build_problem(question, tuple(runs)), allow_unmet=True), Stop(), 20.0)
+    assert unsure is not None
+    assert unsure.lacking == (2,)
+    assert not unsure.impossible
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:
