@@ -84,10 +84,10 @@ PATTERNS_A_BLOCK: Final = 3
 3.4 s it finds better plans among three a block than among four, six or all, in early rounds and late ones."""
 
 FAR_RATIO: Final = 0.1
-"""Gap of a plan that is far from good. Where one master runs, it then looks at few patterns: the cheapest of
-each block and what the linear master mixes. Unmet demand and cost of a large scarce fleet after two rounds:
-1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in 14 s among
-three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
+"""Gap of a plan that is far from good. A master then runs beside every round, and looks at few patterns: the
+cheapest of each block and what the linear master mixes. Unmet demand and cost of a large scarce fleet after two
+rounds: 1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in 14 s
+among three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
 
 LEAST_SHARE: Final = 1e-6
 """Share in the linear master from which a pattern is one that it mixes."""
@@ -453,10 +453,8 @@ class BlockSearch:
         choice = self._incumbent.choice
         kept = () if choice is None else choice.patterns
         blocks = everything.blocks.tolist()
-        if few:
-            patterns = self._pool.promising(blocks, prices, 1, (*self._mixed, *kept))
-        else:
-            patterns = self._pool.promising(blocks, prices, PATTERNS_A_BLOCK, kept)
+        most, besides = (1, (*self._mixed, *kept)) if few else (PATTERNS_A_BLOCK, kept)
+        patterns = self._pool.promising(blocks, prices, most, besides)
         job = self._master.integer_job(everything, patterns, effort, choice)
         return _MasterJob(replace(job, length=math.inf), patterns)
 

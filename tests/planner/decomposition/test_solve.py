@@ -21,6 +21,7 @@ from fleetplan.planner import search as whole_search
 from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
+from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import linear_optimum
 from fleetplan.planner.decomposition.matrix import FloatArray, read_program
@@ -29,7 +30,7 @@ from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.workers import Workers
-from fleetplan.planner.model import build_model
+from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
@@ -47,6 +48,16 @@ from fleetplan.planner.solvers.race import (
 )
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
+
+
+def in_parts() -> tuple[PlanningModel, Split]:
+    """A fleet that is to be served at least cost, and its blocks."""
+    case = large_case(1, 4, 2, 2)
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    parts = block_solve.decomposed(planning)
+    assert parts is not None
+    return planning, parts
 
 
 def cases() -> list[Case]:
@@ -120,12 +131,7 @@ def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
-    case = large_case(1, 4, 2, 2)
-    problem = build_problem(case.fleet, case.candidates)
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(planning.total_cost)
-    parts = block_solve.decomposed(planning)
-    assert parts is not None
+    planning, parts = in_parts()
     steps: list[Step] = []
     limits = SolverLimits(60.0, 1, 1, Stop(), patience)
     # Counted work: a slow machine must not end it earlier.
@@ -254,14 +260,8 @@ def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.
 @pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("good", [True, False])
 def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
-    case = large_case(1, 4, 2, 2)
-    problem = build_problem(case.fleet, case.candidates)
-
     def work_s(overtime: Overtime | None) -> float:
-        planning = build_model(problem, allow_unmet=False)
-        planning.model.minimize(planning.total_cost)
-        parts = block_solve.decomposed(planning)
-        assert parts is not None
+        planning, parts = in_parts()
         limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
         return block_solve.solve_in_blocks(
             planning, parts, limits, lambda *_: False, lambda _: None, True
@@ -276,14 +276,9 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
 @pytest.mark.parametrize("times", [0.0, 1.0])
 def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
     """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
-    case = large_case(1, 4, 2, 2)
-    problem = build_problem(case.fleet, case.candidates)
-    planning = build_model(problem, allow_unmet=False)
-    planning.model.minimize(planning.total_cost)
+    planning, parts = in_parts()
     linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
-    parts = block_solve.decomposed(planning)
     assert linear is not None
-    assert parts is not None
 
     def solved(row_duals: FloatArray | None) -> tuple[ModelOutcome, list[Step]]:
         steps: list[Step] = []
@@ -344,11 +339,7 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
     monkeypatch.setattr(BlockSearch, "_far", lambda _: far)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
-    case = large_case(1, 4, 2, 2)
-    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
-    planning.model.minimize(planning.total_cost)
-    parts = block_solve.decomposed(planning)
-    assert parts is not None
+    planning, parts = in_parts()
     limits = SolverLimits(60.0, 1, 1, Stop())
     block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
     # The first round has no patterns yet.
@@ -357,11 +348,7 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
 
 def solve_in_overtime(good: bool = False, stop: Stop | None = None) -> ModelOutcome:
     """A fleet in blocks that begins with a plan, good or never: 1 s, and 3 s more if it is not."""
-    case = large_case(1, 4, 2, 2)
-    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
-    planning.model.minimize(planning.total_cost)
-    parts = block_solve.decomposed(planning)
-    assert parts is not None
+    planning, parts = in_parts()
     first = cp_model.CpSolver()
     first.parameters.stop_after_first_solution = True
     assert first.solve(planning.model) == cp_model.FEASIBLE
