@@ -85,9 +85,9 @@ PATTERNS_A_BLOCK: Final = 3
 
 FAR_RATIO: Final = 0.1
 """Gap of a plan that is far from good. A master then runs beside every round, and looks at few patterns: the
-cheapest of each block and what the linear master mixes. Unmet demand and cost of a large scarce fleet after two
-rounds: 1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in 14 s
-among three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
+cheapest of each block and what the linear master mixes. Unmet demand and cost of a large scarce fleet after
+two rounds: 1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in
+14 s among three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
 
 LEAST_SHARE: Final = 1e-6
 """Share in the linear master from which a pattern is one that it mixes."""
