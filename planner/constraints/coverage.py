@@ -12,16 +12,14 @@ the traffic is disaggregated in both phases; u is unmet demand; D is demand with
 pair is said in planner/handover.py: where all of a region do, there is one pair for the region. Of an offline
 service S y, the rate at which the moment works (family 13), stands for S D - S u.
 
-For a service of one class the loads are implied by the replicas, which gives the solver rows in whole
-replicas to cut on::
-
-    sum_{c in phase or aggregated} mu[c] n[c] + u >= D                    replicas_<phase>[...]
+What these rows imply for whole replicas is in planner/constraints/whole_replicas.py.
 """
 
 from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.constraints import whole_replicas
 from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, RateScale
 from fleetplan.planner.variables import Variables, cell_label, rate_scales, with_label
@@ -33,13 +31,15 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     for cell_index, cell in enumerate(problem.cells):
         scale = scales[cell.service]
         headroom = problem.services[cell.service].headroom
+        asked: dict[int, cp_model.LinearExprT] = {}
+        left: dict[int, cp_model.LinearExprT] = {}
         for k, demand in enumerate(cell.requests_per_s):
             worked = variables.worked.get((cell_index, k))
             units = scale.demand_units(demand, headroom) if worked is None else worked
             if worked is None and units == 0:
                 continue
             label = cell_label(problem, cell, k)
-            served, running = _terms(problem, variables, cell_index, k, scale)
+            served = _served(problem, variables, cell_index, k, scale)
             total = cp_model.LinearExpr.sum
             # Where a variable does not exist its sum is empty, so zero.
             missing = [(cell_index, k)] if worked is None else []
@@ -58,25 +58,20 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                     model.add(loads >= LOAD_UNITS_PER_REPLICA * passed).with_name(
                         f"{phase}[{with_label(label, group.label)}]"
                     )
-                if len(cell.requests_per_s) == 1:
-                    both = (phase, Phase.AGGREGATED)
-                    rates = total([rate for slot, rate in running.items() if _phase(problem, slot) in both])
-                    model.add(rates + unmet >= units).with_name(f"replicas_{phase}[{label}]")
+            asked[k], left[k] = units, unmet
+        whole_replicas.add_rows(model, problem, variables, cell_index, asked, left)
 
 
-def _terms(
+def _served(
     problem: Problem, variables: Variables, cell_index: int, k: int, scale: RateScale
-) -> tuple[dict[Slot, cp_model.LinearExpr], dict[Slot, cp_model.LinearExpr]]:
-    """Rate that the loads of a class make, and that all replicas could make, by candidate and pool."""
-    cell = problem.cells[cell_index]
+) -> dict[Slot, cp_model.LinearExpr]:
+    """Rate that the loads of a class make, by candidate and pool. [rate units times load units]"""
     served: dict[Slot, cp_model.LinearExpr] = {}
-    running: dict[Slot, cp_model.LinearExpr] = {}
-    for c, p in problem.slots(cell):
+    for c, p in problem.slots(problem.cells[cell_index]):
         if (c, k, p, cell_index) in variables.load:
             rate = scale.rate_units(problem.candidates[c].requests_per_s[k])
             served[c, p] = rate * variables.load[c, k, p, cell_index]
-            running[c, p] = rate * variables.replicas[c, p, cell.moment]
-    return served, running
+    return served
 
 
 def _phase(problem: Problem, slot: Slot) -> Phase:
