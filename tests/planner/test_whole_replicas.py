@@ -27,21 +27,20 @@ def two_classes(*candidates: Candidate, short: float = 8.0, long: float = 4.0) -
 
 
 def implied(problem: Problem) -> list[str]:
-    """The rows, without the steps that a request/s is divided into."""
+    """The rows of the decode phase; a request/s is 1e7 rate units."""
     model = build_model(problem, allow_unmet=False).model
     return [row for row in rows_of(model) if row.startswith("replicas_decode")]
 
 
 def test_there_is_a_row_for_each_candidate_in_which_demand_counts_as_its_replicas() -> None:
-    # A serves 4 short or 2 long, so a long request counts twice: 8 + 2 x 4. B serves 1 short or 5 long, but no
-    # more than 4 of them are asked for, and has a fifth left for short ones: 2 x 4 + 0.2 x 1 of A's measure.
-    # In B's measure a short request counts 5 times: 5 x 8 + 4, of which A makes 5 x 4 and B 5.
+    # A serves 4 short or 2 long, so a long request counts twice: 8 + 2 x 4. B serves 1 short or 5 long, but
+    # no more than 4 of them are asked for, and has a fifth left for short ones: 2 x 4 + 0.2 x 1 by A's measure.
+    # By B's measure a short request counts 5 times: 5 x 8 + 4, of which A makes 5 x 4 and B 5.
     rows = implied(two_classes(candidate("chat", "A", (4.0, 2.0)), candidate("chat", "B", (1.0, 5.0))))
-    units = 10**7
-    a, b = "replicas[chat,aggregated,{0},x1,here/{0},now]".format, 0
+    a, b = (f"replicas[chat,aggregated,{name},x1,here/{name},now]" for name in "AB")
     assert rows == [
-        f"replicas_decode[chat,here,now]: {16 * units} <= {4 * units:+d}*{a('A')} {82 * units // 10:+d}*{a('B')}",
-        f"replicas_decode[chat,here,now,1]: {44 * units} <= {20 * units:+d}*{a('A')} {5 * units:+d}*{a('B')}",
+        f"replicas_decode[chat,here,now]: 160000000 <= +40000000*{a} +82000000*{b}",
+        f"replicas_decode[chat,here,now,1]: 440000000 <= +200000000*{a} +50000000*{b}",
     ]
 
 
