@@ -34,7 +34,7 @@ def implied(problem: Problem) -> list[str]:
 
 def test_there_is_a_row_for_each_candidate_in_which_demand_counts_as_its_replicas() -> None:
     # A serves 4 short or 2 long, so a long request counts twice: 8 + 2 x 4. B serves 1 short or 5 long, but
-    # no more than 4 of them are asked for, and has a fifth left for short ones: 2 x 4 + 0.2 x 1 by A's measure.
+    # no more than 4 of them are asked for, and has a fifth left for short ones: 2 x 4 + 0.2 by A's measure.
     # By B's measure a short request counts 5 times: 5 x 8 + 4, of which A makes 5 x 4 and B 5.
     rows = implied(two_classes(candidate("chat", "A", (4.0, 2.0)), candidate("chat", "B", (1.0, 5.0))))
     a, b = (f"replicas[chat,aggregated,{name},x1,here/{name},now]" for name in "AB")
