@@ -64,6 +64,8 @@ class Job:
         A solution to begin with.
     length : float
         About how long it takes compared with others: the longest are begun first, so that all end together.
+    threads : int
+        Cores for a linear relaxation.
     """
 
     rows: Rows | int
@@ -71,6 +73,7 @@ class Job:
     effort: Effort | None
     start: Array | None = None
     length: float = 0.0
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -13,6 +15,9 @@ from fleetplan.planner.decomposition.matrix import FloatArray, read_program
 from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
+
+MOST_THREADS: Final = 2
+"""As many cores were measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +61,8 @@ def linear_optimum(
     with Workers(1, ()) as workers:
         try:
             with ending(workers, stop, limit_s):
-                answer = workers.solve([Job(rows_of(relaxed), program.cost * relaxed.column_scale, None)])[0]
+                cost, cores = program.cost * relaxed.column_scale, len(os.sched_getaffinity(0))
+                answer = workers.solve([whole_job(relaxed, cost, cores)])[0]
         except WorkersStoppedError:
             return None
     if answer.values is None or answer.row_duals is None:
@@ -64,6 +70,11 @@ def linear_optimum(
     scale = relaxed.column_scale
     worth = relaxed.rows.T @ answer.row_duals / scale
     return LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
+
+
+def whole_job(relaxation: Relaxation, cost: FloatArray, cores: int) -> Job:
+    """The linear relaxation of a whole model, beside which nothing else runs on so many cores."""
+    return Job(rows_of(relaxation), cost, None, threads=min(cores, MOST_THREADS))
 
 
 def rows_of(relaxation: Relaxation) -> Rows:

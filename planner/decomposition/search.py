@@ -19,7 +19,7 @@ from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_boun
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.decomposition.incumbent import Incumbent
-from fleetplan.planner.decomposition.linear import rows_of
+from fleetplan.planner.decomposition.linear import rows_of, whole_job
 from fleetplan.planner.decomposition.master import Choice, Master, PriceRange
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.neighbourhoods import Neighbourhoods
@@ -326,7 +326,7 @@ class BlockSearch:
             self._tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
-        job = Job(rows_of(self._relaxation), self._lagrangian.cost, None)
+        job = whole_job(self._relaxation, self._lagrangian.cost, workers.count)
         answer = workers.solve([job])[0]
         self._clock.count(1, 0)
         if answer.row_duals is None:

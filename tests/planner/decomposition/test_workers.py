@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,27 @@ def test_the_linear_optimum_has_values_and_prices_in_the_units_of_the_model() ->
     assert found.worth == pytest.approx([300.0, 5.0])
     model.add(few + many <= 3)
     assert linear_optimum(model, {many.index}, Stop()) is None
+
+
+def test_relaxations_on_two_cores_are_those_on_one_and_other_programs_follow() -> None:
+    rng = np.random.default_rng(1)
+    rows = Rows(
+        sp.csr_array(rng.uniform(0.0, 1.0, (60, 80)) * (rng.uniform(0.0, 1.0, (60, 80)) < 0.2)),
+        np.ones(60),
+        np.full(60, np.inf),
+        np.zeros(80),
+        np.full(80, 99.0),
+        np.zeros(80, dtype=bool),
+    )
+    relaxation = Job(rows, rng.uniform(1.0, 2.0, 80), None)
+    with Workers(1, ()) as workers:
+        answers = workers.solve([replace(relaxation, threads=threads) for threads in (1, 2, 1)])
+        assert [answer.objective for answer in workers.solve(jobs(1.0))] == [1.0]
+    for attribute, size in (("values", 80), ("row_duals", 60)):
+        one, two, again = (np.array(getattr(answer, attribute)) for answer in answers)
+        assert one.shape == (size,)
+        np.testing.assert_array_equal(two, one)
+        np.testing.assert_array_equal(again, one)
 
 
 def test_blocks_are_priced_as_finely_as_the_distance_of_the_bound_asks_for() -> None:
