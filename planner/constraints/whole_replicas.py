@@ -103,7 +103,7 @@ def add_rows(
     total = cp_model.LinearExpr.sum
     for phase in (Phase.PREFILL, Phase.DECODE):
         teams = _teams(problem, variables, cell_index, phase, asked.keys())
-        # Where nobody serves a class, the row of that class alone says so.
+        # A class that nobody serves has no weight in any row: its coverage says that it stays unmet.
         for number, measure in enumerate(dict.fromkeys(team.weights() for team in teams)):
             weights = dict(measure)
             done = total([team.most(weights) * team.replicas for team in teams])
