@@ -109,4 +109,4 @@ def whole_candidates() -> list[Candidate]:
 @cache
 def whole_plan() -> Solved:
     """The verified plan of the fleet."""
-    return solve(whole_fleet(), whole_candidates(), gap=0.02)
+    return solve(whole_fleet(), whole_candidates())
