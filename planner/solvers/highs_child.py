@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from typing import IO, Any
 
@@ -36,43 +37,149 @@ class Answers:
     def __init__(self, target: IO[str], only_last: bool) -> None:
         self._target = target
         self._only_last = only_last
+        self._lock = threading.Lock()
         self._last = time.monotonic()
         self._bound = -highspy.kHighsInf
 
-    def improved(self, event: Any) -> None:
-        """HiGHS found a better plan."""
+    def improved(self, bound: float, values: np.ndarray[Any, Any]) -> None:
+        """There is a better plan."""
         if not self._only_last:
-            self.write(float(event.data_out.mip_dual_bound), np.asarray(event.data_out.mip_solution))
+            self.write(bound, values)
 
-    def progressed(self, event: Any) -> None:
-        """HiGHS says how far it is."""
-        bound, now = float(event.data_out.mip_dual_bound), time.monotonic()
-        if not self._only_last and bound > self._bound and now - self._last >= LEAST_INTERVAL_S:
+    def progressed(self, bound: float) -> None:
+        """A search says how far it is."""
+        if not self._only_last and bound > self._bound and time.monotonic() - self._last >= LEAST_INTERVAL_S:
             self.write(bound, None)
 
     def write(self, bound: float, values: np.ndarray[Any, Any] | None) -> None:
         """Write one answer."""
-        self._last, self._bound = time.monotonic(), bound
         answer = {
             "bound": bound if abs(bound) < highspy.kHighsInf else None,
             "values": None if values is None else values.tolist(),
         }
-        self._target.write(json.dumps(answer) + "\n")
-        self._target.flush()
+        with self._lock:
+            self._last, self._bound = time.monotonic(), max(self._bound, bound)
+            self._target.write(json.dumps(answer) + "\n")
+            self._target.flush()
+
+
+class Searches:
+    """One search of the program, and more of them with other seeds, which tell each other of their plans.
+
+    A seed is worth a factor of two in time, and half of a search is spent without a good plan. The first one
+    that ends ends all.
+
+    Parameters
+    ----------
+    arrays : dict[str, NDArray]
+        The program.
+    answers : Answers
+        Hears of what they find.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray[Any, Any]], answers: Answers) -> None:
+        self._arrays = arrays
+        self._answers = answers
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        self._over = False
+        self._least = highspy.kHighsInf
+        self._plan: tuple[int, np.ndarray[Any, Any]] | None = None
+        self._others: list[threading.Thread] = []
+
+    def alone(self) -> None:
+        """Run one search, which ends as if there could be no others."""
+        self._finish(_solver(self._arrays))
+
+    def first(self, requests: IO[bytes]) -> None:
+        """Run the first search, and one more for each line that is read meanwhile."""
+        threading.Thread(target=self._start_others, args=(requests,), daemon=True).start()
+        self._search(seed=0)
+        with self._lock:
+            others = list(self._others)
+        for other in others:
+            other.join()
+
+    def _start_others(self, requests: IO[bytes]) -> None:
+        for _ in requests:
+            with self._lock:
+                if self._over:
+                    return
+                other = threading.Thread(target=self._search, args=(len(self._others) + 1,))
+                self._others.append(other)
+                other.start()
+
+    def _search(self, seed: int) -> None:
+        """Run a search until it ends or another one has."""
+        left_s = float(self._arrays["time_limit_s"]) - (time.monotonic() - self._started)
+        solver = _solver({**self._arrays, "time_limit_s": np.array(max(left_s, 0.0))})
+        solver.setOptionValue("random_seed", seed)
+
+        def improved(event: Any) -> None:
+            found, values = float(event.data_out.objective_function_value), event.data_out.mip_solution
+            with self._lock:
+                if found >= self._least:
+                    return
+                self._least, self._plan = found, (seed, np.array(values))
+            self._answers.improved(float(event.data_out.mip_dual_bound), self._plan[1])
+
+        def listens(event: Any) -> None:
+            with self._lock:
+                if (
+                    self._plan is not None
+                    and self._plan[0] != seed
+                    and self._least < float(event.data_out.mip_primal_bound)
+                ):
+                    event.data_in.setSolution(self._plan[1])
+
+        def interrupts(event: Any) -> None:
+            event.data_in.user_interrupt = self._over
+
+        solver.cbMipImprovingSolution.subscribe(improved)
+        solver.cbMipUserSolution.subscribe(listens)
+        solver.cbMipInterrupt.subscribe(interrupts)
+        solver.cbMipLogging.subscribe(
+            lambda event: self._answers.progressed(float(event.data_out.mip_dual_bound))
+        )
+        self._finish(solver)
+
+    def _finish(self, solver: highspy.Highs) -> None:
+        """Run a search, and write how it ended unless another one was first."""
+        solver.run()
+        with self._lock:
+            late, self._over = self._over, True
+        if late:
+            return
+        info = solver.getInfo()
+        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        values = np.array(solver.getSolution().col_value) if found else None
+        self._answers.write(float(info.mip_dual_bound), values)
 
 
 def main(source: IO[bytes], target: IO[str], only_last: bool = False) -> None:
-    """Solve the program that stands in `source` as an npz archive."""
-    with np.load(io.BytesIO(source.read()), allow_pickle=False) as data:
+    """Solve the program that stands in `source`: its length in bytes, a line break, and an npz archive.
+
+    Each line after it asks for one search more, unless only the last answer is of interest.
+    """
+    with np.load(io.BytesIO(_archive(source)), allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
-    solver = _solver(arrays)
-    answers = Answers(target, only_last)
-    solver.cbMipImprovingSolution.subscribe(answers.improved)
-    solver.cbMipLogging.subscribe(answers.progressed)
-    solver.run()
-    info = solver.getInfo()
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    answers.write(float(info.mip_dual_bound), np.array(solver.getSolution().col_value) if found else None)
+    searches = Searches(arrays, Answers(target, only_last))
+    if only_last:
+        searches.alone()
+    else:
+        searches.first(source)
+
+
+def _archive(source: IO[bytes]) -> bytes:
+    """The archive, which an unbuffered source gives piece by piece."""
+    length = int(source.readline())
+    archive = bytearray()
+    while len(archive) < length:
+        piece = source.read(length - len(archive))
+        if not piece:
+            raise EOFError(f"the program ends after {len(archive)} of {length} bytes")
+        archive += piece
+    return bytes(archive)
 
 
 def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
@@ -107,7 +214,12 @@ if __name__ == "__main__":
     # Whoever started it hears Ctrl-C and ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # HiGHS itself prints to standard output now and then; the answers go out by a copy of it.
-    # Whoever has enough closes the pipe.
-    with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    # Whoever has enough closes the pipe. The program comes in unbuffered: a thread that waits for more at the
+    # end would hold the buffer's lock.
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(os.dup(1), "w", encoding="utf-8") as answers,
+        open(0, "rb", buffering=0, closefd=False) as program,
+    ):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        main(sys.stdin.buffer, answers, only_last="--once" in sys.argv)
+        main(program, answers, only_last="--once" in sys.argv)
