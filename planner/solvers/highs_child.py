@@ -6,6 +6,7 @@ stopped from outside. Every better plan and bound goes out at once. No fleetplan
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
@@ -19,7 +20,7 @@ from typing import IO, Any
 import highspy
 import numpy as np
 
-LEAST_INTERVAL_S = 0.5
+LEAST_INTERVAL_S = 0.2
 """Between two answers that only raise the bound. [s]"""
 
 
@@ -64,9 +65,9 @@ class Answers:
 
 
 class Searches:
-    """One search of the program, and more of them with other seeds, which tell each other of their plans.
+    """Searches of one program with different seeds, which tell each other of their plans.
 
-    A seed is worth a factor of two in time, and half of a search is spent without a good plan. The first one
+    A seed is worth a factor of two in time, and half of a search passes without a good plan. The first one
     that ends ends all.
 
     Parameters
@@ -80,39 +81,27 @@ class Searches:
     def __init__(self, arrays: dict[str, np.ndarray[Any, Any]], answers: Answers) -> None:
         self._arrays = arrays
         self._answers = answers
-        self._started = time.monotonic()
         self._lock = threading.Lock()
         self._over = False
         self._least = highspy.kHighsInf
         self._plan: tuple[int, np.ndarray[Any, Any]] | None = None
-        self._others: list[threading.Thread] = []
 
     def alone(self) -> None:
-        """Run one search, which ends as if there could be no others."""
+        """Run one search, in which nothing depends on the clock."""
         self._finish(_solver(self._arrays))
 
-    def first(self, requests: IO[bytes]) -> None:
-        """Run the first search, and one more for each line that is read meanwhile."""
-        threading.Thread(target=self._start_others, args=(requests,), daemon=True).start()
+    def together(self, count: int) -> None:
+        """Run that many searches, each in a thread of its own."""
+        others = [threading.Thread(target=self._search, args=(seed,)) for seed in range(1, count)]
+        for other in others:
+            other.start()
         self._search(seed=0)
-        with self._lock:
-            others = list(self._others)
         for other in others:
             other.join()
 
-    def _start_others(self, requests: IO[bytes]) -> None:
-        for _ in requests:
-            with self._lock:
-                if self._over:
-                    return
-                other = threading.Thread(target=self._search, args=(len(self._others) + 1,))
-                self._others.append(other)
-                other.start()
-
     def _search(self, seed: int) -> None:
         """Run a search until it ends or another one has."""
-        left_s = float(self._arrays["time_limit_s"]) - (time.monotonic() - self._started)
-        solver = _solver({**self._arrays, "time_limit_s": np.array(max(left_s, 0.0))})
+        solver = _solver(self._arrays)
         solver.setOptionValue("random_seed", seed)
 
         def improved(event: Any) -> None:
@@ -132,15 +121,13 @@ class Searches:
                 ):
                     event.data_in.setSolution(self._plan[1])
 
-        def interrupts(event: Any) -> None:
+        def looks_up(event: Any) -> None:
+            self._answers.progressed(float(event.data_out.mip_dual_bound))
             event.data_in.user_interrupt = self._over
 
         solver.cbMipImprovingSolution.subscribe(improved)
         solver.cbMipUserSolution.subscribe(listens)
-        solver.cbMipInterrupt.subscribe(interrupts)
-        solver.cbMipLogging.subscribe(
-            lambda event: self._answers.progressed(float(event.data_out.mip_dual_bound))
-        )
+        solver.cbMipInterrupt.subscribe(looks_up)
         self._finish(solver)
 
     def _finish(self, solver: highspy.Highs) -> None:
@@ -156,30 +143,15 @@ class Searches:
         self._answers.write(float(info.mip_dual_bound), values)
 
 
-def main(source: IO[bytes], target: IO[str], only_last: bool = False) -> None:
-    """Solve the program that stands in `source`: its length in bytes, a line break, and an npz archive.
-
-    Each line after it asks for one search more, unless only the last answer is of interest.
-    """
-    with np.load(io.BytesIO(_archive(source)), allow_pickle=False) as data:
+def main(source: IO[bytes], target: IO[str], searches: int, only_last: bool) -> None:
+    """Solve the program that stands in `source` as an npz archive."""
+    with np.load(io.BytesIO(source.read()), allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
-    searches = Searches(arrays, Answers(target, only_last))
+    team = Searches(arrays, Answers(target, only_last))
     if only_last:
-        searches.alone()
+        team.alone()
     else:
-        searches.first(source)
-
-
-def _archive(source: IO[bytes]) -> bytes:
-    """The archive, which an unbuffered source gives piece by piece."""
-    length = int(source.readline())
-    archive = bytearray()
-    while len(archive) < length:
-        piece = source.read(length - len(archive))
-        if not piece:
-            raise EOFError(f"the program ends after {len(archive)} of {length} bytes")
-        archive += piece
-    return bytes(archive)
+        team.together(searches)
 
 
 def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
@@ -204,8 +176,6 @@ def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
     # On small fleets a restart costs more than it saves: ten of them, three seeds each, took 68 s without any
     # instead of 83 s.
     solver.setOptionValue("mip_allow_restart", False)
-    # Its own interval of 5 s would keep bounds back for as long.
-    solver.setOptionValue("mip_min_logging_interval", LEAST_INTERVAL_S)
     solver.passModel(program)
     return solver
 
@@ -213,13 +183,12 @@ def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
 if __name__ == "__main__":
     # Whoever started it hears Ctrl-C and ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--searches", type=int, default=1)
+    asked.add_argument("--once", action="store_true")
+    options = asked.parse_args()
     # HiGHS itself prints to standard output now and then; the answers go out by a copy of it.
-    # Whoever has enough closes the pipe. The program comes in unbuffered: a thread that waits for more at the
-    # end would hold the buffer's lock.
-    with (
-        contextlib.suppress(BrokenPipeError),
-        os.fdopen(os.dup(1), "w", encoding="utf-8") as answers,
-        open(0, "rb", buffering=0, closefd=False) as program,
-    ):
+    # Whoever has enough closes the pipe.
+    with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        main(program, answers, only_last="--once" in sys.argv)
+        main(sys.stdin.buffer, answers, options.searches, options.once)

@@ -28,12 +28,12 @@ ALONE_S = 0.1
 """CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
 
 SEARCHES_OF_HIGHS = 2
-"""With different seeds, and a core for each: they prove small fleets in a third less time than one alone. A
-third one has not been measured."""
+"""With different seeds; they prove small fleets in a third less time than one alone. A third one has not been
+measured."""
 
-TURN_S = 0.5
-"""Where there is no core for the second one, CP-SAT gives its own up to it once HiGHS has both the better
-plan and the better bound; it is looked at so often. [s]"""
+TURN_S = 0.1
+"""Where there are cores for no more than these, CP-SAT ends once HiGHS has the better plan and the better
+bound; it is looked at so often. [s]"""
 
 HIGHS_MARGIN_S = 0.5
 """HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
@@ -192,7 +192,7 @@ Listener = Callable[[Step], None]
 class _Best:
     """The best of both solvers; both threads write it under its lock.
 
-    `cpsat` is CP-SAT while it runs; `gave_way` says that it ended for a second search of HiGHS.
+    `cpsat` is CP-SAT while it runs; `gave_way` says that it ended because HiGHS leads.
     """
 
     enough: Enough
@@ -296,14 +296,13 @@ def solve_model(
             best.stop_cpsat()
 
     cores = len(os.sched_getaffinity(0))
-    room = cores > SEARCHES_OF_HIGHS and limits.workers > 1
-    searches = SEARCHES_OF_HIGHS if room else 1
-    beside = replace(limits, workers=min(limits.workers, max(1, cores - searches)))
+    left_to_cpsat = min(limits.workers, cores - SEARCHES_OF_HIGHS)
+    beside = replace(limits, workers=max(1, left_to_cpsat))
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     with (
-        HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear, searches) as race,
+        HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear, SEARCHES_OF_HIGHS) as race,
         _impatience(best, patience_s),
-        nullcontext() if room else _turns(best, race),
+        nullcontext() if left_to_cpsat > 0 else _making_way(best),
     ):
         solver, status = _run(model, beside, left, best)
         spent += solver.response_proto.deterministic_time
@@ -337,15 +336,14 @@ def _impatience(best: _Best, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _turns(best: _Best, race: HighsRace) -> Iterator[None]:
-    """End CP-SAT for a second search of HiGHS once the first one leads."""
+def _making_way(best: _Best) -> Iterator[None]:
+    """End CP-SAT once HiGHS leads."""
     over = threading.Event()
 
     def look() -> None:
         while not over.wait(TURN_S):
             if best.led_by_highs():
                 best.gave_way = True
-                race.search_more()
                 best.stop_cpsat()
                 return
 
