@@ -6,7 +6,6 @@ stopped from outside. Every better plan and bound goes out at once. No fleetplan
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -20,7 +19,7 @@ from typing import IO, Any
 import highspy
 import numpy as np
 
-LEAST_INTERVAL_S = 0.2
+LEAST_INTERVAL_S = 0.1
 """Between two answers that only raise the bound. [s]"""
 
 
@@ -65,7 +64,7 @@ class Answers:
 
 
 class Searches:
-    """Searches of one program with different seeds, which tell each other of their plans.
+    """One search of the program, and more of them with other seeds, which tell each other of their plans.
 
     A seed is worth a factor of two in time, and half of a search passes without a good plan. The first one
     that ends ends all.
@@ -81,28 +80,41 @@ class Searches:
     def __init__(self, arrays: dict[str, np.ndarray[Any, Any]], answers: Answers) -> None:
         self._arrays = arrays
         self._answers = answers
+        self._started = time.monotonic()
         self._lock = threading.Lock()
         self._over = False
         self._least = highspy.kHighsInf
         self._plan: tuple[int, np.ndarray[Any, Any]] | None = None
+        self._others: list[threading.Thread] = []
 
     def alone(self) -> None:
-        """Run one search, in which nothing depends on the clock."""
+        """Run one search, which ends as if there could be no others."""
         self._finish(_solver(self._arrays))
 
-    def together(self, count: int) -> None:
-        """Run that many searches, each in a thread of its own."""
-        others = [threading.Thread(target=self._search, args=(seed,)) for seed in range(1, count)]
-        for other in others:
-            other.start()
+    def first(self, requests: IO[bytes]) -> None:
+        """Run the first search, and one more for each line that is read meanwhile."""
+        threading.Thread(target=self._start_others, args=(requests,), daemon=True).start()
         self._search(seed=0)
+        with self._lock:
+            others = list(self._others)
         for other in others:
             other.join()
 
+    def _start_others(self, requests: IO[bytes]) -> None:
+        for _ in requests:
+            with self._lock:
+                if self._over:
+                    return
+                other = threading.Thread(target=self._search, args=(len(self._others) + 1,))
+                self._others.append(other)
+                other.start()
+
     def _search(self, seed: int) -> None:
         """Run a search until it ends or another one has."""
-        solver = _solver(self._arrays)
+        left_s = float(self._arrays["time_limit_s"]) - (time.monotonic() - self._started)
+        solver = _solver({**self._arrays, "time_limit_s": np.array(max(left_s, 0.0))})
         solver.setOptionValue("random_seed", seed)
+        told = None
 
         def improved(event: Any) -> None:
             found, values = float(event.data_out.objective_function_value), event.data_out.mip_solution
@@ -110,16 +122,16 @@ class Searches:
                 if found >= self._least:
                     return
                 self._least, self._plan = found, (seed, np.array(values))
-            self._answers.improved(float(event.data_out.mip_dual_bound), self._plan[1])
+            self._answers.improved(float(event.data_out.mip_dual_bound), np.array(values))
 
         def listens(event: Any) -> None:
+            nonlocal told
             with self._lock:
-                if (
-                    self._plan is not None
-                    and self._plan[0] != seed
-                    and self._least < float(event.data_out.mip_primal_bound)
-                ):
-                    event.data_in.setSolution(self._plan[1])
+                plan = self._plan
+            # Once: HiGHS may have reasons of its own not to take it.
+            if plan is not None and plan is not told and plan[0] != seed:
+                told = plan
+                event.data_in.setSolution(plan[1])
 
         def looks_up(event: Any) -> None:
             self._answers.progressed(float(event.data_out.mip_dual_bound))
@@ -143,15 +155,30 @@ class Searches:
         self._answers.write(float(info.mip_dual_bound), values)
 
 
-def main(source: IO[bytes], target: IO[str], searches: int, only_last: bool) -> None:
-    """Solve the program that stands in `source` as an npz archive."""
-    with np.load(io.BytesIO(source.read()), allow_pickle=False) as data:
+def main(source: IO[bytes], target: IO[str], only_last: bool = False) -> None:
+    """Solve the program that stands in `source`: its length in bytes, a line break, and an npz archive.
+
+    Each line after it asks for one search more, unless only the last answer is of interest.
+    """
+    with np.load(io.BytesIO(_archive(source)), allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
-    team = Searches(arrays, Answers(target, only_last))
+    searches = Searches(arrays, Answers(target, only_last))
     if only_last:
-        team.alone()
+        searches.alone()
     else:
-        team.together(searches)
+        searches.first(source)
+
+
+def _archive(source: IO[bytes]) -> bytes:
+    """The archive, which an unbuffered source gives piece by piece."""
+    length = int(source.readline())
+    archive = bytearray()
+    while len(archive) < length:
+        piece = source.read(length - len(archive))
+        if not piece:
+            raise EOFError(f"the program ends after {len(archive)} of {length} bytes")
+        archive += piece
+    return bytes(archive)
 
 
 def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
@@ -183,12 +210,13 @@ def _solver(arrays: dict[str, np.ndarray[Any, Any]]) -> highspy.Highs:
 if __name__ == "__main__":
     # Whoever started it hears Ctrl-C and ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--searches", type=int, default=1)
-    asked.add_argument("--once", action="store_true")
-    options = asked.parse_args()
     # HiGHS itself prints to standard output now and then; the answers go out by a copy of it.
-    # Whoever has enough closes the pipe.
-    with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    # Whoever has enough closes the pipe. The program comes in unbuffered: a thread that waits for more at the
+    # end would hold the buffer's lock.
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(os.dup(1), "w", encoding="utf-8") as answers,
+        open(0, "rb", buffering=0, closefd=False) as program,
+    ):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        main(sys.stdin.buffer, answers, options.searches, options.once)
+        main(program, answers, only_last="--once" in sys.argv)

@@ -7,6 +7,7 @@ plans are completed by CP-SAT before they count.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -35,6 +36,10 @@ not: to prove the last 3e-8 of a small fleet took 2.5 s, to come this near 3 ms.
 
 UNBOUNDED: Final = 2**62
 """Limits of rows from here on stand for none."""
+
+
+ONE_MORE: Final = b"one more\n"
+"""Asks the process for one search more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +71,15 @@ class Program:
 
     Attributes
     ----------
-    archive : bytes
-        What the process reads.
+    message : bytes
+        What the process reads: the length of an archive, a line break, and the archive.
     scales : NDArray[float64], shape (n_variables,)
         Units of its columns.
     cost_unit : float
         Unit of its objective. [objective units]
     """
 
-    archive: bytes
+    message: bytes
     scales: NDArray[np.float64]
     cost_unit: float
 
@@ -105,7 +110,8 @@ def program(model: cp_model.CpModel, variables: Variables, time_limit_s: float, 
     continuous = continuous_indices(variables)
     scales = _column_scales(model, continuous)
     unit = cost_unit(model, scales)
-    return Program(_archive(model, scales, unit, continuous, time_limit_s, gap_ratio), scales, unit)
+    archive = _archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
+    return Program(b"%d\n%b" % (len(archive), archive), scales, unit)
 
 
 class HighsRace:
@@ -124,7 +130,7 @@ class HighsRace:
     on_answer : callable
         Called from another thread with the newest of what HiGHS has said since the last call.
     searches : int
-        With different seeds, and a core for each.
+        How many it begins with, one core each; they differ in their seeds.
 
     Attributes
     ----------
@@ -142,21 +148,24 @@ class HighsRace:
         searches: int = 1,
     ) -> None:
         self.ended = threading.Event()
-        self._searches = searches
         self._program = program(model, variables, time_limit_s, gap_ratio)
         self._on_answer = on_answer
+        self._said: SimpleQueue[bytes | None] = SimpleQueue()
         self._heard: SimpleQueue[HighsAnswer | None] = SimpleQueue()
+        self._said.put(self._program.message + ONE_MORE * (searches - 1))
 
     def __enter__(self) -> HighsRace:
         # A session of its own: Ctrl-C in the terminal is for the parent, which decides what to keep.
         self._child = subprocess.Popen(
             # By its path: the child needs no fleetplan, and must start where the package is not installed.
-            [sys.executable, str(Path(__file__).with_name("highs_child.py")), f"--searches={self._searches}"],
+            [sys.executable, str(Path(__file__).with_name("highs_child.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._talk, self._pass_on)]
+        self._threads = [
+            threading.Thread(target=each, daemon=True) for each in (self._talk, self._listen, self._pass_on)
+        ]
         for thread in self._threads:
             thread.start()
         return self
@@ -167,21 +176,29 @@ class HighsRace:
             thread.join()
         self._child.wait()
 
+    def search_more(self) -> None:
+        """Begin one search more."""
+        self._said.put(ONE_MORE)
+
     def _talk(self) -> None:
-        if self._child.stdin is None or self._child.stdout is None:
+        if self._child.stdin is None:
             raise RuntimeError("the HiGHS process has no pipes")
-        try:
-            with self._child.stdin as pipe:
-                pipe.write(self._program.archive)
-        except BrokenPipeError:
-            # The race was called off before the child had read the program.
-            pass
+        # The race may be called off before the child has read everything.
+        with contextlib.suppress(BrokenPipeError), self._child.stdin as pipe:
+            while (said := self._said.get()) is not None:
+                pipe.write(said)
+                pipe.flush()
+
+    def _listen(self) -> None:
+        if self._child.stdout is None:
+            raise RuntimeError("the HiGHS process has no pipes")
         try:
             with self._child.stdout as answers:
                 for line in answers:
                     self._heard.put(self._program.answer(line))
         finally:
             self._heard.put(None)
+            self._said.put(None)
 
     def _pass_on(self) -> None:
         """Pass answers on; of those that came while one was being heard, what is best of them."""

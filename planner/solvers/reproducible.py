@@ -161,18 +161,18 @@ def _highs(
     command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
-            lines = _lines_of(child, written.archive, limits.stop)
+            lines = _lines_of(child, written.message, limits.stop)
         finally:
             child.kill()
     return written.answer(lines[-1]) if lines else HighsAnswer(None, None)
 
 
-def _lines_of(child: subprocess.Popen[bytes], archive: bytes, stop: Stop) -> list[bytes]:
+def _lines_of(child: subprocess.Popen[bytes], message: bytes, stop: Stop) -> list[bytes]:
     if child.stdin is None:
         raise RuntimeError("the HiGHS process has no pipes")
     # Not by `communicate`: one that times out never sends the rest, and the process waits for it for ever.
     with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(archive)
+        child.stdin.write(message)
     while True:
         if stop.requested:
             raise KeyboardInterrupt

@@ -37,8 +37,8 @@ def run(*arguments: str) -> int:
 
 
 def test_the_plan_in_force_is_kept_where_changing_costs_more(capsys: pytest.CaptureFixture[str]) -> None:
-    # B alone for now; then A is offered, 219 USD a quarter cheaper for each accelerator. One of two changed is
-    # 0.4 % from the best, so that only a gap of 0 tells the one from the other.
+    # B alone for now; then A is offered, 219 USD a quarter cheaper for each accelerator. To change one of two
+    # is 0.4 % from the best, so only a gap of 0 tells the one from the other.
     assert run("solve", "fleet.yaml", "--out", "before", "--set", "services.chat.hardware=[B]") == 0
     assert "no effect: one period, and no plan in force" in capsys.readouterr().err
     before = "before/plan.json"
