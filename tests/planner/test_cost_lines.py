@@ -67,12 +67,12 @@ def test_rent_and_energy_are_hours_and_kilowatt_hours() -> None:
     (energy,) = [
         line
         for line in plan.inputs.cost_lines
-        if line.kind == "energy" and line.pool == "hired" and line.period == "2027Q1"
+        if line.kind == "energy" and line.pool == "hired" and line.period == "2027Q2"
     ]
     drawn_kw = sum(
         row.replicas * row.utilisation * 0.8
         for row in plan.placements
-        if row.pool == "hired" and row.period == "2027Q1"
+        if row.pool == "hired" and row.period == "2027Q2"
     )
     assert energy.quantity == pytest.approx(drawn_kw * 1.1 * 2190)
 
