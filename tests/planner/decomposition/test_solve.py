@@ -178,11 +178,11 @@ def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
     policy = replace(case.fleet.policy, unmet="penalise")
     problem = build_problem(replace(case.fleet, policy=policy), case.candidates)
     seen: list[Progress] = []
-    # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes on
-    # for longer than that, and is stopped then.
+    # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes
+    # on for longer than that, and is stopped then.
     limit_s, stop = 36.0, Stop()
-    after_its_patience = threading.Timer(limit_s * whole_search.FULL_SERVICE_SHARE_OF_TIME + 1.0, stop.request)
-    after_its_patience.start()
+    patience_s = limit_s * whole_search.FULL_SERVICE_SHARE_OF_TIME
+    threading.Timer(patience_s + 1.0, stop.request).start()
     result = search(problem, SearchLimits(limit_s, 0.0, 1, 2), seen.append, stop)
     assert stop.requested
     assert result.solution is not None
