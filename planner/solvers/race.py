@@ -28,15 +28,19 @@ ALONE_S = 0.1
 """CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
 
 SEARCHES_OF_HIGHS = 2
-"""With different seeds, and a core for each: side by side they prove small fleets in a third less time than
-one. More than two have not been measured."""
+"""With different seeds, and a core for each: alone on two cores they prove small fleets in a third less time
+than one. More than two have not been measured."""
 
 TURN_S = 0.1
 """Where there is no core for the second one, CP-SAT gives its own up to it once HiGHS has both the better
-plan and the better bound; it is looked at so often. [s]"""
+plan and the better bound; it is looked at so often. With three searches on two cores small fleets take
+longer (docs/scaling.md). [s]"""
 
-HIGHS_MARGIN_S = 0.5
-"""HiGHS ends so long before CP-SAT, that its last answer still counts. [s]"""
+LEAST_RACE_S = 1.0
+"""With less time CP-SAT goes on alone: HiGHS takes a quarter of a second to start. [s]"""
+
+LATE_COMPLETION_S = 0.5
+"""A plan that HiGHS has found in time may be completed for so long, at the limit. [s]"""
 
 POLL_S = 0.02
 """How often a solve that waits for HiGHS looks up. [s]"""
@@ -275,7 +279,7 @@ def solve_model(
     if status == cp_model.INFEASIBLE:
         status = _second_opinion(model, limits, left, best)
     ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
-    if ended or left <= 2 * HIGHS_MARGIN_S:
+    if ended or left <= LEAST_RACE_S:
         return _outcome(best, _first_plan(model, limits, best, status), spent)
     raced, status = _race(model, variables, limits, best, started)
     return _outcome(best, _first_plan(model, limits, best, status), spent + raced)
@@ -304,7 +308,7 @@ def _race(
         if answer.bound is not None:
             best.offer_bound(answer.bound, HIGHS)
         if answer.values is not None:
-            in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), HIGHS_MARGIN_S))
+            in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
             exact = complete(model, variables, answer.values, in_time)
             if exact is not None and best.offer_objective(exact.objective_value, HIGHS):
                 with best.lock:
@@ -319,7 +323,7 @@ def _race(
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
-        HighsRace(model, variables, left - HIGHS_MARGIN_S, gap / 4, hear, searches) as race,
+        HighsRace(model, variables, left, gap / 4, hear, searches) as race,
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):
@@ -329,7 +333,7 @@ def _race(
             return spent, status
         _wait_for(race, best, limits.stop, deadline)
         left = deadline - time.monotonic()
-        if best.closed() or limits.stop.requested or left <= HIGHS_MARGIN_S:
+        if best.closed() or limits.stop.requested or left <= ALONE_S:
             return spent, status
         # HiGHS computes with tolerances: what it leaves open in exact integers is CP-SAT's.
         hint(model, best.values)
