@@ -45,6 +45,12 @@ LATE_COMPLETION_S = 0.5
 POLL_S = 0.02
 """How often a solve that waits for HiGHS looks up. [s]"""
 
+GAP_MARGIN: Final = 0.9
+"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
+
+FINEST_GAP: Final = 1e-6
+"""The smallest gap that it is asked for."""
+
 FIRST_PLAN_GRACE_S = 10.0
 """Time past the limit to find a first plan. [s]"""
 
@@ -300,9 +306,7 @@ def _race(
     deadline = started + limits.time_limit_s
     if best.values is not None:
         hint(model, best.values)
-    gap = 1e-9
-    while gap < 1 and best.objective is not None and best.enough(best.objective, best.objective * (1 - gap)):
-        gap *= 2
+    gap = FINEST_GAP if best.objective is None else gap_for(best.objective, best.enough)
 
     def hear(answer: HighsAnswer) -> None:
         if answer.bound is not None:
@@ -323,7 +327,7 @@ def _race(
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
-        HighsRace(model, variables, left, gap / 4, hear, searches) as race,
+        HighsRace(model, variables, left, gap, hear, searches) as race,
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):
@@ -339,6 +343,15 @@ def _race(
         hint(model, best.values)
         solver, status = _run(model, beside, left, best)
         return spent + solver.response_proto.deterministic_time, status
+
+
+def gap_for(objective: float, enough: Enough) -> float:
+    """The gap of the program that is enough, with a margin for completing its plan in integers."""
+    low, high = 0.0, 1.0
+    while high - low > FINEST_GAP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
+    return max(low * GAP_MARGIN, FINEST_GAP)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import HighsAnswer, complete, program
 from fleetplan.planner.solvers.interrupt import POLL_S, Stop
-from fleetplan.planner.solvers.race import Enough, ModelOutcome, ModelStatus, SolverLimits
+from fleetplan.planner.solvers.race import Enough, ModelOutcome, ModelStatus, SolverLimits, gap_for
 from fleetplan.planner.variables import Variables
 
 FIRST_SEARCH: Final = 0.5
@@ -35,12 +35,6 @@ COMPLETION_LIMIT_S: Final = 60.0
 
 COARSE_GAP: Final = 0.05
 """Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
-
-GAP_MARGIN: Final = 0.9
-"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
-
-FINEST_GAP: Final = 1e-6
-"""The smallest gap that it is asked for."""
 
 
 class _UntilEnough(cp_model.CpSolverSolutionCallback):
@@ -90,7 +84,7 @@ def solve_reproducibly(
     for _ in range(2):
         if found.closed(enough):
             break
-        gap = COARSE_GAP if found.solver is None else _gap_for(found.objective, enough)
+        gap = COARSE_GAP if found.solver is None else gap_for(found.objective, enough)
         patience_s = limits.patience.seconds if found.solver is None else math.inf
         answer = _highs(model, variables, limits, min(limits.time_limit_s, patience_s), gap)
         exact = None
@@ -132,15 +126,6 @@ def _search(
     solver.parameters.max_deterministic_time = amount
     solver.parameters.cp_model_presolve = presolve
     return solver, solver.solve(model, _UntilEnough(enough))
-
-
-def _gap_for(objective: float, enough: Enough) -> float:
-    """The gap of the program that is enough, with a margin for completing its plan in integers."""
-    low, high = 0.0, 1.0
-    while high - low > FINEST_GAP:
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
-    return max(low * GAP_MARGIN, FINEST_GAP)
 
 
 def _highs(
