@@ -48,9 +48,11 @@ from fleetplan.planner.solution import (
     status_of,
     values_of,
 )
-from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import (
+from fleetplan.planner.solvers.race import solve_model
+from fleetplan.planner.solvers.reproducible import solve_reproducibly
+from fleetplan.planner.solvers.request import (
     PATIENT,
     Listener,
     ModelOutcome,
@@ -59,10 +61,7 @@ from fleetplan.planner.solvers.race import (
     Patience,
     SolverLimits,
     Step,
-    hint,
-    solve_model,
 )
-from fleetplan.planner.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.variables import Variables
 from fleetplan.planner.warm_start import hint_plan_in_force
 

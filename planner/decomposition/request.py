@@ -9,7 +9,7 @@ from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
-from fleetplan.planner.solvers.race import PATIENT, Listener, Overtime, Patience
+from fleetplan.planner.solvers.request import PATIENT, Listener, Overtime, Patience
 
 
 @dataclass(frozen=True, slots=True, eq=False)

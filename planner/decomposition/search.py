@@ -35,7 +35,7 @@ from fleetplan.planner.decomposition.rounds import (
 from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import Step
+from fleetplan.planner.solvers.request import Step
 
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a linking row's limit in the linear master, over the largest first price."""
@@ -340,9 +340,12 @@ class BlockSearch:
         return Prices(duals, duals, -np.inf)
 
     def _learn(self, workers: Workers, prices: Prices) -> None:
-        """Set the first prices by the patterns that are known already."""
+        """Set the first prices by the patterns that are known already, and let a master choose among them."""
+        patterns = list(self._pool.patterns)
         everywhere = PriceRange.of_penalty(self._penalty(prices), len(prices.best))
-        _, prices.current, _ = self._linear_master(workers, list(self._pool.patterns), everywhere)
+        _, prices.current, values = self._linear_master(workers, patterns, everywhere)
+        self._mixed = _mixed_of(patterns, values)
+        self._pending = prices.current
 
     @staticmethod
     def _penalty(prices: Prices) -> float:
@@ -430,7 +433,7 @@ class BlockSearch:
         everywhere = PriceRange.of_penalty(penalty, n_linking)
         _, anywhere, values = self._linear_master(workers, patterns, everywhere)
         self._mixed_supply = values[len(patterns) : -2 * n_linking]
-        self._mixed = [patterns[index] for index in np.flatnonzero(values[: len(patterns)] > LEAST_SHARE)]
+        self._mixed = _mixed_of(patterns, values)
         self._passed = float(values[-2 * n_linking :].sum())
         objective, duals, _ = self._linear_master(workers, patterns, prices.near(anywhere) & everywhere)
         prices.follow(objective, duals)
@@ -536,3 +539,8 @@ class BlockSearch:
                 self._incumbent.values,
             )
         )
+
+
+def _mixed_of(patterns: list[Pattern], values: FloatArray) -> list[Pattern]:
+    """The patterns that a linear master takes, by its values, which begin with their shares."""
+    return [patterns[index] for index in np.flatnonzero(values[: len(patterns)] > LEAST_SHARE)]

@@ -19,7 +19,8 @@ from fleetplan.planner.decomposition.themes import themes
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import complete, continuous_indices
-from fleetplan.planner.solvers.race import (
+from fleetplan.planner.solvers.race import solve_model
+from fleetplan.planner.solvers.request import (
     Enough,
     Listener,
     ModelOutcome,
@@ -27,7 +28,6 @@ from fleetplan.planner.solvers.race import (
     Overtime,
     SolverLimits,
     Step,
-    solve_model,
 )
 
 LEAST_VARIABLES: Final = 3000

@@ -10,7 +10,8 @@ from fleetplan.planner.model import build_model
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.solution import SearchLimits
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import ModelStatus, SolverLimits, solve_model
+from fleetplan.planner.solvers.race import solve_model
+from fleetplan.planner.solvers.request import ModelStatus, SolverLimits
 
 
 class Verdict(StrEnum):

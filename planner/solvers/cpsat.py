@@ -1,4 +1,4 @@
-"""The CP-SAT settings that every solve shares."""
+"""What every use of CP-SAT shares: its settings, and how it begins with a plan."""
 
 from __future__ import annotations
 
@@ -38,3 +38,11 @@ def configured_solver(
     # Ctrl-C is for the caller, which decides what to keep.
     parameters.catch_sigint_signal = False
     return solver
+
+
+def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
+    """Start the next solve of a model from the values of the last."""
+    model.clear_hints()  # type: ignore[no-untyped-call]
+    for index in range(len(values.response_proto.solution)):
+        variable = model.get_int_var_from_proto_index(index)
+        model.add_hint(variable, values.value(variable))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.request import Enough
 from fleetplan.planner.variables import Variables
 
 BOUND_SAFETY: Final = 1e-6
@@ -37,6 +38,11 @@ not: to prove the last 3e-8 of a small fleet took 2.5 s, to come this near 3 ms.
 UNBOUNDED: Final = 2**62
 """Limits of rows from here on stand for none."""
 
+GAP_MARGIN: Final = 0.9
+"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
+
+FINEST_GAP: Final = 1e-6
+"""The smallest gap that it is asked for."""
 
 ONE_MORE: Final = b"one more\n"
 """Asks the process for one search more."""
@@ -112,6 +118,15 @@ def program(model: cp_model.CpModel, variables: Variables, time_limit_s: float, 
     unit = cost_unit(model, scales)
     archive = _archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
     return Program(b"%d\n%b" % (len(archive), archive), scales, unit)
+
+
+def gap_for(objective: float, enough: Enough) -> float:
+    """The gap of the program that is enough, with a margin for completing its plan in integers."""
+    low, high = 0.0, 1.0
+    while high - low > FINEST_GAP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
+    return max(low * GAP_MARGIN, FINEST_GAP)
 
 
 class HighsRace:

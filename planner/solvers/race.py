@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.solvers.cpsat import configured_solver
-from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.solvers.cpsat import configured_solver, hint
+from fleetplan.planner.solvers.highs_race import FINEST_GAP, HighsAnswer, HighsRace, complete, gap_for
 from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.request import (
+    Enough,
+    Listener,
+    ModelOutcome,
+    ModelStatus,
+    SolverLimits,
+    Step,
+)
 from fleetplan.planner.variables import Variables
 
 CPSAT, HIGHS = "CP-SAT", "HiGHS"
@@ -45,12 +48,6 @@ LATE_COMPLETION_S = 0.5
 POLL_S = 0.02
 """How often a solve that waits for HiGHS looks up. [s]"""
 
-GAP_MARGIN: Final = 0.9
-"""Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
-
-FINEST_GAP: Final = 1e-6
-"""The smallest gap that it is asked for."""
-
 FIRST_PLAN_GRACE_S = 10.0
 """Time past the limit to find a first plan. [s]"""
 
@@ -63,139 +60,6 @@ tolerances alone would take for ever. [s]"""
 
 FIRST_PLAN_LIMIT_S = 2.0
 """Time for a plan of a part that has none yet when a stop is requested. [s]"""
-
-
-class ModelStatus(StrEnum):
-    """What is known of a model."""
-
-    SOLVED = "solved"
-    FOUND = "found"
-    INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOutcome:
-    """What one model gave.
-
-    Attributes
-    ----------
-    status : ModelStatus
-        SOLVED where the gap is closed.
-    values : CpSolver or None
-        Holds the values of the best solution.
-    objective, bound : float or None
-        In units of the model's objective.
-    bound_source : str
-        The solver that proved the bound.
-    deterministic_time : float
-        Of CP-SAT. [solver units]
-    """
-
-    status: ModelStatus
-    values: cp_model.CpSolver | None
-    objective: float | None
-    bound: float | None
-    bound_source: str
-    deterministic_time: float
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a solve goes on without any plan; then it gives up, without a word on whether there is one.
-
-    Attributes
-    ----------
-    rounds : float
-        Of a search over blocks; infinite if it never gives up.
-    seconds : float
-        Wall time, or work where the clock must not decide; infinite if it never gives up. [s]
-    """
-
-    rounds: float = math.inf
-    seconds: float = math.inf
-
-    @property
-    def ends(self) -> bool:
-        """Whether there is any limit."""
-        return min(self.rounds, self.seconds) < math.inf
-
-
-PATIENT: Final = Patience()
-
-
-Enough = Callable[[float, float], bool]
-"""Whether an objective and a bound are close enough to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overtime:
-    """More time for a search over blocks whose plan is far from good when its time is over, until it is.
-
-    Attributes
-    ----------
-    seconds : float
-        So much more at the most. [s]
-    good : callable
-        Whether objective and bound are close enough to do without.
-    """
-
-    seconds: float
-    good: Enough
-
-
-@dataclass(frozen=True, slots=True)
-class SolverLimits:
-    """Limits of one model.
-
-    Attributes
-    ----------
-    time_limit_s : float
-        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then, unless patience ends.
-        [s]
-    seed, workers : int
-        Of CP-SAT.
-    stop : Stop
-        Ends the solve at its best solution.
-    patience : Patience
-        When to give up without a plan.
-    overtime : Overtime or None
-        For a plan that is far from good by then.
-    """
-
-    time_limit_s: float
-    seed: int
-    workers: int
-    stop: Stop
-    patience: Patience = PATIENT
-    overtime: Overtime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a part of a search did.
-
-    Attributes
-    ----------
-    source : str
-        The part: CP-SAT or HiGHS on the whole model; guide, pricing, master or neighbourhood on its blocks.
-    detail : str
-        What it did.
-    objective, bound : float or None
-        The best ones after it.
-    values : array of int or None
-        Of all variables in the best plan, where the part of the search tells them.
-    """
-
-    source: str
-    detail: str
-    objective: float | None
-    bound: float | None
-    values: NDArray[np.int64] | None = None
-
-
-Listener = Callable[[Step], None]
-"""Told of every better objective or bound."""
 
 
 @dataclass(slots=True)
@@ -345,15 +209,6 @@ def _race(
         return spent + solver.response_proto.deterministic_time, status
 
 
-def gap_for(objective: float, enough: Enough) -> float:
-    """The gap of the program that is enough, with a margin for completing its plan in integers."""
-    low, high = 0.0, 1.0
-    while high - low > FINEST_GAP:
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(objective, objective * (1 - middle)) else (low, middle)
-    return max(low * GAP_MARGIN, FINEST_GAP)
-
-
 @contextmanager
 def _impatience(best: _Best, seconds: float) -> Iterator[None]:
     """End a search that has found no plan after some time."""
@@ -434,14 +289,6 @@ def _outcome(best: _Best, status: cp_model.CpSolverStatus, deterministic_time: f
         return ModelOutcome(
             known, best.values, best.objective, best.bound, best.bound_source, deterministic_time
         )
-
-
-def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
-    """Start the next solve of a model from the values of the last."""
-    model.clear_hints()  # type: ignore[no-untyped-call]
-    for index in range(len(values.response_proto.solution)):
-        variable = model.get_int_var_from_proto_index(index)
-        model.add_hint(variable, values.value(variable))
 
 
 def _run(

@@ -19,9 +19,9 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.solvers.cpsat import configured_solver
-from fleetplan.planner.solvers.highs_race import HighsAnswer, complete, program
+from fleetplan.planner.solvers.highs_race import HighsAnswer, complete, gap_for, program
 from fleetplan.planner.solvers.interrupt import POLL_S, Stop
-from fleetplan.planner.solvers.race import Enough, ModelOutcome, ModelStatus, SolverLimits, gap_for
+from fleetplan.planner.solvers.request import Enough, ModelOutcome, ModelStatus, SolverLimits
 from fleetplan.planner.variables import Variables
 
 FIRST_SEARCH: Final = 0.5

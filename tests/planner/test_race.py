@@ -21,13 +21,8 @@ from fleetplan.planner import search
 from fleetplan.planner.solvers import highs_race, race, reproducible
 from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import (
-    ModelOutcome,
-    ModelStatus,
-    Patience,
-    SolverLimits,
-    solve_model,
-)
+from fleetplan.planner.solvers.race import solve_model
+from fleetplan.planner.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
 from fleetplan.planner.variables import Variables
 
 PATIENCE_S = 0.5

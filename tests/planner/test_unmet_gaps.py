@@ -15,7 +15,7 @@ from fleetplan.planner.plan import UnmetGap
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.solvers.race import ModelOutcome, ModelStatus
+from fleetplan.planner.solvers.request import ModelOutcome, ModelStatus
 from fleetplan.planner.verify import verify
 
 RUNS = [candidate("batch", "A", 2.0), candidate("chat", "A", 1.0)]

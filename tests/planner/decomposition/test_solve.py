@@ -35,16 +35,16 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.solvers.cpsat import hint
 from fleetplan.planner.solvers.highs_race import continuous_indices
 from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.race import (
+from fleetplan.planner.solvers.request import (
     ModelOutcome,
     ModelStatus,
     Overtime,
     Patience,
     SolverLimits,
     Step,
-    hint,
 )
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
