@@ -313,6 +313,27 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
 
 
 @pytest.mark.usefixtures("blocks_for_all")
+def test_a_search_that_knows_patterns_chooses_among_them_beside_its_first_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    price, beside = BlockSearch._price_blocks, []
+
+    def look_and_price(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+        if not prices.rounds:
+            beside.append(self._pending is not None)
+        return price(self, workers, prices)
+
+    monkeypatch.setattr(BlockSearch, "_price_blocks", look_and_price)
+    planning, parts = in_parts()
+    beginning, limits = Beginning(), SolverLimits(0.5, 1, 1, Stop())
+    for _ in range(2):
+        block_solve.solve_in_blocks(
+            planning, parts, limits, lambda *_: False, lambda _: None, True, beginning
+        )
+    assert beside == [False, True]
+
+
+@pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("good", [True, False])
 def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
     good: bool, monkeypatch: pytest.MonkeyPatch
