@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetplan.planner.decomposition.highs_jobs import Effort
+from fleetplan.planner.decomposition.highs_jobs import Answer, Effort
 
 ROUGHEST_GAP: Final = 1e-2
 """Gap of a block where prices are far from the last."""
@@ -66,9 +67,10 @@ class Clock:
     started: float = field(default_factory=time.monotonic)
     worked_s: float = 0.0
 
-    def count(self, jobs: int, nodes: int, seconds_a_node: float = SECONDS_A_NODE) -> None:
+    def count(self, answers: Sequence[Answer]) -> None:
         """Note work that was done."""
-        self.worked_s += (SECONDS_A_JOB * jobs + seconds_a_node * nodes) / COUNTED_CORES
+        nodes = sum(answer.nodes for answer in answers)
+        self.worked_s += (SECONDS_A_JOB * len(answers) + SECONDS_A_NODE * nodes) / COUNTED_CORES
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""

@@ -62,7 +62,7 @@ def linear_optimum(
         try:
             with ending(workers, stop, limit_s):
                 cost, cores = program.cost * relaxed.column_scale, len(os.sched_getaffinity(0))
-                answer = workers.solve([whole_job(relaxed, cost, cores)])[0]
+                answer = workers.solve_one(whole_job(relaxed, cost, cores))
         except WorkersStoppedError:
             return None
     if answer.values is None or answer.row_duals is None:

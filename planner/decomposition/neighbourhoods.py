@@ -133,7 +133,7 @@ class Neighbourhoods:
         # Patterns that suit the plan's own supply alone would never lead to another.
         other = self._random.random() < MIXED_SUPPLY_SHARE
         supply = np.round(mixed_supply) if other else choice.master
-        prices = self._own_prices(workers, clock, scopes, supply)
+        prices = self._own_prices(workers, scopes, supply)
         self._price(workers, clock, picked, prices)
         patterns = [
             self._pool.promising(blocks.tolist(), duals, PATTERNS_A_BLOCK, choice.patterns)
@@ -144,7 +144,6 @@ class Neighbourhoods:
             for scope, own in zip(scopes, patterns, strict=True)
         ]
         answers = workers.solve(jobs)
-        clock.count(len(answers), sum(answer.nodes for answer in answers))
         return [Improvement(*each) for each in zip(scopes, patterns, answers, strict=True)]
 
     def _pick(self) -> list[IntArray]:
@@ -173,9 +172,7 @@ class Neighbourhoods:
         touched = np.unique(np.concatenate([self._touched[block] for block in blocks]))
         return self._master.around(choice, blocks, touched)
 
-    def _own_prices(
-        self, workers: Workers, clock: Clock, scopes: list[Scope], supply: FloatArray
-    ) -> list[FloatArray]:
+    def _own_prices(self, workers: Workers, scopes: list[Scope], supply: FloatArray) -> list[FloatArray]:
         """Prices where whole supply is held, varied a little; the best prices elsewhere."""
         penalty = PENALTY_RATIO * float(np.abs(self._prices.best).max(initial=1.0))
         jobs = [
@@ -188,7 +185,6 @@ class Neighbourhoods:
             for scope in scopes
         ]
         answers = workers.solve(jobs)
-        clock.count(len(answers), 0)
         found = []
         for scope, answer in zip(scopes, answers, strict=True):
             duals = self._prices.best.copy()
@@ -213,7 +209,6 @@ class Neighbourhoods:
                 cost = reduced[self._parts.blocks[block].columns]
                 jobs.append(Job(block, cost, effort, self._pool.cheapest(block, cost)))
         answers = workers.solve(jobs)
-        clock.count(len(answers), sum(answer.nodes for answer in answers))
         for block, answer in zip(np.concatenate(picked).tolist(), answers, strict=True):
             if answer.values is not None:
                 self._pool.add(block, answer.values)

@@ -33,9 +33,17 @@ class Workers:
         Processes.
     known : Sequence[Rows]
         Programs that jobs name by number, sent once.
+    note : callable
+        Told of all answers to every `solve`, to count the work.
     """
 
-    def __init__(self, count: int, known: Sequence[Rows]) -> None:
+    def __init__(
+        self,
+        count: int,
+        known: Sequence[Rows],
+        note: Callable[[Sequence[Answer]], None] = lambda _: None,
+    ) -> None:
+        self._note = note
         self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
         self._children = [
             # A session of its own: Ctrl-C is for the parent, which decides what to keep.
@@ -136,7 +144,13 @@ class Workers:
                 raise RuntimeError("a solver process ended unexpectedly") from answer
             answers[answer[0]] = answer[1]
             hear(*answer)
-        return [answers[number] for number in range(len(jobs))]
+        ordered = [answers[number] for number in range(len(jobs))]
+        self._note(ordered)
+        return ordered
+
+    def solve_one(self, job: Job) -> Answer:
+        """Solve one job; raises like `solve`."""
+        return self.solve([job])[0]
 
     def _ask(self, index: int, job: Job) -> Answer:
         child = self._children[index]

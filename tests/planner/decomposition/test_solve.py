@@ -21,6 +21,7 @@ from fleetplan.planner import search as whole_search
 from fleetplan.planner.cli import app
 from fleetplan.planner.decomposition import search as block_search
 from fleetplan.planner.decomposition import solve as block_solve
+from fleetplan.planner.decomposition import whole_masters
 from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import linear_optimum
@@ -29,6 +30,7 @@ from fleetplan.planner.decomposition.relaxation import Relaxation
 from fleetplan.planner.decomposition.request import Beginning
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
+from fleetplan.planner.decomposition.standing import Standing
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
@@ -238,7 +240,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(whole_search, "PATIENCE_ROUNDS", 1)
-    monkeypatch.setattr(block_search, "FIRST_MASTERS", 0)
+    monkeypatch.setattr(whole_masters, "FIRST_MASTERS", 0)
     case = with_priorities(large_case(1, 6, 2, 3), None)
     seen: list[Progress] = []
     found = solve(case.fleet, case.candidates, time_limit_s=20.0, gap=0.02, watch=seen.append)
@@ -320,7 +322,7 @@ def test_a_search_that_knows_patterns_chooses_among_them_beside_its_first_round(
 
     def look_and_price(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
         if not prices.rounds:
-            beside.append(self._pending is not None)
+            beside.append(self._masters.pending is not None)
         return price(self, workers, prices)
 
     monkeypatch.setattr(BlockSearch, "_price_blocks", look_and_price)
@@ -342,7 +344,7 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
 
     def settle_and_look(self: BlockSearch, workers: Workers, prices: Prices) -> bool:
         settled = settle(self, workers, prices)
-        waiting.append(self._pending is not None)
+        waiting.append(self._masters.pending is not None)
         return settled
 
     monkeypatch.setattr(BlockSearch, "_rounds", settle_and_look)
@@ -363,7 +365,7 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
         return solve_blocks(self, *given)
 
     monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
-    monkeypatch.setattr(BlockSearch, "_far", lambda _: far)
+    monkeypatch.setattr(Standing, "far", lambda _: far)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
     planning, parts = in_parts()
     limits = SolverLimits(60.0, 1, 1, Stop())
@@ -422,7 +424,7 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("blocks_for_all")
 def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
-    monkeypatch.setattr(block_search.BlockSearch, "_expired", lambda self: not self._late)
+    monkeypatch.setattr(Standing, "expired", lambda self: not self._late)
     found = solve_in_overtime()
     assert found.objective is not None
     assert found.bound is not None
