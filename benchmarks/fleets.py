@@ -254,7 +254,28 @@ def _write_engines(
     """Rates of three sizes a part and phase, the smallest set by the size of the model."""
     smallest = rng.choice((1, 1, 2, 2, 4, 8))
     phases = rng.choice((("prefill", "decode", "aggregated"),) * 3 + (("aggregated",),))
-    rows = []
+    rows: list[tuple[object, ...]] = []
+    # A model that suits no part at all is drawn again.
+    while not rows:
+        rows = _engine_rows(rng, parts, classes, pace, smallest, phases)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ("phase", "hardware", "accelerators_per_replica", "config", "class", "requests_per_s", "power_kw")
+        )
+        writer.writerows(rows)
+
+
+def _engine_rows(
+    rng: random.Random,
+    parts: tuple[Part, ...],
+    classes: tuple[str, ...],
+    pace: float,
+    smallest: int,
+    phases: tuple[str, ...],
+) -> list[tuple[object, ...]]:
+    """The rows of an engine table: about one part in ten does not run the model."""
+    rows: list[tuple[object, ...]] = []
     for part in parts:
         # How well a model suits a part: kernels, precision, memory.
         suits = math.exp(rng.gauss(0.0, 0.12))
@@ -274,12 +295,7 @@ def _write_engines(
                     work = CLASS_WORK[k] * (rng.uniform(0.85, 1.15) if len(classes) > 1 else 1.0)
                     rate = pace * speed * suits * size * efficiency / work
                     rows.append((phase, part.name, size, f"tp{size}", k, round(rate, 4), part.kw * size))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            ("phase", "hardware", "accelerators_per_replica", "config", "class", "requests_per_s", "power_kw")
-        )
-        writer.writerows(rows)
+    return rows
 
 
 def _hosts(accelerators: float) -> int:
