@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
@@ -42,9 +43,16 @@ LARGEST_SUM: Final = 2**62
 """Sums of coefficients times bounds must stay below; CP-SAT computes in 64-bit integers."""
 
 
+@lru_cache(maxsize=2**16)
 def exact(value: float) -> Fraction:
     """The decimal value that a float was written as."""
     return Fraction(Decimal(repr(float(value))))
+
+
+@lru_cache(maxsize=2**16)
+def _scaled(requests_per_s: float, headroom: float, exponent: int) -> Fraction:
+    """A rate with its headroom, in rate units; the same ones come up in every pool."""
+    return exact(requests_per_s) * (1 + exact(headroom)) * Fraction(10) ** exponent
 
 
 class RateScale:
@@ -64,15 +72,15 @@ class RateScale:
 
     def demand_units(self, requests_per_s: float, headroom: float) -> int:
         """Demand with its headroom, rounded up. [rate units]"""
-        return math.ceil(exact(requests_per_s) * (1 + exact(headroom)) * self.units_per_request_per_s)
+        return math.ceil(_scaled(requests_per_s, headroom, self.exponent))
 
     def rate_units(self, requests_per_s: float) -> int:
         """Rate of one replica, rounded down. [rate units]"""
-        return math.floor(exact(requests_per_s) * self.units_per_request_per_s)
+        return math.floor(_scaled(requests_per_s, 0.0, self.exponent))
 
     def rate_units_at_most(self, requests_per_s: float) -> int:
         """Rate of one replica, rounded up: for limits on what it may serve. [rate units]"""
-        return math.ceil(exact(requests_per_s) * self.units_per_request_per_s)
+        return math.ceil(_scaled(requests_per_s, 0.0, self.exponent))
 
     def requests_per_s(self, units: float) -> float:
         """Rate units back to requests per second."""

@@ -231,12 +231,13 @@ class _Run:
             _bound_from_above((variable, 0) for variable, _ in unmet)
             hint_plan_in_force(planning)
             patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
-            outcome = self.minimise(planning, "cost", patience)
+            duals = None if least is None else least.all_served_duals
+            outcome = self.minimise(planning, "cost", patience, row_duals=duals)
             if outcome.values is not None:
                 return outcome
             _bound_from_above(unmet)
         else:
-            named = ", ".join(map(str, least.lacking))
+            named = ", ".join(map(str, least.lacking)) or "none by more than a little"
             step = Step("guide", f"no plan serves everything; short: priority {named}", None, None)
             self.tell(WEIGHING, step, None, None)
         return self.weigh_unmet(planning, least)
@@ -284,10 +285,15 @@ class _Run:
         stage: str,
         patience: Patience = PATIENT,
         known: Proof = NOTHING_PROVEN,
+        row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
         """Solve for the objective that comes before TCO, where there is one, then for the least TCO."""
-        failed = None if self.goal is None else self.reach(planning, self.goal, patience)
-        return failed or self.minimise_cost(planning, stage, known, patience)
+        if self.goal is None:
+            return self.minimise_cost(planning, stage, known, patience, row_duals)
+        # Duals that are known are of a model without the goal's limit.
+        return self.reach(planning, self.goal, patience) or self.minimise_cost(
+            planning, stage, known, patience
+        )
 
     def reach(self, planning: PlanningModel, goal: Goal, patience: Patience) -> ModelOutcome | None:
         """Fix the best value of a goal; an outcome only if there is no plan at all."""
@@ -317,8 +323,9 @@ class _Run:
         stage: str,
         known: Proof = NOTHING_PROVEN,
         patience: Patience = PATIENT,
+        row_duals: FloatArray | None = None,
     ) -> ModelOutcome:
-        """Solve for the least TCO, of which a bound may be known."""
+        """Solve for the least TCO, of which a bound may be known, and prices at which blocks begin."""
         planning.model.minimize(planning.total_cost)
 
         def enough(objective: float, bound: float) -> bool:
@@ -331,7 +338,7 @@ class _Run:
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience)
+        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience, row_duals=row_duals)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)

@@ -5,12 +5,13 @@ of a whole solve, and all but the last would know no costs. So one solve weighs 
 what it leaves unmet is the limit for the solve that minimises cost alone.
 
 *Strict* prices let no number of cheap requests of a priority, whatever they need, outweigh a dear one above.
-They are up to a million times what a request costs, and beside them a plan's cost would be noise. Two linear
-relaxations of the whole model say how much less will do. The first, at strict prices, says whether everything
-can be served, what each priority lacks and what the supply of the others is worth to those that lack it. The
-second looks for the least cost that leaves little more unmet, and says what the last requests served cost.
-The price of the highest priority that lacks something is `PRICE_RATIO` times that; those above cost as many
-times what their supply is worth, and those below less than theirs is.
+They are up to a million times what a request costs, and beside them a plan's cost would be noise. Linear
+relaxations of the whole model say how much less will do. The first, at strict prices, says what each priority
+lacks and what the supply of the others is worth to those that lack it; one beside it whether everything can
+be served, which tolerances at such prices may hide. The last looks for the least cost that leaves little more
+unmet, and says what the last requests served cost. The price of the highest priority that lacks something is
+`PRICE_RATIO` times that; those above cost as many times what their supply is worth, and those below less than
+theirs is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.decomposition.linear import linear_optimum
+from fleetplan.planner.decomposition.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.decomposition.matrix import FloatArray
+from fleetplan.planner.decomposition.themes import choices
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Phase, Problem
@@ -44,10 +46,6 @@ requests cost: at the very least, where supply ends, there is no end to that."""
 
 SERVED_RATIO: Final = 1e-6
 """Unmet share of a demand that is served for all that a linear relaxation knows."""
-
-LEAST_PRICE_RATIO: Final = 1e-5
-"""Price beside the highest below which a linear solver, with tolerances of 1e-7, may leave unmet what can be
-served. Strict prices of three priorities differ by 1e4."""
 
 LEAST_WEIGHT: Final = 16.0
 """Least weight of a rate unit of unmet demand: rounding smaller ones would put them out of order."""
@@ -75,7 +73,7 @@ class LeastShortage:
     lacking : tuple[int, ...]
         Priorities that lack more than a little, highest first.
     impossible : bool
-        Whether one of them lacks it for sure: then no plan serves everything.
+        Whether no plan serves everything, within the tolerances of floating point.
     limits : dict[int, int]
         A little more than each priority lacks. [units of unmet demand]
     dearest : dict[int, float]
@@ -83,6 +81,9 @@ class LeastShortage:
         [objective units]
     cheapest : dict[int, float]
         The same of demand that is not served, at the least. [objective units]
+    all_served_duals : FloatArray or None
+        What one more unit of the limit of each constraint is worth where everything is served at least cost;
+        None where a linear relaxation cannot. [objective units]
     """
 
     lacking: tuple[int, ...]
@@ -90,6 +91,7 @@ class LeastShortage:
     limits: Mapping[int, int]
     dearest: Mapping[int, float]
     cheapest: Mapping[int, float]
+    all_served_duals: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +112,7 @@ class UnmetPrices:
 
 
 def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> LeastShortage | None:
-    """What cannot be served, by a linear relaxation.
+    """What cannot be served, by linear relaxations: of what is lacking, and of serving everything.
 
     Parameters
     ----------
@@ -122,9 +124,20 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
     strict = strict_prices(planning.problem)
     weighing = weigh(planning, strict)
     planning.model.minimize(weighing.objective)
-    best = linear_optimum(planning.model, continuous_indices(planning.variables), stop, limit_s)
-    if best is None:
+    all_served = planning.model.clone()
+    for variable in planning.variables.unmet.values():
+        all_served.get_int_var_from_proto_index(variable.index).proto.domain[1] = 0
+    all_served.minimize(planning.total_cost)
+    outcomes = linear_outcomes(
+        [planning.model, all_served],
+        continuous_indices(planning.variables),
+        stop,
+        limit_s,
+        choices(planning.variables),
+    )
+    if outcomes is None or outcomes[0].optimum is None:
         return None
+    best, served = outcomes[0].optimum, outcomes[1].optimum
     limits, dearest, cheapest, lacking = {}, {}, {}, []
     for priority in sorted(strict):
         unmet = _flat(unmet_demand(planning.problem, planning.variables, priority))
@@ -138,10 +151,15 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
         if units @ left > little:
             lacking.append(priority)
         limits[priority] = math.floor(units @ left + little)
-    highest = max(strict.values(), default=0.0)
-    impossible = any(strict[priority] >= LEAST_PRICE_RATIO * highest for priority in lacking)
     # Nothing of cost: beside strict prices it is less than the tolerances of a linear solver.
-    return LeastShortage(tuple(lacking), impossible, limits, dearest, cheapest)
+    return LeastShortage(
+        lacking=tuple(lacking),
+        impossible=outcomes[1].infeasible,
+        limits=limits,
+        dearest=dearest,
+        cheapest=cheapest,
+        all_served_duals=None if served is None else served.row_duals,
+    )
 
 
 def prices_of_unmet(
@@ -166,7 +184,9 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(lenient, continuous_indices(planning.variables), stop, limit_s)
+    nearly = linear_optimum(
+        lenient, continuous_indices(planning.variables), stop, limit_s, choices(planning.variables)
+    )
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}

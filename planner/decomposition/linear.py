@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.decomposition.highs_jobs import Job, Rows
+from fleetplan.planner.decomposition.highs_jobs import Answer, Job, Rows
 from fleetplan.planner.decomposition.matrix import FloatArray, read_program
 from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
@@ -40,36 +40,86 @@ class LinearOptimum:
     worth: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearOutcome:
+    """What is known of a linear relaxation.
+
+    Attributes
+    ----------
+    optimum : LinearOptimum or None
+        None where there is none, or HiGHS found none.
+    infeasible : bool
+        Whether there is none, within the tolerances of floating point.
+    """
+
+    optimum: LinearOptimum | None
+    infeasible: bool
+
+
 def linear_optimum(
-    model: cp_model.CpModel, continuous: Collection[int], stop: Stop, limit_s: float = math.inf
+    model: cp_model.CpModel,
+    continuous: Collection[int],
+    stop: Stop,
+    limit_s: float = math.inf,
+    loose: Collection[int] = (),
 ) -> LinearOptimum | None:
     """The optimum of a model whose variables need not be whole; None where it has none, or not in time.
 
     Parameters
     ----------
-    model : CpModel
-        With an objective.
+    model, continuous, stop, limit_s, loose
+        As for `linear_outcomes`.
+    """
+    found = linear_outcomes([model], continuous, stop, limit_s, loose)
+    return None if found is None else found[0].optimum
+
+
+def linear_outcomes(
+    models: Sequence[cp_model.CpModel],
+    continuous: Collection[int],
+    stop: Stop,
+    limit_s: float = math.inf,
+    loose: Collection[int] = (),
+) -> list[LinearOutcome] | None:
+    """Solve models of the same variables, which need not be whole, side by side; None if not in time.
+
+    Parameters
+    ----------
+    models : Sequence[CpModel]
+        Each with an objective.
     continuous : Collection[int]
         Variables that are finely divided, which are scaled by their range.
     stop : Stop
         Ends it without an answer.
     limit_s : float
         Time after which it is given up. [s]
+    loose : Collection[int]
+        Variables whose rows have no limits.
     """
-    program = read_program(model)
-    relaxed = relax(program, continuous)
-    with Workers(1, ()) as workers:
+    cores = len(os.sched_getaffinity(0))
+    relaxations, jobs = [], []
+    for model in models:
+        program = read_program(model)
+        relaxed = relax(program, continuous).without_limits_on(loose)
+        relaxations.append(relaxed)
+        jobs.append(whole_job(relaxed, program.cost * relaxed.column_scale, max(1, cores // len(models))))
+    with Workers(min(len(models), cores), ()) as workers:
         try:
             with ending(workers, stop, limit_s):
-                cost, cores = program.cost * relaxed.column_scale, len(os.sched_getaffinity(0))
-                answer = workers.solve_one(whole_job(relaxed, cost, cores))
+                answers = workers.solve(jobs)
         except WorkersStoppedError:
             return None
+    return [_outcome(*each) for each in zip(relaxations, answers, strict=True)]
+
+
+def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
+    """An answer in the units of the model."""
     if answer.values is None or answer.row_duals is None:
-        return None
+        return LinearOutcome(None, answer.infeasible)
     scale = relaxed.column_scale
     worth = relaxed.rows.T @ answer.row_duals / scale
-    return LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
+    optimum = LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
+    return LinearOutcome(optimum, infeasible=False)
 
 
 def whole_job(relaxation: Relaxation, cost: FloatArray, cores: int) -> Job:

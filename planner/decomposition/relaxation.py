@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -60,6 +60,13 @@ class Relaxation:
         prices, worth = priced_limits(duals, self.row_lower, self.row_upper)
         reduced = cost - self.rows.T @ prices
         return worth + float(np.minimum(reduced * self.lower, reduced * self.upper).sum())
+
+    def without_limits_on(self, columns: Collection[int]) -> Relaxation:
+        """The same without the limits of the rows that hold any of some columns."""
+        row_lower, row_upper = self.row_lower.copy(), self.row_upper.copy()
+        loose = self.rows.tocsc()[:, list(columns)].indices
+        row_lower[loose], row_upper[loose] = -np.inf, np.inf
+        return replace(self, row_lower=row_lower, row_upper=row_upper)
 
     def part(self, rows: IntArray, columns: IntArray) -> Relaxation:
         """Some rows and columns; the rows have no entries in other columns."""

@@ -67,6 +67,8 @@ class Request:
         The program in blocks.
     continuous : Collection[int]
         Variables that a relaxation need not keep whole.
+    loose : Collection[int]
+        Variables whose rows the linear relaxation of everything does without.
     start : IntArray or None
         A plan to begin with.
     complete : callable
@@ -85,6 +87,7 @@ class Request:
 
     parts: Split
     continuous: Collection[int]
+    loose: Collection[int]
     start: IntArray | None
     complete: Completion
     enough: Callable[[float, float], bool]

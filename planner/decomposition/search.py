@@ -232,8 +232,8 @@ class BlockSearch:
             self._standing.tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
-        job = whole_job(self._relaxation, self._lagrangian.cost, workers.count)
-        answer = workers.solve_one(job)
+        loose = self._relaxation.without_limits_on(self._request.loose)
+        answer = workers.solve_one(whole_job(loose, self._lagrangian.cost, workers.count))
         if answer.row_duals is None:
             if not answer.infeasible:
                 raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
@@ -245,10 +245,13 @@ class BlockSearch:
         return Prices(duals, duals, -np.inf)
 
     def _learn(self, workers: Workers, prices: Prices) -> None:
-        """Set the first prices by the patterns that are known already, and let a master choose among them."""
+        """Let a master choose among the patterns that are known already, beside the first round.
+
+        That round is at the first prices all the same: what known patterns would make of these is worth less
+        than the relaxation's. With theirs, large and medium fleets had two rounds without a better bound.
+        """
         patterns = list(self._pool.patterns)
-        prices.current = self._masters.mix_anywhere(workers, patterns, self._penalty(prices))
-        self._masters.pending = prices.current
+        self._masters.pending = self._masters.mix_anywhere(workers, patterns, self._penalty(prices))
 
     @staticmethod
     def _penalty(prices: Prices) -> float:

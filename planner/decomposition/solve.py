@@ -15,7 +15,7 @@ from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.matrix import IntArray, Program, read_program
 from fleetplan.planner.decomposition.request import Beginning, BlockOutcome, Request
 from fleetplan.planner.decomposition.search import BlockSearch
-from fleetplan.planner.decomposition.themes import themes
+from fleetplan.planner.decomposition.themes import choices, themes
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import complete, continuous_indices
@@ -119,6 +119,7 @@ def solve_in_blocks(
     request = Request(
         parts=parts,
         continuous=continuous_indices(variables),
+        loose=choices(variables),
         start=_start(model, program, limits, reproducible),
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),

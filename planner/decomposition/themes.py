@@ -40,6 +40,15 @@ def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray
     return found
 
 
+def choices(variables: Variables) -> frozenset[int]:
+    """Variables that only say which configurations run.
+
+    A linear relaxation lets a tenth of a configuration run, so limits on their number say next to nothing in
+    it, and the rows that hold them are half of its time.
+    """
+    return frozenset(variable.index for variable in variables.configuration.values())
+
+
 def _placements(problem: Problem, variables: Variables) -> Iterator[tuple[Theme, cp_model.IntVar]]:
     """Variables that place a service, with what they decide."""
     service = [candidate.service for candidate in problem.candidates]

@@ -184,7 +184,7 @@ def test_who_stops_the_search_gets_strict_prices() -> None:
     assert stopped.row_duals is None
 
 
-def test_what_a_relaxation_lacks_no_plan_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_relaxation_lacks_no_plan_serves() -> None:
     question, runs = lumpy()
     problem = build_problem(question, tuple(runs))
     planning = build_model(problem, allow_unmet=True)
@@ -206,12 +206,10 @@ def test_what_a_relaxation_lacks_no_plan_serves(monkeypatch: pytest.MonkeyPatch)
     assert found is not None
     assert found.lacking == ()
     assert not found.impossible
-    # A price that is nothing beside the highest proves nothing.
-    monkeypatch.setattr(shortage_price, "LEAST_PRICE_RATIO", 2.0)
-    unsure = least_shortage(build_model(build_problem(question, tuple(runs)), allow_unmet=True), Stop(), 20.0)
-    assert unsure is not None
-    assert unsure.lacking == (2,)
-    assert not unsure.impossible
+    # What limits are worth where everything is served is known where it can be.
+    assert found.all_served_duals is not None
+    assert least.all_served_duals is None
+    assert len(found.all_served_duals) == len(plenty.model.proto.constraints)
 
 
 def test_the_plan_that_serves_nothing_is_a_plan() -> None:

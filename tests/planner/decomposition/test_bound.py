@@ -16,7 +16,7 @@ from fleetplan.planner.decomposition.matrix import read_program
 from fleetplan.planner.decomposition.relaxation import relax
 from fleetplan.planner.decomposition.request import Request
 from fleetplan.planner.decomposition.search import BlockSearch, rows_of
-from fleetplan.planner.decomposition.themes import themes
+from fleetplan.planner.decomposition.themes import choices, themes
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
@@ -53,6 +53,7 @@ def request(planning: PlanningModel, parts: Split) -> Request:
     return Request(
         parts=parts,
         continuous=continuous_indices(planning.variables),
+        loose=choices(planning.variables),
         start=None,
         complete=lambda _: None,
         enough=lambda objective, bound: objective <= bound,

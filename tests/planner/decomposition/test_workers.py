@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job, Rows
-from fleetplan.planner.decomposition.linear import linear_optimum
+from fleetplan.planner.decomposition.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.decomposition.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
 
@@ -90,8 +90,28 @@ def test_the_linear_optimum_has_values_and_prices_in_the_units_of_the_model() ->
     # One unit more of the first limit costs 5; of the second, 100 of the dear ones are saved, at 300.
     assert found.row_duals == pytest.approx([5.0, -200.0])
     assert found.worth == pytest.approx([300.0, 5.0])
-    model.add(few + many <= 3)
-    assert linear_optimum(model, {many.index}, Stop()) is None
+    other = model.clone()
+    other.add(few + many <= 3)
+    assert linear_optimum(other, {many.index}, Stop()) is None
+    possible, impossible = linear_outcomes([model, other], {many.index}, Stop()) or []
+    assert possible.optimum is not None
+    assert possible.optimum.values == pytest.approx([4.0, 50.0])
+    assert (possible.infeasible, impossible.optimum, impossible.infeasible) == (False, None, True)
+
+
+def test_a_relaxation_may_do_without_the_limits_on_some_variables() -> None:
+    model = cp_model.CpModel()
+    one, other, runs = model.new_int_var(0, 9, "a"), model.new_int_var(0, 9, "b"), model.new_bool_var("runs")
+    model.add(one + other >= 6)
+    model.add(one <= 4 * runs)
+    model.minimize(one + 3 * other)
+    limited = linear_optimum(model, (), Stop())
+    loose = linear_optimum(model, (), Stop(), loose=[runs.index])
+    assert limited is not None
+    assert loose is not None
+    assert limited.values[:2] == pytest.approx([4.0, 2.0])
+    assert loose.values[:2] == pytest.approx([6.0, 0.0])
+    assert loose.row_duals == pytest.approx([1.0, 0.0])
 
 
 def test_relaxations_on_two_cores_are_those_on_one_and_other_programs_follow() -> None:
