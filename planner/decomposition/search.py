@@ -248,7 +248,7 @@ class BlockSearch:
         """Let a master choose among the patterns that are known already, beside the first round.
 
         That round is at the first prices all the same: what known patterns would make of these is worth less
-        than the relaxation's. With theirs, large and medium fleets had two rounds without a better bound.
+        than the relaxation's. With theirs, two rounds of a large scarce fleet proved no better bound than it.
         """
         patterns = list(self._pool.patterns)
         self._masters.pending = self._masters.mix_anywhere(workers, patterns, self._penalty(prices))

@@ -44,7 +44,7 @@ def choices(variables: Variables) -> frozenset[int]:
     """Variables that only say which configurations run.
 
     A linear relaxation lets a tenth of a configuration run, so limits on their number say next to nothing in
-    it, and the rows that hold them are half of its time.
+    it, and the rows that hold them are up to half of its time.
     """
     return frozenset(variable.index for variable in variables.configuration.values())
 
