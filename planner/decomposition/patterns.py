@@ -143,6 +143,31 @@ class PatternPool:
             found += {id(pattern): pattern for pattern in (*cheapest, *own)}.values()
         return found
 
+    def nearly_mixed(self, duals: FloatArray, more: int, besides: Iterable[Pattern]) -> list[Pattern]:
+        """Some patterns, and the others that cost least more than the cheapest of their block.
+
+        Parameters
+        ----------
+        duals : FloatArray
+            Prices of all linking rows in the linear master, where what it mixes is the cheapest.
+        more : int
+            How many others.
+        besides : Iterable[Pattern]
+            The patterns.
+        """
+        found = {id(pattern): pattern for pattern in besides}
+        others: list[tuple[float, Pattern]] = []
+        for own in self._of_block:
+            prices = [pattern.price(duals) for pattern in own]
+            least = min(prices, default=0.0)
+            others += [
+                (price - least, pattern)
+                for price, pattern in zip(prices, own, strict=True)
+                if id(pattern) not in found
+            ]
+        others.sort(key=lambda each: each[0])
+        return [*found.values(), *(pattern for _, pattern in others[:more])]
+
     def blocks_without(self) -> list[int]:
         """Blocks that have no pattern yet."""
         return [block for block, own in enumerate(self._of_block) if not own]

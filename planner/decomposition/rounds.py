@@ -46,6 +46,8 @@ class Prices:
         Distance of the best bound from the linear master: more rounds gain no more. [objective units]
     spread : float
         The same as a share of the linear master.
+    settled : bool
+        Whether more rounds gain too little.
     block_bounds : FloatArray
         Of every block at the best prices. [objective units]
     """
@@ -57,6 +59,7 @@ class Prices:
     reach: float = FIRST_REACH / REACH_GROWTH
     to_gain: float = math.inf
     spread: float = math.inf
+    settled: bool = False
     block_bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def note(self, duals: FloatArray, bound: float, block_bounds: FloatArray) -> bool:

@@ -143,9 +143,11 @@ class BlockSearch:
             # Without a bound, the last round was cut before every block had one.
             if settled and prices.bound > -math.inf:
                 supply = supply or self._whole_supply(prices)
-                self._settled_turn(workers, supply)
+                self._settled_turn(workers, supply, prices)
             else:
                 settled = self._rounds(workers, prices)
+            if not self._standing.finished():
+                self._masters.choose_pending(workers)
             until = 2 * self._clock.spent_s() - began
             while not self._standing.finished() and self._standing.incumbent.choice is not None:
                 self._improve(workers, around, self._standing.incumbent.choice)
@@ -159,14 +161,14 @@ class BlockSearch:
         supply.cut(best, prices.block_bounds)
         return supply
 
-    def _settled_turn(self, workers: Workers, supply: WholeSupply) -> None:
-        """Raise the bound by whole supply where that pays; choose among the last patterns in any case."""
+    def _settled_turn(self, workers: Workers, supply: WholeSupply, prices: Prices) -> None:
+        """Raise the bound by whole supply where that pays, else by rounds until they settle."""
         before = self._standing.bound
         if supply.pays(float(self._standing.incumbent.objective or 0) - before):
             self._supply_round(workers, supply)
             supply.note_gain(self._standing.bound / before - 1 if before else 0.0)
-        else:
-            self._masters.choose_pending(workers)
+        elif not prices.settled:
+            self._rounds(workers, prices)
 
     def _leads(self, prices: Prices) -> bool:
         """Whether nearly all that plan and bound differ by is the plan's to gain."""
@@ -186,7 +188,8 @@ class BlockSearch:
         chosen = answers[0]
         self._standing.raise_bound(supply.bound(chosen), "whole supply")
         if master is not None:
-            self._masters.offer(answers[1], master.patterns)
+            self._masters.learn(answers[1:], [master])
+            self._masters.offer(answers[1], master)
         if chosen.values is None or self._standing.finished():
             return
         whole_supply = chosen.values[: len(self._masters.mixed_supply)]
@@ -284,11 +287,11 @@ class BlockSearch:
             self._masters.pending = prices.best
             if not self._standing.good():
                 self._masters.choose_pending(workers)
-            settled = prices.spread <= SETTLED_RATIO
+            prices.settled = new == 0 or prices.spread <= SETTLED_RATIO
             steep = prices.bound - before > STEEP_GAIN * abs(prices.bound)
             share = STEEP_ROUNDS_SHARE_OF_TIME if steep else ROUNDS_SHARE_OF_TIME
             spent = self._clock.spent_s() > share * self._clock.limit_s
-            if settled or spent or new == 0:
+            if prices.settled or spent:
                 if self._masters.passed and new:
                     penalty *= PENALTY_GROWTH
                     continue
@@ -323,7 +326,8 @@ class BlockSearch:
 
         def hear(number: int, answer: Answer) -> None:
             if beside is not None and number == len(jobs):
-                self._masters.offer(answer, beside.patterns)
+                self._masters.learn([answer], [beside])
+                self._masters.offer(answer, beside)
 
         answers = workers.solve(jobs if beside is None else [*jobs, beside.job], self._standing.expired, hear)
         priced_blocks = answers[: len(jobs)]

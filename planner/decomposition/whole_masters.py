@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from fleetplan.planner.decomposition.breadth import Breadth
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Job
 from fleetplan.planner.decomposition.master import Master, PriceRange
@@ -29,9 +31,8 @@ FIRST_MASTER_S: Final = 1.5
 FIRST_MASTERS: Final = 2
 """So many of them a round: the second chooses where patterns of the first lacked replicas, and got them."""
 
-PATTERNS_A_BLOCK: Final = 3
-"""Patterns of a block that an integer master over all blocks looks at, the cheapest at the best prices. In
-3.4 s it finds better plans among three a block than among four, six or all, in early rounds and late ones."""
+MASTERS_AT_ONCE: Final = 2
+"""Masters that choose at once, where nothing else is to be done."""
 
 LEAST_SHARE: Final = 1e-6
 """Share in the linear master from which a pattern is one that it mixes."""
@@ -42,10 +43,21 @@ PASSED_TOLERANCE: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MasterJob:
-    """An integer master, and the patterns that it chooses among."""
+    """An integer master, and the patterns that it chooses among.
+
+    Attributes
+    ----------
+    job : Job
+        The program.
+    patterns : list[Pattern]
+        Of all blocks.
+    more : int
+        How many of them are neither mixed, nor the plan's, nor the cheapest of their block.
+    """
 
     job: Job
     patterns: list[Pattern]
+    more: int
 
 
 class WholeMasters:
@@ -89,6 +101,8 @@ class WholeMasters:
         # What an integer master over all blocks may take, in seconds.
         self._seconds = max(LEAST_MASTER_S, MASTER_S_A_BLOCK * n_blocks)
         self._mixed: list[Pattern] = []
+        self._mixed_duals: FloatArray = np.zeros(n_linking)
+        self._breadth = Breadth(n_blocks)
         self.mixed_supply: FloatArray = np.zeros(0)
         self.passed = True
         self.pending: FloatArray | None = None
@@ -104,6 +118,7 @@ class WholeMasters:
         n_linking = self._n_linking
         _, duals, values = self._linear(workers, patterns, PriceRange.of_penalty(penalty, n_linking))
         self.mixed_supply = values[len(patterns) : -2 * n_linking]
+        self._mixed_duals = duals
         self._mixed = [patterns[i] for i in np.flatnonzero(values[: len(patterns)] > LEAST_SHARE)]
         self.passed = float(values[-2 * n_linking :].sum()) > PASSED_TOLERANCE
         return duals
@@ -143,47 +158,57 @@ class WholeMasters:
         prices, self.pending = self.pending, None
         return None if prices is None else self.job(prices, self._seconds)
 
-    def job(self, prices: FloatArray, seconds: float, few: bool | None = None) -> MasterJob:
-        """An integer master.
+    def job(self, prices: FloatArray, seconds: float, rank: int = 0) -> MasterJob:
+        """An integer master among what the linear one mixes, the plan's patterns, and some more.
 
         Parameters
         ----------
         prices : FloatArray
-            Of the linking rows, at which the cheapest patterns are chosen among.
+            Of the linking rows, at which the cheapest pattern of each block is one of them.
         seconds : float
             How long it may take. [s]
-        few : bool, optional
-            Whether it looks at few patterns; where it is not said, it does so if the plan is far from good.
+        rank : int
+            Of several masters that choose at once: each looks at more than the one before. While the plan
+            is far from good, the first looks at no more.
         """
         standing, everything = self._standing, self._master.everything()
         choice = standing.incumbent.choice
-        kept = () if choice is None else choice.patterns
-        few = standing.far() if few is None else few
-        most, besides = (1, (*self._mixed, *kept)) if few else (PATTERNS_A_BLOCK, kept)
-        patterns = self._pool.promising(everything.blocks.tolist(), prices, most, besides)
+        besides = (*self._mixed, *(() if choice is None else choice.patterns))
+        patterns = self._pool.promising(everything.blocks.tolist(), prices, 1, besides)
+        known = len(patterns)
+        share = rank if standing.far() else (rank + 1) / MASTERS_AT_ONCE
+        if share:
+            patterns = self._pool.nearly_mixed(self._mixed_duals, int(share * self._breadth.more), patterns)
         effort = self._clock.master(seconds, standing.overtime_s())
         job = self._master.integer_job(everything, patterns, effort, choice)
-        return MasterJob(replace(job, length=math.inf), patterns)
+        return MasterJob(replace(job, length=math.inf), patterns, len(patterns) - known)
 
     def _choose(self, workers: Workers, prices: FloatArray, seconds: float) -> None:
         """Let integer masters choose now, each core among patterns of its own."""
         # What repeats on any number of cores has both on one, one after the other.
         both = workers.count > 1 or self._clock.deterministic
-        masters = [self.job(prices, seconds, few) for few in ((True, False) if both else (None,))]
+        masters = [self.job(prices, seconds, rank) for rank in range(MASTERS_AT_ONCE if both else 1)]
         answers = workers.solve([each.job for each in masters])
+        self.learn(answers, masters)
         for answer, master in zip(answers, masters, strict=True):
-            self.offer(answer, master.patterns)
+            self.offer(answer, master)
 
-    def offer(self, answer: Answer, patterns: list[Pattern]) -> None:
+    def offer(self, answer: Answer, master: MasterJob) -> None:
         """Keep what an integer master chose, if it is better; mend patterns that lack replicas."""
-        choice = self._master.chosen(self._master.everything(), patterns, answer, None)
+        choice = self._master.chosen(self._master.everything(), master.patterns, answer, None)
         if choice is None:
             return
         incumbent = self._standing.incumbent
         if incumbent.offer(choice):
-            self._standing.tell("master", f"integer master over {len(patterns)} patterns")
+            self._standing.tell("master", f"integer master over {len(master.patterns)} patterns")
             return
         if incumbent.objective is None or choice.cost < incumbent.objective:
             for pattern, values in incumbent.mended(choice):
                 self._pool.replace(pattern, values)
                 self._mixed = [each for each in self._mixed if each is not pattern]
+
+    def learn(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
+        """Note how many patterns pay, from masters that chose at once, the widest of them last."""
+        widest = masters[-1]
+        start = math.inf if widest.job.start is None else float(widest.job.cost @ widest.job.start)
+        self._breadth.learn(widest.more, start, answers)

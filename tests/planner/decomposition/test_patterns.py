@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -126,3 +127,21 @@ def test_promising_patterns_are_the_cheapest_and_the_chosen(program: tuple[Split
         assert own[0].price(prices) == min(each.price(prices) for each in pool.of([block]))
         assert dearest[block] in own
         assert len(own) <= 2
+
+
+def test_nearly_mixed_patterns_are_those_that_cost_least_more_than_the_cheapest_of_their_block(
+    program: tuple[Split, Relaxation],
+) -> None:
+    parts, _ = program
+    pool = filled(program)
+    prices = np.full(len(parts.linking_rows), 1e5)
+    least = [min(each.price(prices) for each in pool.of([block])) for block in range(len(parts.blocks))]
+    excess = {id(each): each.price(prices) - least[each.block] for each in pool.patterns}
+    besides = pool.patterns[:3]
+    for more in (0, 2, len(pool.patterns)):
+        found = pool.nearly_mixed(prices, more, [*besides, besides[0]])
+        assert found[:3] == besides
+        others = [excess[id(each)] for each in found[3:]]
+        left_out = [excess[id(each)] for each in pool.patterns if each not in found]
+        assert len(others) == min(more, len(pool.patterns) - 3)
+        assert max(others, default=0.0) <= min(left_out, default=math.inf)

@@ -18,6 +18,7 @@ from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import Pattern
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
+from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search import search
@@ -26,6 +27,26 @@ from fleetplan.planner.solution import SearchLimits
 
 def prices_at(*best: float, reach: float = 0.5) -> Prices:
     return Prices(np.zeros(len(best)), np.array(best), 90.0, reach=reach)
+
+
+def steps_of_a_search(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a search does: rounds and neighbourhoods, in their order."""
+    steps: list[str] = []
+    for name in ("_price_blocks", "_improve"):
+        whole = getattr(BlockSearch, name)
+
+        def noted(self: BlockSearch, *given: object, name: str = name, whole: object = whole) -> object:
+            steps.append(name)
+            return whole(self, *given)  # type: ignore[operator]
+
+        monkeypatch.setattr(BlockSearch, name, noted)
+    case = large_case(2, 4, 2, 3)
+    problem = build_problem(case.fleet, case.candidates)
+    result = search(problem, SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
+    assert result.objective_usd is not None
+    assert result.bound_usd is not None
+    assert result.bound_usd <= result.objective_usd
+    return steps
 
 
 def test_a_price_of_zero_reaches_as_far_as_the_linear_masters() -> None:
@@ -50,23 +71,23 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
 ) -> None:
     monkeypatch.setattr(block_search, "LEAD_SHARE", lead_share)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
-    steps: list[str] = []
-    for name in ("_price_blocks", "_improve"):
-        whole = getattr(BlockSearch, name)
-
-        def noted(self: BlockSearch, *given: object, name: str = name, whole: object = whole) -> object:
-            steps.append(name)
-            return whole(self, *given)  # type: ignore[operator]
-
-        monkeypatch.setattr(BlockSearch, name, noted)
-    case = large_case(2, 4, 2, 3)
-    problem = build_problem(case.fleet, case.candidates)
-    result = search(problem, SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
-    assert result.objective_usd is not None
-    assert result.bound_usd is not None
-    assert result.bound_usd <= result.objective_usd
+    steps = steps_of_a_search(monkeypatch)
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("settled_ratio", [0.0, math.inf])
+def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
+    monkeypatch: pytest.MonkeyPatch, settled_ratio: float
+) -> None:
+    # With no more than this the bound of a fleet of hundreds of replicas stayed that of its first round.
+    for share in ("LEAD_SHARE", "ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
+        monkeypatch.setattr(block_search, share, 0.0)
+    monkeypatch.setattr(block_search, "SETTLED_RATIO", settled_ratio)
+    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
+    steps = steps_of_a_search(monkeypatch)
+    assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
 
 
 @pytest.mark.usefixtures("blocks_for_all")
