@@ -10,6 +10,7 @@ prices of their own and chosen anew; once they have settled, rounds whose bound 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +34,7 @@ from fleetplan.planner.decomposition.rounds import (
     take,
 )
 from fleetplan.planner.decomposition.standing import Standing
-from fleetplan.planner.decomposition.whole_masters import MasterJob, WholeMasters
+from fleetplan.planner.decomposition.whole_masters import WholeMasters
 from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
@@ -67,6 +68,10 @@ SUPPLY_GAP: Final = 1e-4
 
 GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
+
+
+Beside = tuple[Job, Callable[[Answer], None]]
+"""A job that runs beside the pricing of blocks, and who hears its answer."""
 
 
 class BlockSearch:
@@ -164,11 +169,15 @@ class BlockSearch:
     def _settled_turn(self, workers: Workers, supply: WholeSupply, prices: Prices) -> None:
         """Raise the bound by whole supply where that pays, else by rounds until they settle."""
         before = self._standing.bound
-        if supply.pays(float(self._standing.incumbent.objective or 0) - before):
+        if supply.pays(self._open_cost()):
             self._supply_round(workers, supply)
             supply.note_gain(self._standing.bound / before - 1 if before else 0.0)
         elif not prices.settled:
             self._rounds(workers, prices)
+
+    def _open_cost(self) -> float:
+        """What plan and bound differ by. [objective units]"""
+        return float(self._standing.incumbent.objective or math.inf) - self._standing.bound
 
     def _leads(self, prices: Prices) -> bool:
         """Whether nearly all that plan and bound differ by is the plan's to gain."""
@@ -179,8 +188,7 @@ class BlockSearch:
         """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
         beside = self._masters.take_pending()
         patterns = list(self._pool.patterns)
-        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
-        jobs, master = [supply.job(effort)], None
+        jobs, master = [self._supply_job(supply)], None
         if beside is None:
             master = self._masters.job(supply.centre, SUPPLY_S)
             jobs.append(master.job)
@@ -197,7 +205,8 @@ class BlockSearch:
         if mixed.row_duals is None:
             raise RuntimeError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
         priced = self._lagrangian.price(supply.next_prices(mixed.row_duals))
-        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(spread=0.0), beside)
+        besides = [] if beside is None else [self._masters.beside(beside)]
+        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(spread=0.0), besides)
         if np.isfinite(bounds).all():
             supply.cut(priced, bounds)
         self._standing.tell("supply", f"{new} new patterns of {len(self._pool.patterns)}")
@@ -313,23 +322,46 @@ class BlockSearch:
         priced = self._lagrangian.price(prices.current)
         # For the sake of the bound, every other round does without a master while the plan is near it.
         beside = self._masters.take_pending() if prices.rounds % 2 == 0 or self._standing.far() else None
-        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), beside)
+        besides = [] if beside is None else [self._masters.beside(beside)]
+        besides += self._whole_supply_beside(prices)
+        bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), besides)
         if prices.note(priced.duals, total_bound(priced, bounds), bounds):
             self._standing.raise_bound(prices.bound, "pricing of blocks")
         return new if self._complete_pool(workers, priced) else None
 
+    def _whole_supply_beside(self, prices: Prices) -> list[Beside]:
+        """The program that says what the best prices prove once supply is whole, where that may be much.
+
+        It takes a second; rounds of scarce fleets settle late, and in the last of 120 s their whole supply
+        raised the bound by 1.5 and 2.3 %, where a round raised it by 0.3 %.
+        """
+        if not prices.block_bounds.size:
+            return []
+        supply = self._whole_supply(prices)
+        if not supply.pays(self._open_cost()):
+            return []
+
+        def hear(answer: Answer) -> None:
+            self._standing.raise_bound(supply.bound(answer), "whole supply")
+
+        return [(self._supply_job(supply), hear)]
+
+    def _supply_job(self, supply: WholeSupply) -> Job:
+        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
+        return replace(supply.job(effort), length=math.inf)
+
     def _solve_blocks(
-        self, workers: Workers, priced: Priced, effort: Effort, beside: MasterJob | None = None
+        self, workers: Workers, priced: Priced, effort: Effort, besides: Sequence[Beside] = ()
     ) -> tuple[FloatArray, int]:
         """Bounds of all blocks at some prices, and how many of their patterns are new."""
         jobs = pricing_jobs(priced, self._columns, self._pool, effort, self._nodes)
 
         def hear(number: int, answer: Answer) -> None:
-            if beside is not None and number == len(jobs):
-                self._masters.learn([answer], [beside])
-                self._masters.offer(answer, beside)
+            if number >= len(jobs):
+                besides[number - len(jobs)][1](answer)
 
-        answers = workers.solve(jobs if beside is None else [*jobs, beside.job], self._standing.expired, hear)
+        together = [*jobs, *(job for job, _ in besides)]
+        answers = workers.solve(together, self._standing.expired, hear)
         priced_blocks = answers[: len(jobs)]
         self._nodes = np.array([answer.nodes for answer in priced_blocks], dtype=float)
         return take(priced_blocks, self._pool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -206,6 +206,15 @@ class WholeMasters:
             for pattern, values in incumbent.mended(choice):
                 self._pool.replace(pattern, values)
                 self._mixed = [each for each in self._mixed if each is not pattern]
+
+    def beside(self, master: MasterJob) -> tuple[Job, Callable[[Answer], None]]:
+        """A master that runs beside other jobs, and what is done with its answer."""
+
+        def hear(answer: Answer) -> None:
+            self.learn([answer], [master])
+            self.offer(answer, master)
+
+        return master.job, hear
 
     def learn(self, answers: Sequence[Answer], masters: Sequence[MasterJob]) -> None:
         """Note how many patterns pay, from masters that chose at once, the widest of them last."""

@@ -18,6 +18,7 @@ from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.patterns import Pattern
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
+from fleetplan.planner.decomposition.standing import Standing
 from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers
 from fleetplan.planner.problem import build_problem
@@ -88,6 +89,32 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
     monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
     steps = steps_of_a_search(monkeypatch)
     assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("pays", [True, False])
+def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
+    monkeypatch: pytest.MonkeyPatch, pays: bool
+) -> None:
+    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: pays)
+    monkeypatch.setattr(block_search, "LEAD_SHARE", 0.0)
+    monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
+    heard: list[tuple[str, bool]] = []
+    supply_rounds: list[str] = []
+    raise_bound, supply_round = Standing.raise_bound, BlockSearch._supply_round
+
+    def noted_bound(self: Standing, bound: float, source: str) -> None:
+        heard.append((source, bool(supply_rounds)))
+        raise_bound(self, bound, source)
+
+    def noted_round(self: BlockSearch, workers: Workers, supply: WholeSupply) -> None:
+        supply_rounds.append("supply")
+        supply_round(self, workers, supply)
+
+    monkeypatch.setattr(Standing, "raise_bound", noted_bound)
+    monkeypatch.setattr(BlockSearch, "_supply_round", noted_round)
+    steps_of_a_search(monkeypatch)
+    assert (("whole supply", False) in heard) == pays
 
 
 @pytest.mark.usefixtures("blocks_for_all")
