@@ -332,8 +332,8 @@ class BlockSearch:
     def _whole_supply_beside(self, prices: Prices) -> list[Beside]:
         """The program that says what the best prices prove once supply is whole, where that may be much.
 
-        It takes a second; rounds of scarce fleets settle late, and in the last of 120 s their whole supply
-        raised the bound by 1.5 and 2.3 %, where a round raised it by 0.3 %.
+        It takes a second; rounds of scarce fleets settle late. With the prices of the fourth round it raised
+        the bound of one (medium, seed 3) by 1.8 %, where that round, of seven seconds, raised it by 0.4 %.
         """
         if not prices.block_bounds.size:
             return []
