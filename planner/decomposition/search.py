@@ -188,16 +188,13 @@ class BlockSearch:
         """Find the best whole supply for what is known of the blocks, and price the blocks for it."""
         beside = self._masters.take_pending()
         patterns = list(self._pool.patterns)
-        jobs, master = [self._supply_job(supply)], None
+        first = [self._supply_beside(supply)]
         if beside is None:
-            master = self._masters.job(supply.centre, SUPPLY_S)
-            jobs.append(master.job)
-        answers = workers.solve(jobs)
+            first.append(self._masters.beside(self._masters.job(supply.centre, SUPPLY_S)))
+        answers = workers.solve(
+            [job for job, _ in first], hear=lambda number, answer: first[number][1](answer)
+        )
         chosen = answers[0]
-        self._standing.raise_bound(supply.bound(chosen), "whole supply")
-        if master is not None:
-            self._masters.learn(answers[1:], [master])
-            self._masters.offer(answers[1], master)
         if chosen.values is None or self._standing.finished():
             return
         whole_supply = chosen.values[: len(self._masters.mixed_supply)]
@@ -338,17 +335,18 @@ class BlockSearch:
         if not prices.block_bounds.size:
             return []
         supply = self._whole_supply(prices)
-        if not supply.pays(self._open_cost()):
-            return []
+        return [self._supply_beside(supply)] if supply.pays(self._open_cost()) else []
+
+    def _supply_beside(self, supply: WholeSupply) -> Beside:
+        """The program of whole supply, and what is done with its answer."""
+        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
 
         def hear(answer: Answer) -> None:
             self._standing.raise_bound(supply.bound(answer), "whole supply")
+            # The search may end by it, and the next step be its last.
+            self._standing.tell("supply", "the best whole supply for what is known of the blocks")
 
-        return [(self._supply_job(supply), hear)]
-
-    def _supply_job(self, supply: WholeSupply) -> Job:
-        effort = replace(self._clock.master(SUPPLY_S), gap_ratio=SUPPLY_GAP)
-        return replace(supply.job(effort), length=math.inf)
+        return replace(supply.job(effort), length=math.inf), hear
 
     def _solve_blocks(
         self, workers: Workers, priced: Priced, effort: Effort, besides: Sequence[Beside] = ()

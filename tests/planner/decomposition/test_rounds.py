@@ -118,6 +118,29 @@ def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
 
 
 @pytest.mark.usefixtures("blocks_for_all")
+def test_a_bound_of_whole_supply_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A search that ended by it told of its gap two seconds later, when the plan was made simple.
+    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: True)
+    events: list[tuple[str, str]] = []
+    raise_bound, tell = Standing.raise_bound, Standing.tell
+
+    def noted_bound(self: Standing, bound: float, source: str) -> None:
+        events.append(("bound", source))
+        raise_bound(self, bound, source)
+
+    def noted_step(self: Standing, source: str, detail: str) -> None:
+        events.append(("told", source))
+        tell(self, source, detail)
+
+    monkeypatch.setattr(Standing, "raise_bound", noted_bound)
+    monkeypatch.setattr(Standing, "tell", noted_step)
+    steps_of_a_search(monkeypatch)
+    raised = [position for position, event in enumerate(events) if event == ("bound", "whole supply")]
+    assert raised
+    assert all(events[position + 1] == ("told", "supply") for position in raised)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     monkeypatch: pytest.MonkeyPatch, share: float

@@ -139,7 +139,7 @@ def test_blocks_are_priced_as_finely_as_the_distance_of_the_bound_asks_for() -> 
     clock = Clock(100.0, deterministic=True, workers=2)
     rough, middle, fine = clock.pricing(math.inf), clock.pricing(0.01), clock.pricing(0.0)
     assert rough.gap_ratio == ROUGHEST_GAP
-    assert middle.gap_ratio == pytest.approx(0.001)
+    assert middle.gap_ratio == pytest.approx(0.0002)
     assert fine.gap_ratio == FINEST_GAP
     assert [each.cuts for each in (rough, middle, fine)] == [False, True, True]
     assert rough.node_limit == FEWEST_NODES < middle.node_limit < fine.node_limit == MOST_NODES
