@@ -22,7 +22,8 @@ early rounds of a medium fleet lose 0.063 of a bound of 8.8 (1e12) in 26 ms each
 0.1 asks for, 0.032 in 25 ms at a tenth of these (plain, seed 2; more in docs/scaling.md)."""
 
 FEWEST_S, MOST_S = 0.15, 2.0
-"""Limits of one block at the roughest and the finest gap; nine of ten take less than a tenth of that. [s]"""
+"""Limits of one block at the roughest and the finest gap. Half of them take 10 to 25 ms; in later rounds of a
+scarce fleet the longest tenth takes 0.6 of the time (docs/scaling.md). [s]"""
 
 FEWEST_NODES, MOST_NODES = 60, 2000
 """The same where work is counted in nodes."""
