@@ -52,10 +52,13 @@ from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.search import search
 from fleetplan.planner.shortage_price import rounding_of
 from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, Solution, default_workers
-from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, continuous_indices
+from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete, continuous_indices
 from fleetplan.planner.verify import verify
 
 GIB: Final = 2**30
+
+COMPLETION_S: Final = 10.0
+"""Time to make HiGHS's last plan exact. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,9 @@ class Run:
         Of our search.
     linear_usd : float or None
         Bound of the linear relaxation, where it was asked for.
+    exact_usd : float or None
+        Of HiGHS's last plan with its replicas and supply, and loads that keep every row in exact integers;
+        None where there are none, and of other solvers, whose plans are exact.
     """
 
     size: str
@@ -129,6 +135,7 @@ class Run:
     result: SearchResult | None = None
     violations: int = 0
     linear_usd: float | None = None
+    exact_usd: float | None = None
 
     def at(self, seconds: float) -> tuple[float | None, float | None]:
         """The best plan and bound known by a time. [USD]"""
@@ -317,14 +324,18 @@ def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
 
 
 def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
-    """HiGHS on the whole model with continuous loads; its plans are not made exact."""
+    """HiGHS on the whole model with continuous loads; its last plan is made exact, in time of its own."""
     started = time.monotonic()
     planning = build()
     cost = dict(zip(planning.model.proto.objective.vars, planning.model.proto.objective.coeffs, strict=True))
 
+    last: list[float] | None = None
+
     def hear(answer: HighsAnswer) -> None:
+        nonlocal last
         plan = None
         if answer.values is not None:
+            last = answer.values
             plan = sum(each * answer.values[j] for j, each in cost.items()) / USD_RESOLUTION + run.fixed_usd
         bound = None if answer.bound is None else answer.bound / USD_RESOLUTION + run.fixed_usd
         run.steps.append((time.monotonic() - started, plan, bound))
@@ -333,6 +344,9 @@ def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) ->
     with HighsRace(planning.model, planning.variables, left_s, 1e-4, hear):
         time.sleep(left_s + 0.5)
     run.wall_s = time.monotonic() - started
+    exact = None if last is None else complete(planning.model, planning.variables, last, COMPLETION_S)
+    if exact is not None:
+        run.exact_usd = exact.objective_value / USD_RESOLUTION + run.fixed_usd
 
 
 def measured(run: Run, solve: Callable[[Run], None]) -> Run:
@@ -423,7 +437,11 @@ def against(mine: Run, other: Run) -> tuple[str, bool]:
     if theirs is None:
         return f"seed {mine.seed}: {other.solver} has no plan", True
     good = plan is not None and plan <= theirs * (1 + 1e-6)
-    return f"seed {mine.seed}: plan {(plan or 0) / 1e6:.4f} M, {other.solver} {theirs / 1e6:.4f} M", good
+    text = f"seed {mine.seed}: plan {(plan or 0) / 1e6:.6f} M, {other.solver} {theirs / 1e6:.6f} M"
+    if other.solver == "HiGHS":
+        exact = "cannot be made exact" if other.exact_usd is None else f"{other.exact_usd / 1e6:.6f} M exact"
+        text = f"{text} ({exact})"
+    return text, good
 
 
 def report(size: str, variant: Variant, text: str, good: bool) -> list[str]:
