@@ -236,7 +236,9 @@ def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
 
 
 CHILD = """
-import io, json, sys
+import io, json, os, sys
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # HiGHS prints its name to standard output.
 sys.path.insert(0, sys.argv[1])
 import highs_child, numpy
 begun, plain = [], highs_child._solver
@@ -258,7 +260,7 @@ if known:
     searches._plan = 99, numpy.array(known)
 searches.first(source)
 values = [line["values"] for line in map(json.loads, target.getvalue().splitlines()) if line["values"]]
-print(json.dumps([len(begun), values[-1]]))
+print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
 """
 
 

@@ -43,7 +43,7 @@ def steps_of_a_search(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(BlockSearch, name, noted)
     case = large_case(2, 4, 2, 3)
     problem = build_problem(case.fleet, case.candidates)
-    result = search(problem, SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
+    result = search(problem, SearchLimits(5.0, 0.0, 1, 2, reproducible=True))
     assert result.objective_usd is not None
     assert result.bound_usd is not None
     assert result.bound_usd <= result.objective_usd
