@@ -43,6 +43,7 @@ from fleetplan.planner.api import build_plan, prepare
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.decomposition.matrix import read_program
 from fleetplan.planner.decomposition.relaxation import relax
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.objective import fixed_usd, total_cost, unmet_demand
@@ -52,7 +53,7 @@ from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.search import search
 from fleetplan.planner.shortage_price import rounding_of
 from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, Solution, default_workers
-from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete, continuous_indices
+from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.verify import verify
 
 GIB: Final = 2**30

@@ -6,6 +6,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.groups import all_variables
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.solvers.cpsat import configured_solver
 
@@ -47,7 +48,7 @@ def send_home(planning: PlanningModel, values: cp_model.CpSolver, seed: int) -> 
         for variable in group
     }
     model.clear_hints()  # type: ignore[no-untyped-call]
-    for variable in variables.all():
+    for variable in all_variables(variables):
         decided = values.value(variable)
         if variable.index in routing:
             model.add_hint(variable, decided)

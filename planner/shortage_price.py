@@ -28,11 +28,11 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.decomposition.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.decomposition.matrix import FloatArray
 from fleetplan.planner.decomposition.themes import choices
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.objective import unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.solvers.highs_race import continuous_indices
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.variables import Variables, rate_scales
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -116,35 +115,6 @@ class Variables:
     pooled_replicas: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
     lots: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
     regret: dict[str, cp_model.IntVar] = field(default_factory=dict)
-
-    def all(self) -> Iterator[cp_model.IntVar]:
-        """Every variable."""
-        groups: tuple[Mapping[Any, cp_model.IntVar], ...] = (
-            self.replicas,
-            self.load,
-            self.disaggregated,
-            self.unmet,
-            self.worked,
-            self.put_off,
-            self.switched,
-            self.acquired,
-            self.in_use,
-            self.configuration,
-            self.packed,
-            self.started,
-            self.surviving,
-            self.surviving_load,
-            self.surviving_separate,
-            self.surviving_pooled,
-            self.surviving_pooled_replicas,
-            self.retired,
-            self.pooled,
-            self.pooled_replicas,
-            self.lots,
-            self.regret,
-        )
-        for group in groups:
-            yield from group.values()
 
 
 @once

@@ -5,13 +5,15 @@ The child (highs_worker.py) imports this module and nothing else of fleetplan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +25,11 @@ class Rows:
     row_upper: Array
     lower: Array
     upper: Array
-    whole: NDArray[np.bool_]
+    whole: Mask
+
+    def within(self, lower: Array, upper: Array) -> Rows:
+        """The same with other bounds of its columns."""
+        return replace(self, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,15 @@ class Effort:
         Gap at which it is content.
     cuts : bool
         Whether it looks for cuts: they pay where a tree is large.
+    gap : float
+        Gap at which it is content as well. [objective units]
     """
 
     time_limit_s: float | None
     node_limit: int
     gap_ratio: float
     cuts: bool = True
+    gap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +83,52 @@ class Job:
     start: Array | None = None
     length: float = 0.0
     threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RollingJob:
+    """A plan to construct moment by moment (planner/decomposition/rolling.py).
+
+    Attributes
+    ----------
+    program : Rows
+        The whole program.
+    cost : Array
+        Objective.
+    guide : Array
+        An optimum of its linear relaxation.
+    stages : tuple[Indices, ...]
+        Columns that are decided together, in the order of the decisions; others are supply, or join stages.
+    growth : Indices
+        By column: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
+    slot : Indices
+        By column: the candidate and pool whose use it decides; -1 for none.
+    rank : Array
+        By slot: 0 where the relaxation uses it, else its place among the others.
+    widths : tuple[float, ...]
+        Ranks up to which slots are looked at, one attempt after the other.
+    linking : Mask
+        Which rows may be passed at a price if nothing else helps.
+    penalty : float
+        That price. [objective units per scaled unit]
+    effort : Effort
+        The time limit is that of the whole construction, the gaps and the nodes are those of a stage.
+    length : float
+        As `Job` has it.
+    """
+
+    program: Rows
+    cost: Array
+    guide: Array
+    stages: tuple[Indices, ...]
+    growth: Indices
+    slot: Indices
+    rank: Array
+    widths: tuple[float, ...]
+    linking: Mask
+    penalty: float
+    effort: Effort
+    length: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,8 @@ from typing import IO, Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.decomposition.highs_jobs import Answer, Array, Job, Rows
+from fleetplan.planner.decomposition.highs_jobs import Answer, Array, Job, RollingJob, Rows
+from fleetplan.planner.decomposition.rolling import construct
 
 Options = Mapping[str, str | float | bool]
 
@@ -78,8 +79,10 @@ class Known:
         return rows, self._solvers[number]
 
 
-def solve(job: Job, known: Known) -> Answer:
+def solve(job: Job | RollingJob, known: Known) -> Answer:
     """Solve one job."""
+    if isinstance(job, RollingJob):
+        return construct(job, lambda stage: solve(stage, known))
     # HiGHS loses its way with costs of 1e11: the largest becomes 1.
     unit = float(np.abs(job.cost).max(initial=0.0)) or 1.0
     if job.effort is None:
@@ -125,6 +128,8 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     if effort is None:
         raise ValueError("an integer program needs limits")
     solver.setOptionValue("mip_rel_gap", effort.gap_ratio)
+    if effort.gap:
+        solver.setOptionValue("mip_abs_gap", effort.gap / unit)
     solver.setOptionValue("mip_max_nodes", effort.node_limit)
     limit_s = highspy.kHighsInf if effort.time_limit_s is None else effort.time_limit_s
     # HiGHS counts the time of all runs of one solver together.
@@ -177,7 +182,7 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
     known = Known(programs)
     while True:
         try:
-            job: Job = pickle.load(source)
+            job: Job | RollingJob = pickle.load(source)
         except EOFError:
             return
         try:

@@ -9,6 +9,7 @@ from fleetplan.planner.decomposition.blocks import Split
 from fleetplan.planner.decomposition.incumbent import Completion
 from fleetplan.planner.decomposition.matrix import FloatArray, IntArray
 from fleetplan.planner.decomposition.patterns import PatternMemory
+from fleetplan.planner.decomposition.themes import Outline
 from fleetplan.planner.solvers.request import PATIENT, Listener, Overtime, Patience
 
 
@@ -65,6 +66,8 @@ class Request:
     ----------
     parts : Split
         The program in blocks.
+    outline : Outline
+        What its columns decide.
     continuous : Collection[int]
         Variables that a relaxation need not keep whole.
     loose : Collection[int]
@@ -86,6 +89,7 @@ class Request:
     """
 
     parts: Split
+    outline: Outline
     continuous: Collection[int]
     loose: Collection[int]
     start: IntArray | None

@@ -17,8 +17,10 @@ from typing import Final
 import numpy as np
 
 from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_bound
+from fleetplan.planner.decomposition.construction import Guide, construction_job, guide_of
+from fleetplan.planner.decomposition.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.decomposition.effort import Clock
-from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job, RollingJob
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import rows_of, whole_job
 from fleetplan.planner.decomposition.master import Choice, Master
@@ -70,7 +72,7 @@ GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
 
 
-Beside = tuple[Job, Callable[[Answer], None]]
+Beside = tuple[Job | RollingJob, Callable[[Answer], None]]
 """A job that runs beside the pricing of blocks, and who hears its answer."""
 
 
@@ -98,6 +100,8 @@ class BlockSearch:
         self._pool = PatternPool(self.parts, self._relaxation, self._lagrangian.cost)
         incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._standing = Standing(request, clock, incumbent, self._lagrangian.least)
+        self._linear: Guide | None = None
+        self._constructed = False
         n_blocks, n_linking = len(self.parts.blocks), len(self.parts.linking_rows)
         self._masters = WholeMasters(self._master, self._pool, self._standing, clock, n_blocks, n_linking)
         self._columns = [block.columns for block in self.parts.blocks]
@@ -142,6 +146,7 @@ class BlockSearch:
     def _take_turns(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
         around = Neighbourhoods(self.parts, self._master, self._lagrangian, self._pool, prices, self._seed)
+        direct = self._direct_neighbourhoods()
         supply: WholeSupply | None = None
         while not self._standing.finished():
             began = self._clock.spent_s()
@@ -156,6 +161,8 @@ class BlockSearch:
             until = 2 * self._clock.spent_s() - began
             while not self._standing.finished() and self._standing.incumbent.choice is not None:
                 self._improve(workers, around, self._standing.incumbent.choice)
+                if direct is not None:
+                    self._improve_directly(workers, direct)
                 if self._clock.spent_s() > until:
                     break
 
@@ -219,6 +226,27 @@ class BlockSearch:
             if self._standing.incumbent.offer(better):
                 self._standing.tell("neighbourhood", f"{len(found.scope.blocks)} blocks chosen anew")
 
+    def _direct_neighbourhoods(self) -> DirectNeighbourhoods | None:
+        """Neighbourhoods on the columns themselves; None where no relaxation guides them."""
+        if self._linear is None:
+            return None
+        return DirectNeighbourhoods(
+            self._request.outline, self._relaxation, self._lagrangian.cost, self._linear, self._seed
+        )
+
+    def _improve_directly(self, workers: Workers, direct: DirectNeighbourhoods) -> None:
+        """Try some neighbourhoods on the columns themselves, and keep what makes the plan better."""
+        values = self._standing.incumbent.values
+        if values is None:
+            return
+        now = values / self._relaxation.column_scale
+        for change in direct.improve(workers, self._clock, now):
+            changed = now.copy()
+            changed[change.columns] = change.values
+            if self._offer(changed):
+                now = changed
+                self._standing.tell("neighbourhood", f"{change.detail} decided anew")
+
     def _choice_of(self, values: IntArray) -> Choice:
         """A plan as patterns, which are remembered."""
         scaled = values / self._relaxation.column_scale
@@ -247,7 +275,9 @@ class BlockSearch:
             if not answer.infeasible:
                 raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
             return None
-        bound = self._relaxation.bound(self._lagrangian.cost, answer.row_duals)
+        cost = self._lagrangian.cost
+        self._linear = guide_of(self._request.outline, self._relaxation, cost, answer)
+        bound = self._relaxation.bound(cost, answer.row_duals)
         self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._standing.tell("guide", "linear relaxation of the whole program")
         duals = answer.row_duals[linking]
@@ -319,12 +349,47 @@ class BlockSearch:
         priced = self._lagrangian.price(prices.current)
         # For the sake of the bound, every other round does without a master while the plan is near it.
         beside = self._masters.take_pending() if prices.rounds % 2 == 0 or self._standing.far() else None
-        besides = [] if beside is None else [self._masters.beside(beside)]
+        besides: list[Beside] = [] if beside is None else [self._masters.beside(beside)]
         besides += self._whole_supply_beside(prices)
+        besides += self._construction_beside()
         bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(prices.spread), besides)
         if prices.note(priced.duals, total_bound(priced, bounds), bounds):
             self._standing.raise_bound(prices.bound, "pricing of blocks")
         return new if self._complete_pool(workers, priced) else None
+
+    def _construction_beside(self) -> list[Beside]:
+        """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
+        known = self._standing.incumbent.objective is not None and not self._standing.far()
+        if self._linear is None or self._constructed or known:
+            return []
+        self._constructed = True
+        linking = self.parts.linking_rows
+        job = construction_job(
+            self._request.outline, self._relaxation, self._lagrangian.cost, self._linear, linking, self._clock
+        )
+
+        def hear(answer: Answer) -> None:
+            if answer.values is None:
+                self._standing.tell("construction", "no plan moment by moment")
+            elif self._offer(answer.values):
+                self._standing.tell("construction", f"{len(job.stages)} moments, the hardest first")
+            else:
+                self._standing.tell("construction", "a plan that passes a limit")
+
+        return [(job, hear)]
+
+    def _offer(self, scaled: FloatArray) -> bool:
+        """Keep a plan if it is exact and the best; its patterns are remembered."""
+        patterns = [
+            self._pool.known(block, scaled[each.columns]) for block, each in enumerate(self.parts.blocks)
+        ]
+        choice = self._master.choice(patterns, scaled[self.parts.master_columns])
+        if self._standing.incumbent.offer(choice):
+            return True
+        mended = self._standing.incumbent.mended(choice)
+        for pattern, values in mended:
+            self._pool.replace(pattern, values)
+        return False
 
     def _whole_supply_beside(self, prices: Prices) -> list[Beside]:
         """The program that says what the best prices prove once supply is whole, where that may be much.

@@ -15,10 +15,11 @@ from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.matrix import IntArray, Program, read_program
 from fleetplan.planner.decomposition.request import Beginning, BlockOutcome, Request
 from fleetplan.planner.decomposition.search import BlockSearch
-from fleetplan.planner.decomposition.themes import choices, themes
+from fleetplan.planner.decomposition.themes import choices, outline, themes
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel
 from fleetplan.planner.solvers.cpsat import configured_solver
-from fleetplan.planner.solvers.highs_race import complete, continuous_indices
+from fleetplan.planner.solvers.highs_race import complete
 from fleetplan.planner.solvers.race import solve_model
 from fleetplan.planner.solvers.request import (
     Enough,
@@ -118,6 +119,7 @@ def solve_in_blocks(
 
     request = Request(
         parts=parts,
+        outline=outline(planning.problem, variables, len(program.cost)),
         continuous=continuous_indices(variables),
         loose=choices(variables),
         start=_start(model, program, limits, reproducible),

@@ -1,19 +1,80 @@
-"""What each variable decides, read from its group: the one place that knows the groups of `Variables`."""
+"""What each variable decides, as arrays that the decomposition works on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from fleetplan.planner.decomposition.blocks import MASTER
 from fleetplan.planner.decomposition.matrix import IntArray
+from fleetplan.planner.groups import places
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.variables import Variables
 
-Theme = tuple[str, int]
-"""Service, moment index"""
+NONE = -1
+"""Number of a service, moment or slot where a variable has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """What each variable of a model decides, in its order; `NONE` where it has no such thing.
+
+    A variable that is in no group of `Variables` has nothing.
+
+    Attributes
+    ----------
+    service, moment : IntArray
+        Number of the service that it places, and index of the moment.
+    slot : IntArray
+        Number of the candidate and pool whose use it decides.
+    growth : IntArray
+        1 where more of it is more supply, -1 where less of it is, 0 where it is no supply.
+    period_of : IntArray
+        Index of the period by moment, shape (n_moments,).
+    """
+
+    service: IntArray
+    moment: IntArray
+    slot: IntArray
+    growth: IntArray
+    period_of: IntArray
+
+    @property
+    def themes(self) -> IntArray:
+        """Number of what one service does in one moment; `MASTER` for what belongs to no such theme."""
+        moments = int(self.moment.max(initial=0)) + 1
+        placed = (self.service != NONE) & (self.moment != NONE)
+        return np.where(placed, self.service * moments + self.moment, MASTER)
+
+
+def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline:
+    """Read what every variable of a model decides.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gives the services of candidates and cells.
+    variables : Variables
+        Of the model.
+    n_variables : int
+        Variables of the model.
+    """
+    service, moment, slot = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(3))
+    growth = np.zeros(n_variables, dtype=np.int64)
+    services: dict[str, int] = {}
+    slots: dict[tuple[int, int], int] = {}
+    for group, place, variable in places(problem, variables):
+        index = variable.index
+        if place.service is not None:
+            service[index] = services.setdefault(place.service, len(services))
+        if place.moment is not None:
+            moment[index] = place.moment
+        if place.slot is not None:
+            slot[index] = slots.setdefault(place.slot, len(slots))
+        growth[index] = group.growth
+    periods = np.array([each.period for each in problem.moments], dtype=np.int64)
+    return Outline(service, moment, slot, growth, periods)
 
 
 def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
@@ -21,23 +82,15 @@ def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray
 
     Parameters
     ----------
-    problem : Problem
-        Gives the services of candidates and cells.
-    variables : Variables
-        Of the model. A variable that is in none of its groups, and all supply, is left to the master.
-    n_variables : int
-        Variables of the model.
+    problem, variables, n_variables
+        As `outline` takes them.
 
     Returns
     -------
     IntArray
         Numbers of the themes, shape (n_variables,); `MASTER` where there is none.
     """
-    numbers: dict[Theme, int] = {}
-    found = np.full(n_variables, MASTER, dtype=np.int64)
-    for theme, variable in _placements(problem, variables):
-        found[variable.index] = numbers.setdefault(theme, len(numbers))
-    return found
+    return outline(problem, variables, n_variables).themes
 
 
 def choices(variables: Variables) -> frozenset[int]:
@@ -47,36 +100,3 @@ def choices(variables: Variables) -> frozenset[int]:
     it, and the rows that hold them are up to half of its time.
     """
     return frozenset(variable.index for variable in variables.configuration.values())
-
-
-def _placements(problem: Problem, variables: Variables) -> Iterator[tuple[Theme, cp_model.IntVar]]:
-    """Variables that place a service, with what they decide."""
-    service = [candidate.service for candidate in problem.candidates]
-    cells = problem.cells
-    for (c, _, m), variable in (
-        *variables.replicas.items(),
-        *variables.started.items(),
-        *variables.switched.items(),
-    ):
-        yield (service[c], m), variable
-    for (c, _, _, cell), variable in variables.load.items():
-        yield (service[c], cells[cell].moment), variable
-    for (cell, _, _), variable in variables.disaggregated.items():
-        yield (cells[cell].service, cells[cell].moment), variable
-    for (cell, _), variable in (*variables.unmet.items(), *variables.worked.items()):
-        yield (cells[cell].service, cells[cell].moment), variable
-    for (c, _, m), variable in variables.configuration.items():
-        yield (service[c], m), variable
-    for (c, _, m, _), variable in (*variables.pooled.items(), *variables.pooled_replicas.items()):
-        yield (service[c], m), variable
-    for (_, c, _, m), variable in variables.surviving.items():
-        yield (service[c], m), variable
-    for (_, c, _, _, m), variable in variables.surviving_load.items():
-        yield (service[c], m), variable
-    for (_, c, _, m, _), variable in (
-        *variables.surviving_pooled.items(),
-        *variables.surviving_pooled_replicas.items(),
-    ):
-        yield (service[c], m), variable
-    for (_, name, _, _, m), variable in variables.surviving_separate.items():
-        yield (name, m), variable

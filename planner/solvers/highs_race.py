@@ -14,16 +14,17 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.request import Enough
 from fleetplan.planner.variables import Variables
@@ -230,22 +231,7 @@ class HighsRace:
             self.ended.set()
 
 
-def continuous_indices(variables: Variables) -> set[int]:
-    """Variables that HiGHS need not keep whole: loads and rates, which are finely divided anyway."""
-    groups: tuple[Mapping[Any, cp_model.IntVar], ...] = (
-        variables.load,
-        variables.disaggregated,
-        variables.unmet,
-        variables.surviving_load,
-        variables.surviving_separate,
-        variables.worked,
-        variables.put_off,
-        variables.regret,
-    )
-    return {variable.index for group in groups for variable in group.values()}
-
-
-def _column_scales(model: cp_model.CpModel, continuous: set[int]) -> NDArray[np.float64]:
+def _column_scales(model: cp_model.CpModel, continuous: Collection[int]) -> NDArray[np.float64]:
     """Units of the columns: a continuous one runs from 0 to 1."""
     return np.array(
         [
@@ -268,7 +254,7 @@ def _archive(
     model: cp_model.CpModel,
     scales: NDArray[np.float64],
     unit: float,
-    continuous: set[int],
+    continuous: Collection[int],
     time_limit_s: float,
     gap_ratio: float,
 ) -> bytes:

@@ -16,12 +16,12 @@ from fleetplan.planner.decomposition.matrix import read_program
 from fleetplan.planner.decomposition.relaxation import relax
 from fleetplan.planner.decomposition.request import Request
 from fleetplan.planner.decomposition.search import BlockSearch, rows_of
-from fleetplan.planner.decomposition.themes import choices, themes
+from fleetplan.planner.decomposition.themes import choices, outline, themes
 from fleetplan.planner.decomposition.workers import Workers
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.solvers.cpsat import configured_solver
-from fleetplan.planner.solvers.highs_race import continuous_indices
 from fleetplan.planner.solvers.interrupt import Stop
 
 EXACT = Effort(None, 100_000, 0.0)
@@ -52,6 +52,7 @@ def cases(count: int) -> list[Case]:
 def request(planning: PlanningModel, parts: Split) -> Request:
     return Request(
         parts=parts,
+        outline=outline(planning.problem, planning.variables, len(parts.program.cost)),
         continuous=continuous_indices(planning.variables),
         loose=choices(planning.variables),
         start=None,

@@ -11,9 +11,9 @@ from fleetplan.planner.decomposition.blocks import MASTER, split
 from fleetplan.planner.decomposition.matrix import UNBOUNDED, Program, read_program
 from fleetplan.planner.decomposition.relaxation import relax
 from fleetplan.planner.decomposition.themes import themes
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.solvers.highs_race import continuous_indices
 
 
 def planning(seed: int = 1, *, periods: bool = False) -> PlanningModel:

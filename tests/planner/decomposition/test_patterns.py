@@ -17,7 +17,7 @@ from fleetplan.planner.decomposition.patterns import ExactPatterns, Pattern, Pat
 from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.search import rows_of
 from fleetplan.planner.decomposition.workers import Workers
-from fleetplan.planner.solvers.highs_race import continuous_indices
+from fleetplan.planner.groups import continuous_indices
 
 
 @pytest.fixture(scope="module")

@@ -33,13 +33,13 @@ from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.standing import Standing
 from fleetplan.planner.decomposition.whole_supply import WholeSupply
 from fleetplan.planner.decomposition.workers import Workers
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel, build_model
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.solvers.cpsat import hint
-from fleetplan.planner.solvers.highs_race import continuous_indices
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.request import (
     ModelOutcome,
@@ -150,7 +150,7 @@ def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str
     result = search(build_problem(case.fleet, case.candidates), SearchLimits(5.0, 0.02, 1, 2), log)
     assert result.objective_usd is not None
     sources = {step.source for step in log.steps}
-    assert {"guide", "pricing", "master"} <= sources
+    assert {"guide", "construction", "pricing"} <= sources
     plans = [step.objective_usd for step in log.steps if step.objective_usd is not None]
     bounds = [step.bound_usd for step in log.steps if step.bound_usd is not None]
     assert plans == sorted(plans, reverse=True)
@@ -369,7 +369,8 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
 
     monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
     monkeypatch.setattr(Standing, "far", lambda _: far)
-    # The program of whole supply may run beside a round too.
+    # The program of whole supply and the construction may run beside a round too.
+    monkeypatch.setattr(BlockSearch, "_construction_beside", lambda _: [])
     monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
     planning, parts = in_parts()

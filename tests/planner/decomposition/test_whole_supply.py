@@ -17,8 +17,8 @@ from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.search import rows_of
 from fleetplan.planner.decomposition.whole_supply import LEAST_GAIN, LEAST_ROUNDS, WholeSupply
 from fleetplan.planner.decomposition.workers import Workers
+from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel
-from fleetplan.planner.solvers.highs_race import continuous_indices
 
 ROUNDS = 4
 

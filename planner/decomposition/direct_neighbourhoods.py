@@ -1,0 +1,188 @@
+"""Neighbourhoods on the program's own columns: a moment, some services, or both are decided anew.
+
+An integer program decides them, and supply with them, among the slots that the linear relaxation and the
+plan use and a few more, whatever patterns are known. These neighbourhoods are strong where the relaxation is
+near the optimum: few large services, many moments, regions that replace each other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.decomposition.construction import USED, Guide
+from fleetplan.planner.decomposition.effort import Clock
+from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.decomposition.linear import rows_of
+from fleetplan.planner.decomposition.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.decomposition.relaxation import Relaxation
+from fleetplan.planner.decomposition.subprograms import Parts
+from fleetplan.planner.decomposition.themes import NONE, Outline
+from fleetplan.planner.decomposition.workers import Workers
+
+AT_A_TIME: Final = 2
+"""Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
+
+NEIGHBOURHOOD_S: Final = 3.0
+"""Time of one neighbourhood. Most take less. [s]"""
+
+GAP: Final = 2e-5
+"""Gap at which one is content, over the cost of the plan."""
+
+FIRST_SHARE: Final = 0.25
+"""Share of the services that a neighbourhood of services frees at first."""
+
+LEAST_SHARE: Final = 0.02
+"""The least of it."""
+
+SHARE_GROWTH, SHARE_DECLINE = 1.3, 0.7
+"""Factors of the share after a neighbourhood that was solved, and after one that ran out of time."""
+
+MOMENTS_SHARE: Final = 0.3
+"""Share of the moments that a neighbourhood of moments and services frees."""
+
+WIDER_CHANCE: Final = 0.5
+"""How often a neighbourhood looks at slots that neither the relaxation nor the plan uses."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """New values of some columns.
+
+    Attributes
+    ----------
+    columns : IntArray
+        Which.
+    values : FloatArray
+        Their scaled values.
+    gain : float
+        What they save. [objective units]
+    detail : str
+        What was decided anew.
+    """
+
+    columns: IntArray
+    values: FloatArray
+    gain: float
+    detail: str
+
+
+class DirectNeighbourhoods:
+    """Improves a plan part by part.
+
+    Parameters
+    ----------
+    outline, relaxation, cost
+        The program.
+    guide : Guide
+        An optimum of its linear relaxation.
+    seed : int
+        Of what is decided anew.
+    """
+
+    def __init__(
+        self, outline: Outline, relaxation: Relaxation, cost: FloatArray, guide: Guide, seed: int
+    ) -> None:
+        self._outline = outline
+        self._cost = cost
+        self._rank = guide.rank
+        self._used = int((guide.rank == 0).sum())
+        self._parts = Parts(rows_of(relaxation))
+        self._random = random.Random(seed)
+        self._supply: BoolArray = outline.growth != 0
+        # Reserves, packing and what joins moments belong to no service.
+        self._shared: BoolArray = (outline.service == NONE) & ~self._supply
+        self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
+        self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
+        self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
+
+    @property
+    def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
+        """What a neighbourhood frees, by its kind, from the number of services."""
+        return {
+            "moment": self._of_moment,
+            "services": self._of_services,
+            "moments and services": self._of_both,
+        }
+
+    def _of_moment(self, count: int) -> tuple[BoolArray, str]:
+        """Many services in one moment: four times as many as elsewhere."""
+        moment = self._random.choice(self._moments)
+        services = self._random.sample(self._services, min(4 * count, len(self._services)))
+        of_them = np.isin(self._outline.service, services) | self._shared
+        return of_them & (self._outline.moment == moment), f"{len(services)} services in one moment"
+
+    def _of_services(self, count: int) -> tuple[BoolArray, str]:
+        """Some services in all moments."""
+        services = self._random.sample(self._services, count)
+        return np.isin(self._outline.service, services) | self._shared, f"{count} services"
+
+    def _of_both(self, count: int) -> tuple[BoolArray, str]:
+        """Some services in some moments: twice as many as in all of them."""
+        services = self._random.sample(self._services, min(2 * count, len(self._services)))
+        n_moments = min(len(self._moments), max(2, round(MOMENTS_SHARE * len(self._moments))))
+        moments = self._random.sample(self._moments, n_moments)
+        of_them = np.isin(self._outline.service, services) | self._shared
+        free = of_them & np.isin(self._outline.moment, moments)
+        return free, f"{len(services)} services in {len(moments)} moments"
+
+    def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
+        """Some neighbourhoods at a time, each as if the rest stayed as it is.
+
+        Parameters
+        ----------
+        workers, clock
+            Who does it, and for how long.
+        values : FloatArray
+            Scaled values of the plan.
+
+        Returns
+        -------
+        list[Change]
+            Those that save something, each by itself.
+        """
+        picked = [self._pick(values) for _ in range(AT_A_TIME)]
+        effort = clock.master(NEIGHBOURHOOD_S)
+        gap = GAP * abs(float(self._cost @ values))
+        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap)
+        jobs = [self._job(columns, closed, values, effort) for _, columns, closed, _ in picked]
+        answers = workers.solve(jobs)
+        changes = []
+        for (kind, columns, _, detail), answer in zip(picked, answers, strict=True):
+            self._learn(kind, answer, gap)
+            if answer.values is None:
+                continue
+            gain = float(self._cost[columns] @ (values[columns] - answer.values))
+            if gain > 0:
+                changes.append(Change(columns, answer.values, gain, detail))
+        return changes
+
+    def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
+        """A kind, the columns that are free, which of their slots are closed, and what that is."""
+        kind = self._random.choice(list(self._kinds))
+        count = min(len(self._services), max(1, round(self._share[kind] * len(self._services))))
+        free, detail = self._kinds[kind](count)
+        columns = np.flatnonzero(free | self._supply)
+        slot = self._outline.slot[columns]
+        wider = self._random.random() < WIDER_CHANCE
+        width = self._random.expovariate(1 / max(1, self._used)) if wider else 0.0
+        open_slots = self._rank <= width
+        open_slots[np.unique(self._outline.slot[(values > USED) & (self._outline.slot != NONE)])] = True
+        return kind, columns, (slot != NONE) & ~open_slots[slot], detail
+
+    def _job(self, columns: IntArray, closed: BoolArray, values: FloatArray, effort: Effort) -> Job:
+        part = self._parts.part(columns, values)
+        upper = part.program.upper.copy()
+        upper[closed] = np.maximum(part.program.lower[closed], 0.0)
+        program = part.program.within(part.program.lower, upper)
+        return Job(program, self._cost[columns], effort, values[columns])
+
+    def _learn(self, kind: str, answer: Answer, gap: float) -> None:
+        """Free more services after a neighbourhood that was solved, fewer after one that was not."""
+        solved = answer.values is not None and answer.objective - answer.bound <= 2 * gap
+        share = self._share[kind] * (SHARE_GROWTH if solved else SHARE_DECLINE)
+        self._share[kind] = min(max(share, LEAST_SHARE), 1.0)

@@ -1,0 +1,158 @@
+"""A first plan, constructed: one moment after the other, the hardest of each period first.
+
+Runs in the worker process, beside other jobs. Each stage decides what runs in one moment and how much
+supply grows for it. Earlier stages are held. Rows that join a moment to its neighbours wait until both are
+decided. Rows that sum over many moments count the linear relaxation's values for those that are left. Supply
+only grows, so earlier decisions stay possible. A stage looks at the slots that the relaxation uses, and at
+more where these are not enough. As a last resort it passes limits at a price, for later steps to mend.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.decomposition.highs_jobs import Answer, Array, Effort, Indices, Job, RollingJob, Rows
+from fleetplan.planner.decomposition.subprograms import FEW_STAGES, Parts, spans, with_slack
+
+Solve = Callable[[Job], Answer]
+"""Solves an integer program."""
+
+LEAST_STAGE_S: Final = 0.3
+"""Time of one stage at the least. [s]"""
+
+STAGE_SHARE: Final = 1.5
+"""Part of an even share of the time left that a stage may take: most take far less."""
+
+FINISH_S: Final = 2.0
+"""Time to decide supply and loads anew once everything else is decided. [s]"""
+
+TOLERANCE: Final = 1e-6
+"""How far from a whole number a value may be that stands for it."""
+
+
+def construct(job: RollingJob, solve: Solve) -> Answer:
+    """Construct a plan.
+
+    Parameters
+    ----------
+    job : RollingJob
+        The program and its stages.
+    solve : callable
+        Solves an integer program.
+
+    Returns
+    -------
+    Answer
+        Without values where a stage has no solution, or none in time. They may pass linking rows.
+    """
+    return _Construction(job, solve).run()
+
+
+class _Construction:
+    """One construction: what is decided so far."""
+
+    def __init__(self, job: RollingJob, solve: Solve) -> None:
+        self._job = job
+        self._solve = solve
+        self._parts = Parts(job.program)
+        self._nodes = 0
+        self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
+        stage = np.full(len(job.cost), -1, dtype=np.int64)
+        for number, columns in enumerate(job.stages):
+            stage[columns] = number
+        self._spans = spans(job.program, stage)
+        self._known = stage < 0
+        self._supply = np.flatnonzero(job.growth)
+        self._values = job.guide.copy()
+        across = self._known & job.program.whole
+        # Stages add what is short: no more is bought for sure, and no more leaves, than the relaxation says.
+        down = np.floor(job.guide + TOLERANCE)
+        self._values[across] = np.where(job.growth != 0, down, np.round(job.guide))[across]
+
+    def run(self) -> Answer:
+        """Decide all stages, then supply and loads once more."""
+        for number, columns in enumerate(self._job.stages):
+            found = self._stage(columns, len(self._job.stages) - number)
+            if found is None:
+                return Answer(None, np.inf, -np.inf, nodes=self._nodes)
+        self._finish()
+        objective = float(self._job.cost @ self._values)
+        return Answer(self._values, objective, -np.inf, nodes=self._nodes)
+
+    def _stage(self, columns: Indices, stages_left: int) -> Array | None:
+        """Decide one stage, among more and more slots; None where nothing helps."""
+        for attempt, width in enumerate((*self._job.widths, None)):
+            # The last resort has all slots, and passes limits.
+            slots = self._job.widths[-1] if width is None else width
+            seconds = self._seconds(stages_left)
+            values = self._decide(columns, slots, seconds, elastic=width is None)
+            if values is not None:
+                return values
+            if attempt and self._seconds(stages_left) <= 0:
+                break
+        return None
+
+    def _seconds(self, stages_left: int) -> float:
+        """Time of the next attempt at a stage. [s]"""
+        return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / stages_left)
+
+    def _decide(self, columns: Indices, width: float, seconds: float, elastic: bool) -> Array | None:
+        job = self._job
+        free = np.concatenate([columns, self._supply])
+        left = ~self._known
+        left[columns] = False
+        waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
+        part = self._parts.part(free, self._values, ~waits)
+        lower, upper = part.program.lower.copy(), part.program.upper.copy()
+        slot = job.slot[free]
+        closed = (slot >= 0) & (job.rank[slot] > width) & (lower <= 0)
+        upper[closed] = 0.0
+        growth, now = job.growth[free], self._values[free]
+        lower[growth > 0] = np.clip(now, lower, upper)[growth > 0]
+        upper[growth < 0] = np.clip(now, lower, upper)[growth < 0]
+        own = part.program.within(lower, upper)
+        cost = job.cost[free]
+        if elastic:
+            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
+        answer = self._solved(own, cost, seconds)
+        if answer.values is None:
+            return None
+        self._values[free] = answer.values[: len(free)]
+        self._known[columns] = True
+        return self._values
+
+    def _solved(self, program: Rows, cost: Array, seconds: float) -> Answer:
+        effort = self._job.effort
+        timed = effort.time_limit_s is not None
+        limits = Effort(
+            max(seconds, LEAST_STAGE_S) if timed else None,
+            effort.node_limit,
+            effort.gap_ratio,
+            gap=effort.gap,
+        )
+        answer = self._solve(Job(program, cost, limits))
+        self._nodes += answer.nodes
+        return answer
+
+    def _finish(self) -> None:
+        """Decide supply and everything continuous anew, with what runs held."""
+        job = self._job
+        free = np.flatnonzero(~job.program.whole | (job.growth != 0))
+        part = self._parts.part(free, self._values)
+        own, cost = with_slack(part.program, job.cost[free], job.linking[part.rows], job.penalty)
+        start = np.concatenate([self._values[free], np.zeros(own.rows.shape[1] - len(free))])
+        answer = self._solved(own, cost, FINISH_S)
+        if answer.values is not None and answer.objective <= float(cost @ start) + self._passed(part.rows):
+            self._values[free] = answer.values[: len(free)]
+
+    def _passed(self, rows: Indices) -> float:
+        """What the values pay for the limits that they pass. [objective units]"""
+        program = self._job.program
+        used = program.rows[rows] @ self._values
+        above = np.maximum(used - program.row_upper[rows], 0).sum()
+        below = np.maximum(program.row_lower[rows] - used, 0).sum()
+        return float(self._job.penalty * (above + below))
