@@ -73,8 +73,6 @@ class Job:
         A solution to begin with.
     length : float
         About how long it takes compared with others: the longest are begun first, so that all end together.
-    threads : int
-        Cores for a linear relaxation.
     """
 
     rows: Rows | int
@@ -82,7 +80,6 @@ class Job:
     effort: Effort | None
     start: Array | None = None
     length: float = 0.0
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

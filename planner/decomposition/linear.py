@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -15,9 +14,6 @@ from fleetplan.planner.decomposition.matrix import FloatArray, read_program
 from fleetplan.planner.decomposition.relaxation import Relaxation, relax
 from fleetplan.planner.decomposition.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.solvers.interrupt import Stop
-
-MOST_THREADS: Final = 2
-"""As many cores were measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +98,7 @@ def linear_outcomes(
         program = read_program(model)
         relaxed = relax(program, continuous).without_limits_on(loose)
         relaxations.append(relaxed)
-        jobs.append(whole_job(relaxed, program.cost * relaxed.column_scale, max(1, cores // len(models))))
+        jobs.append(whole_job(relaxed, program.cost * relaxed.column_scale))
     with Workers(min(len(models), cores), ()) as workers:
         try:
             with ending(workers, stop, limit_s):
@@ -122,9 +118,9 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
     return LinearOutcome(optimum, infeasible=False)
 
 
-def whole_job(relaxation: Relaxation, cost: FloatArray, cores: int) -> Job:
-    """The linear relaxation of a whole model, beside which nothing else runs on so many cores."""
-    return Job(rows_of(relaxation), cost, None, threads=min(cores, MOST_THREADS))
+def whole_job(relaxation: Relaxation, cost: FloatArray) -> Job:
+    """The linear relaxation of a whole model."""
+    return Job(rows_of(relaxation), cost, None)
 
 
 def rows_of(relaxation: Relaxation) -> Rows:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -52,6 +53,15 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
     return _Construction(job, solve).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One way to decide a stage: slots up to a rank, whether supply only grows, and whether limits may give."""
+
+    width: float
+    grows: bool = True
+    elastic: bool = False
+
+
 class _Construction:
     """One construction: what is decided so far."""
 
@@ -69,9 +79,11 @@ class _Construction:
         self._supply = np.flatnonzero(job.growth)
         self._values = job.guide.copy()
         across = self._known & job.program.whole
-        # Stages add what is short: no more is bought for sure, and no more leaves, than the relaxation says.
-        down = np.floor(job.guide + TOLERANCE)
-        self._values[across] = np.where(job.growth != 0, down, np.round(job.guide))[across]
+        # Stages add what is short. Whole units of what the relaxation buys are bought, and no more leave than
+        # in the relaxation, rounded up: hosts at the end of their lives have to.
+        bought, leaving = np.floor(job.guide + TOLERANCE), np.ceil(job.guide - TOLERANCE)
+        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(job.guide)))
+        self._values[across] = whole[across]
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
@@ -85,22 +97,22 @@ class _Construction:
 
     def _stage(self, columns: Indices, stages_left: int) -> Array | None:
         """Decide one stage, among more and more slots; None where nothing helps."""
-        for attempt, width in enumerate((*self._job.widths, None)):
-            # The last resort has all slots, and passes limits.
-            slots = self._job.widths[-1] if width is None else width
-            seconds = self._seconds(stages_left)
-            values = self._decide(columns, slots, seconds, elastic=width is None)
+        widths = self._job.widths
+        attempts = [_Attempt(width) for width in widths]
+        attempts += [_Attempt(widths[-1], grows=False), _Attempt(widths[-1], grows=False, elastic=True)]
+        for number, attempt in enumerate(attempts):
+            if number and self._seconds(stages_left) <= 0:
+                break
+            values = self._decide(columns, attempt, self._seconds(stages_left))
             if values is not None:
                 return values
-            if attempt and self._seconds(stages_left) <= 0:
-                break
         return None
 
     def _seconds(self, stages_left: int) -> float:
         """Time of the next attempt at a stage. [s]"""
         return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / stages_left)
 
-    def _decide(self, columns: Indices, width: float, seconds: float, elastic: bool) -> Array | None:
+    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> Array | None:
         job = self._job
         free = np.concatenate([columns, self._supply])
         left = ~self._known
@@ -109,14 +121,15 @@ class _Construction:
         part = self._parts.part(free, self._values, ~waits)
         lower, upper = part.program.lower.copy(), part.program.upper.copy()
         slot = job.slot[free]
-        closed = (slot >= 0) & (job.rank[slot] > width) & (lower <= 0)
+        closed = (slot >= 0) & (job.rank[slot] > attempt.width) & (lower <= 0)
         upper[closed] = 0.0
         growth, now = job.growth[free], self._values[free]
-        lower[growth > 0] = np.clip(now, lower, upper)[growth > 0]
-        upper[growth < 0] = np.clip(now, lower, upper)[growth < 0]
+        if attempt.grows:
+            lower[growth > 0] = np.clip(now, lower, upper)[growth > 0]
+            upper[growth < 0] = np.clip(now, lower, upper)[growth < 0]
         own = part.program.within(lower, upper)
         cost = job.cost[free]
-        if elastic:
+        if attempt.elastic:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
         answer = self._solved(own, cost, seconds)
         if answer.values is None:

@@ -270,7 +270,7 @@ class BlockSearch:
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
         loose = self._relaxation.without_limits_on(self._request.loose)
-        answer = workers.solve_one(whole_job(loose, self._lagrangian.cost, workers.count))
+        answer = workers.solve_one(whole_job(loose, self._lagrangian.cost))
         if answer.row_duals is None:
             if not answer.infeasible:
                 raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
