@@ -13,9 +13,7 @@ from benchmarks.accuracy_launches import cache_dtype
 from scipy.optimize import least_squares
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Efficiency
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Efficiency, Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables.source import OperatorSource

@@ -26,8 +26,7 @@ import numpy as np
 import torch
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,

@@ -25,8 +25,7 @@ from tests.perfmodel.paper_tables import (
 )
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables.source import OperatorSource

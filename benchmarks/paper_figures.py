@@ -32,7 +32,7 @@ from benchmarks.paper_cases import (
 )
 from tests.perfmodel.paper_tables import HETEROGENEOUS, OUTPUT_TOKENS
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,

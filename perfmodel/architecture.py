@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.catalog import model_catalog
+from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.models import model_catalog, resolve
 from fleetplan.perfmodel.config_families import FAMILIES, SHAPE_KEYS, WRAPPERS, Family
 from fleetplan.perfmodel.config_reader import ConfigReader, UnsupportedArchitecture
 from fleetplan.perfmodel.decoder import ModelArchitecture, NativeQuantisation, WeightCount

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog import UnknownModelError, accelerators
+from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue, nearest
-from fleetplan.fleet.models import UnknownModelError, resolve
 from fleetplan.perfmodel.calibration import Calibration, PhaseFit, Residual, Scope, ScopeCalibration
 from fleetplan.perfmodel.calibration_fit import fit_ratios
 from fleetplan.perfmodel.cases import Cases, parse_cases

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.latency import OperatorTimesSource, StepTimes, kernels_of, overhead_ms_per_kernel
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.techniques import ExpertPlacement, ExpertRouting
+from fleetplan.fleet.inventory import Accelerator, ExpertRouting
+from fleetplan.fleet.inventory.techniques import ExpertPlacement
 from fleetplan.perfmodel.latency import OperatorTimesSource
 from fleetplan.perfmodel.operators import (
     FloatArray,

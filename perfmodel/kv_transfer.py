@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.techniques import KvTransfer
+from fleetplan.fleet.inventory import Accelerator, KvTransfer
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6

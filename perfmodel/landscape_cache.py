@@ -119,7 +119,7 @@ def program_sha256() -> str:
     """Hash of the source of the performance model and of the catalogue's types."""
     digest = hashlib.sha256()
     here = Path(__file__).resolve().parent
-    for path in (*sorted(here.rglob("*.py")), *sorted((here.parent / "fleet").glob("*.py"))):
+    for path in (*sorted(here.rglob("*.py")), *sorted((here.parent / "fleet").rglob("*.py"))):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

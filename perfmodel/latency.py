@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
     ByteArray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetplan.fleet.hardware import Accelerator, Maturity
+from fleetplan.fleet.inventory import Accelerator, Maturity
 
 
 def matured(accelerator: Accelerator, framework: str, software_date: str = "") -> Accelerator:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.techniques import Offload
+from fleetplan.fleet.inventory import Offload
 from fleetplan.perfmodel.latency import NO_DETAIL, StepTimes
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 

@@ -13,9 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.latency import (
     StepTimes,

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, names_hint
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.fleet.power import power_capped
 from fleetplan.perfmodel.answers import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture

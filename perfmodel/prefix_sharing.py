@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
 
 SHARED_ATTENTION = "shared_prefix_attention"

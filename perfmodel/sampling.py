@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import Operator, OperatorKind
 from fleetplan.perfmodel.optables.token_sampling import SAMPLING_NS_PER_LOGIT
 from fleetplan.perfmodel.shapes import StepShape

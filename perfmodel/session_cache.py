@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.techniques import PersistentKv
+from fleetplan.fleet.inventory import PersistentKv
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 _BYTES_PER_GIB: Final = 2.0**30

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.techniques import SpeculativeDecoding, Techniques
+from fleetplan.fleet.inventory import SpeculativeDecoding, Techniques
 from fleetplan.perfmodel.operators import Operator, OperatorKind
 from fleetplan.perfmodel.shapes import StepShape
 

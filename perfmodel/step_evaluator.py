@@ -9,9 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.crossed import crossed_step_times
 from fleetplan.perfmodel.expert_routing import EVEN_ROUTING, RoutedSource

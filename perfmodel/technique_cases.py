@@ -12,17 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.techniques import (
-    ActivationModel,
-    ExpertPlacement,
+from fleetplan.fleet.inventory import (
     ExpertRouting,
     KvTier,
     Offload,
     PersistentKv,
-    Sampling,
     SpeculativeDecoding,
     Techniques,
 )
+from fleetplan.fleet.inventory.techniques import ActivationModel, ExpertPlacement, Sampling
 from fleetplan.perfmodel.older_software import TODAYS_SOFTWARE, Software
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables.choice import ActivationScales

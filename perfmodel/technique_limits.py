@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetplan.fleet.techniques import ExpertRouting, Techniques
+from fleetplan.fleet.inventory import ExpertRouting, Techniques
 from fleetplan.perfmodel.decoder import ModelArchitecture
 from fleetplan.perfmodel.layers import LinearAttention, MoeFfn
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.decoder import ModelArchitecture
 from fleetplan.perfmodel.memory import MemoryUse, kv_gib_per_sequence
 from fleetplan.perfmodel.offload import resident_weights_ratio

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.sites import Extent, Site, site_of
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind

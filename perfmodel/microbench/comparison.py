@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.curves import curve_of
 from fleetplan.perfmodel.optables.lookup import lookup_table

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.collectives import send_recv_ms
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.rows import CURVES, MeasuredRows

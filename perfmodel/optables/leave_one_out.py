@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.choice import TableLibrary
 from fleetplan.perfmodel.optables.interpolate import Surfaces, build_surfaces

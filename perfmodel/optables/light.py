@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.collectives import inside_ms
 from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, DIMENSIONS, FloatArray, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.interpolate import Axis

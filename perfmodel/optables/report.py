@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, COLLECTIVE_KINDS, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.choice import ChosenRows
 from fleetplan.perfmodel.optables.leave_one_out import ErrorQuantiles, left_out_nodes, left_out_sites

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.collectives import group_ms, groups, inside_ms, send_recv_ms, with_network_ms
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 
 SMALL_KERNEL_US: Final = {"trtllm": 1.4, "sglang": 2.0, "vllm": 2.0}

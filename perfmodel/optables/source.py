@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.collectives import (
     NetworkAllReduce,
     group_ms,

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
 from fleetplan.perfmodel.optables.measured import BLACKWELL_SYSTEMS
 from fleetplan.perfmodel.work import work

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.traffic import LengthHistogram
+from fleetplan.fleet.inventory import LengthHistogram
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.requests import Requests
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay.arrivals import RequestKind, renewal_times_ms, requests_of
 from fleetplan.perfmodel.replay.engine import EngineLimits, Log

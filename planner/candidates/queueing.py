@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.fleet.inventory import RequestClass, Service
-from fleetplan.fleet.traffic import LatencyLimit, Traffic
+from fleetplan.fleet.inventory import LatencyLimit, RequestClass, Service, Traffic
 from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism

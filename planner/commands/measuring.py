@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Fleet, Precision
+from fleetplan.fleet.inventory import Accelerator, Fleet, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.microbench.adaptive import NodeError
 from fleetplan.perfmodel.microbench.journal import Journal, Origin

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.blocks import Option
 from fleetplan.perfmodel.collectives import groups, network_bytes
 from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, RequestShape

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator, Efficiency
+from fleetplan.fleet.inventory import Accelerator, Efficiency
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetplan.fleet.catalog import UnknownModelError, model_catalog
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.models import UnknownModelError, model_catalog
 from fleetplan.perfmodel.architecture import (
     WHOLE_CONTEXT,
     DenseFfn,

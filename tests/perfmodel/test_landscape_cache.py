@@ -9,8 +9,7 @@ import pytest
 from tests.perfmodel.fakes import WorkSource, dense_model
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Precision, Techniques
 from fleetplan.perfmodel import landscape_cache
 from fleetplan.perfmodel.configurations import SearchSpace
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, service_landscape

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import (
+from fleetplan.fleet.inventory import (
     ExpertRouting,
     KvTier,
     KvTransfer,
     Offload,
     PersistentKv,
+    Precision,
     SpeculativeDecoding,
     Techniques,
 )

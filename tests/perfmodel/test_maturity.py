@@ -9,7 +9,7 @@ import pytest
 from tests.perfmodel.fakes import accelerator
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Maturity
+from fleetplan.fleet.inventory import Maturity
 from fleetplan.perfmodel.latency import overhead_ms_per_kernel
 from fleetplan.perfmodel.maturity import matured, maturity_in_force
 from fleetplan.perfmodel.predict import predict

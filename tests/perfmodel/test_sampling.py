@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from tests.perfmodel.fakes import accelerator, configurations, whole
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables.source import OperatorSource

@@ -6,7 +6,7 @@ import pytest
 from tests.perfmodel.fakes import configurations
 from tests.perfmodel.test_steps import operators, row
 
-from fleetplan.fleet.models import model_catalog
+from fleetplan.fleet.catalog import model_catalog
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,

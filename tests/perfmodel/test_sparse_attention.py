@@ -10,9 +10,8 @@ import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, configurations, whole
 from tests.perfmodel.test_steps import operators, row
 
-from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog import accelerators, model_catalog
 from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.models import model_catalog
 from fleetplan.perfmodel.architecture import (
     LatentAttention,
     ModelArchitecture,

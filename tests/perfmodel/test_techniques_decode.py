@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.perfmodel.fakes import CountingSource, WorkSource, accelerator, configurations, dense_model, whole
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Offload, SpeculativeDecoding, Techniques
+from fleetplan.fleet.inventory import Offload, Precision, SpeculativeDecoding, Techniques
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     LatentAttention,

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.perfmodel.fakes import WorkSource, accelerator, configurations, dense_model, mixture_model, whole
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import ExpertRouting, SpeculativeDecoding, Techniques
+from fleetplan.fleet.inventory import ExpertRouting, Precision, SpeculativeDecoding, Techniques
 from fleetplan.perfmodel.expert_routing import (
     RoutedSource,
     busiest_rank_ratio,

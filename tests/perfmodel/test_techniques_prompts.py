@@ -16,13 +16,13 @@ from tests.perfmodel.fakes import (
     whole,
 )
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import (
+from fleetplan.fleet.inventory import (
     ExpertRouting,
     KvTier,
     KvTransfer,
     Offload,
     PersistentKv,
+    Precision,
     SpeculativeDecoding,
     Techniques,
 )

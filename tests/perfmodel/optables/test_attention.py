@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance, attended_pairs
 from fleetplan.perfmodel.optables.attention import attention_times, length_of_pairs
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.collectives import group_ms, groups, send_recv_ms
 from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind
 from fleetplan.perfmodel.optables.source import OperatorSource

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables.imported import read_own_table
 from fleetplan.perfmodel.optables.source import OperatorSource, operator_source

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, groups_reached
 from fleetplan.perfmodel.optables.choice import TableLibrary
 from fleetplan.perfmodel.optables.measured import TableFile, read_table

@@ -10,8 +10,7 @@ from tests.perfmodel.fakes import configurations
 from tests.perfmodel.test_steps import operators
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.merged_experts import merged_experts
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind, Provenance

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.leave_one_out import left_out_nodes, left_out_sites
 from fleetplan.perfmodel.optables.roofline import roofline_ms

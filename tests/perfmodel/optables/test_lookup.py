@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.roofline import roofline_ms

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.choice import ActivationScales, TableLibrary
 from fleetplan.perfmodel.optables.measured import data_folder

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, DIMENSIONS, OperatorKind
 from fleetplan.perfmodel.optables.roofline import KERNEL_LAUNCH_US, roofline_ms
 from fleetplan.perfmodel.optables.times import UnsupportedDtype

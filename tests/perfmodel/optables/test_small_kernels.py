@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.optables.rank_skew import RANK_SKEW_US, rank_skew_ms
 from fleetplan.perfmodel.optables.small_kernels import (
     ACTIVATION_BANDWIDTH_RATIO,

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.tables import TABLES
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables import own_tables

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.traffic import LatencyLimit, LengthBin, LengthHistogram
+from fleetplan.fleet.inventory import LatencyLimit, LengthBin, LengthHistogram, Precision
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.queueing.phase_pools import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleetplan.fleet.traffic import LengthBin, LengthHistogram
+from fleetplan.fleet.inventory import LengthBin, LengthHistogram
 from fleetplan.perfmodel.replay.arrivals import (
     Regimes,
     RequestKind,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.replay.arrivals import RequestKind
 from fleetplan.perfmodel.replay.capacity import EnginePool, LoadTarget, sustained_rate_per_s
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
