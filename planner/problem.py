@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
 from fleetplan.fleet.inventory.demand import case_demand
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.deferral import work_places
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.moments import Moment, fleet_moments

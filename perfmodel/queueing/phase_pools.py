@@ -18,7 +18,7 @@ from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.queueing.capacity import SojournLimit, utilisation_within, utilisation_without_wait
 from fleetplan.perfmodel.queueing.pool import Variability
-from fleetplan.perfmodel.queueing.prompt_spread import PromptSpread
+from fleetplan.perfmodel.queueing.prompt_variation import PromptSpread
 
 POOL_SIZES: Final[IntArray] = np.array(
     [

@@ -32,7 +32,7 @@ from fleetplan.fleet.inventory import (
     Slice,
     Tidal,
 )
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.problem import Candidate, Problem, build_problem
