@@ -1,11 +1,11 @@
 """Regenerate what Meta, Optimizing Deployment Configurations for LLM Inference, prints, beside our numbers.
 
-    python scenarios/paper/regenerate.py table6 | table7 | table8
-    python scenarios/paper/regenerate.py figure9 | figure11 | figure12 | figure13 | figure15
-    python scenarios/paper/regenerate.py search    what our search chooses in the paper's 16 cells
-    python scenarios/paper/regenerate.py study     when disaggregation pays
-    python scenarios/paper/regenerate.py peer      70B on H200 beside aiconfigurator's own model
-    python scenarios/paper/regenerate.py all
+    python benchmarks/paper_regenerate.py table6 | table7 | table8
+    python benchmarks/paper_regenerate.py figure9 | figure11 | figure12 | figure13 | figure15
+    python benchmarks/paper_regenerate.py search    what our search chooses in the paper's 16 cells
+    python benchmarks/paper_regenerate.py study     when disaggregation pays
+    python benchmarks/paper_regenerate.py peer      70B on H200 beside aiconfigurator's own model
+    python benchmarks/paper_regenerate.py all
 
 `--plot FOLDER` draws the figures and the study as SVG.
 """
@@ -17,16 +17,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-# As a script, Python looks beside this file alone; the evaluation is with the benchmarks.
-sys.path[0] = str(ROOT)
+if __package__ in (None, ""):
+    # As a script, Python looks beside this file alone.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-import numpy as np  # noqa: E402
-from benchmarks import paper_figures as figures  # noqa: E402
-from benchmarks import paper_search, paper_study  # noqa: E402
-from benchmarks.paper_cases import Catalogue, catalogue  # noqa: E402
+import numpy as np
+from benchmarks import paper_figures as figures
+from benchmarks import paper_search, paper_study
+from benchmarks.paper_cases import Catalogue, catalogue
 
-from fleetplan.planner.landscape_report.plots import new_figure, save  # noqa: E402
+from fleetplan.planner.landscape_report.plots import new_figure, save
 
 TABLES: dict[str, Callable[[Catalogue], list[figures.Row]]] = {
     "table6": lambda parts: figures.table_rows(parts, "online"),
