@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
-from fleetplan.fleet.inventory.demand import case_demand
+from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service, case_demand
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.deferral import work_places
 from fleetplan.planner.hindsight import BestAlone, FixedSupply

@@ -15,6 +15,8 @@ from fleetplan.fleet.inventory.demand import (
     DemandScenario,
     Offline,
     Slice,
+    case_demand,
+    demand_cases,
 )
 from fleetplan.fleet.inventory.fleet import Fleet
 from fleetplan.fleet.inventory.policy import Budget, Finance, MustUse, Policy, Tidal
@@ -73,4 +75,6 @@ __all__ = [
     "Techniques",
     "Tidal",
     "Traffic",
+    "case_demand",
+    "demand_cases",
 ]

@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import DemandCase, DemandKey, DemandRatios, DemandScenario, Service, Slice
-from fleetplan.fleet.inventory.demand import case_demand, demand_cases, peak_and_ratios
+from fleetplan.fleet.inventory import (
+    DemandCase,
+    DemandKey,
+    DemandRatios,
+    DemandScenario,
+    Service,
+    Slice,
+    case_demand,
+    demand_cases,
+)
+from fleetplan.fleet.inventory.demand import peak_and_ratios
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand_tree import Leaf, Split, demand_leaves, spread_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS

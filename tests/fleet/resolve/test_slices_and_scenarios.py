@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import DemandScenario, Fleet, Offline, Service, Slice, Tidal
-from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, case_demand, peak_and_ratios
+from fleetplan.fleet.inventory import DemandScenario, Fleet, Offline, Service, Slice, Tidal, case_demand
+from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, peak_and_ratios
 from fleetplan.fleet.resolve import load_fleet
 
 FILE = """\
