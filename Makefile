@@ -5,6 +5,7 @@
 #   make test                   install with the test tools, run the tests in parallel
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
+#   make structure              measure the layout of the code, draw docs/structure.svg
 #
 # Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
 
@@ -24,11 +25,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow lint format types contracts clean
+.PHONY: help plan test slow lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '3,10s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -75,6 +76,9 @@ types: $(VENV)/.installed-dev
 
 contracts: $(VENV)/.installed-dev
 	@$(BIN)/lint-imports
+
+structure: $(VENV)/.installed-dev
+	@$(BIN)/python benchmarks/structure.py --draw docs/structure.svg
 
 clean:
 	@rm -rf $(VENV) $(OUT) build dist

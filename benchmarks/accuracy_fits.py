@@ -13,14 +13,12 @@ from benchmarks.accuracy_launches import cache_dtype
 from scipy.optimize import least_squares
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Efficiency
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.techniques import Techniques
+from fleetplan.fleet.inventory import Efficiency, Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.optables.source import OperatorSource
+from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.serving import Load, closed_loop
 
 SEED: Final = 20260101

@@ -71,7 +71,7 @@ def cache_dtypes(rows: pd.DataFrame) -> pd.Series[str]:
 def cache_dtype(framework: str, weights: str, kv: str) -> str:
     """Data type of the cache of a row, the framework's default where `kv` is empty.
 
-    The default is that of `fleetplan.perfmodel.cases.parse_cases`.
+    The default is that of `fleetplan.perfmodel.predict.cases.parse_cases`.
     """
     narrow = framework == "trtllm" and weights in ("fp8", "fp4")
     return kv or ("fp8" if narrow else "bf16")

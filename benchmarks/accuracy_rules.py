@@ -14,8 +14,8 @@ from benchmarks.accuracy_launches import HOST_ACCELERATORS
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
-from fleetplan.perfmodel.memory import FRAMEWORK_RESERVE_RATIO
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.steps.memory import FRAMEWORK_RESERVE_RATIO
 
 PEAK_SHARE: Final = 0.8
 """Share of the dense peak that no prefill sustains: the fastest GEMMs of the measured tables reach 0.75."""

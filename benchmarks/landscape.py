@@ -24,11 +24,8 @@ import numpy as np
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.blocks import Option
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
-from fleetplan.perfmodel.phases import build_evaluator
-from fleetplan.perfmodel.sweep import SweepSpace, sweep
+from fleetplan.perfmodel.evaluator import build_evaluator
+from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace, sweep
 
 SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 MODEL: Final = "llama3-70b"

@@ -26,14 +26,14 @@ import numpy as np
 import torch
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,
     LayerGroup,
     ModelArchitecture,
 )
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.microbench.control import Control, calm_control_us
 from fleetplan.perfmodel.microbench.device import Device, Pinned, open_device
 from fleetplan.perfmodel.microbench.figures import measured_figures
@@ -51,10 +51,9 @@ from fleetplan.perfmodel.microbench.single import measure_alone
 from fleetplan.perfmodel.microbench.sites import Extent, least_read_bytes, model_sites
 from fleetplan.perfmodel.microbench.table_files import write_table
 from fleetplan.perfmodel.microbench.timing import WARM_UPS, Effort, stable_timing
-from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.shapes import ConfigurationBatch, StepShape, decode_shape, prefill_shape
+from fleetplan.perfmodel.steps import ConfigurationBatch, StepShape, decode_shape, prefill_shape
 
 BARS: Final = {"cpu": 0.20, "cuda": 0.10}
 """Largest error of a step."""

@@ -21,10 +21,10 @@ from benchmarks.paper_cases import (
 )
 from tests.perfmodel.paper_tables import HETEROGENEOUS, OUTPUT_TOKENS
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.evaluator import disaggregated_requests_per_s
 from fleetplan.perfmodel.parallelism import parse_parallelism
-from fleetplan.perfmodel.runtimes import disaggregated_requests_per_s
-from fleetplan.perfmodel.shapes import decode_shape
+from fleetplan.perfmodel.steps import decode_shape
 
 NEXT_GENERATION: Final = "NextGen"
 FIGURE_BATCH: Final = 64

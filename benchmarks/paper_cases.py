@@ -25,15 +25,13 @@ from tests.perfmodel.paper_tables import (
 )
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
+from fleetplan.perfmodel.evaluator import Evaluator, disaggregated_requests_per_s, on_accelerators
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.optables.source import OperatorSource
+from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.runtimes import disaggregated_requests_per_s, on_accelerators
-from fleetplan.perfmodel.shapes import ConfigurationBatch
+from fleetplan.perfmodel.steps import ConfigurationBatch
 
 FITTED_HARDWARE: Final = ("GPU-A", "GPU-B", "GPU-C")
 HARDWARE: Final = (*FITTED_HARDWARE, "NextGen")

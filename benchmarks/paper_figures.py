@@ -32,7 +32,7 @@ from benchmarks.paper_cases import (
 )
 from tests.perfmodel.paper_tables import HETEROGENEOUS, OUTPUT_TOKENS
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,
@@ -40,8 +40,8 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     MoeFfn,
 )
+from fleetplan.perfmodel.evaluator import disaggregated_requests_per_s
 from fleetplan.perfmodel.parallelism import parse_parallelism
-from fleetplan.perfmodel.runtimes import disaggregated_requests_per_s
 
 FIGURE_12_MOE: Final = {"prefill TP8": 213.0, "decode TP8": 344.0, "decode TP8DP2-TP8EP2": 400.0}
 """Figure 12, requests/s of 256 GPU-A; the EP setup is that of the talk's slide."""

@@ -14,7 +14,7 @@ from benchmarks.paper_cases import FITTED_HARDWARE, Catalogue, disaggregated_rat
 from scipy.optimize import least_squares
 
 from fleetplan.fleet.catalog import efficiency_profiles
-from fleetplan.fleet.hardware import Efficiency
+from fleetplan.fleet.inventory import Efficiency
 from fleetplan.perfmodel.operators import FloatArray
 
 START_PROFILE: Final = "nvidia-fitted"

@@ -12,10 +12,11 @@ from benchmarks.paper_cases import ONLINE, Catalogue, architecture, configuratio
 from numpy.typing import NDArray
 from tests.perfmodel.paper_tables import ACCELERATORS, DISAGGREGATED, OUTPUT_TOKENS, Disaggregated
 
-from fleetplan.perfmodel.configurations import SearchSpace, crossed, decode_batch_grid, search_layouts
+from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
+from fleetplan.perfmodel.landscape import SearchSpace, search_layouts
+from fleetplan.perfmodel.landscape.search_space import crossed, decode_batch_grid
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
-from fleetplan.perfmodel.phases import Evaluator, PhaseResult
 
 SPACE: Final = SearchSpace(max_accelerators=ACCELERATORS, pipeline_stages=(1, 2, 4, 8, 16, 32, 64, 128))
 

@@ -11,12 +11,19 @@ import numpy as np
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.blocks import Option
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
-from fleetplan.perfmodel.phases import build_evaluator
-from fleetplan.perfmodel.points import Points
-from fleetplan.perfmodel.sweep import SweepSpace, sweep
+from fleetplan.perfmodel.evaluator import build_evaluator
+from fleetplan.perfmodel.landscape import (
+    AGGREGATED,
+    DECODE,
+    PREFILL,
+    LatencyTarget,
+    Option,
+    Points,
+    RequestShape,
+    SearchSpace,
+    SweepSpace,
+    sweep,
+)
 
 STUDY_HARDWARE: Final = "H200-SXM"
 STUDY_PRECISION: Final = Precision("fp8", "bf16")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.service_run import run_service
+from fleetplan.perfmodel.replay import run_service
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.landscape_report.plots import new_figure, save
 from fleetplan.planner.loading import load_expanded_fleet

@@ -36,9 +36,9 @@ from benchmarks.queueing_bars import (
 from benchmarks.queueing_measured import FRONT_END_MS, MeasuredRow, left_out, measured_rows
 
 from fleetplan.perfmodel.queueing.pool import Variability, waiting
-from fleetplan.perfmodel.replay.arrivals import renewal_times_ms
 from fleetplan.perfmodel.replay.engine import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
+from fleetplan.perfmodel.serving import renewal_times_ms
 
 SPEED_BAR: Final = 150_000
 """Simulated requests of continuous batching a CPU second."""

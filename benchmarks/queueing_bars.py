@@ -14,19 +14,18 @@ import numpy as np
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.phases import build_evaluator
+from fleetplan.perfmodel.queueing import SojournLimit
 from fleetplan.perfmodel.queueing.batching import open_loop
-from fleetplan.perfmodel.queueing.capacity import SojournLimit, utilisation_within
+from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.closed import closed_loop
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
-from fleetplan.perfmodel.replay.arrivals import renewal_times_ms
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import Range, StepCosts, step_costs
+from fleetplan.perfmodel.serving import Range, Requests, StepCosts, renewal_times_ms, step_costs
 
 AMPLE_KV: Final = 10**9
 """Tokens of cache that no cell fills: limited caches are the simulator's own tests."""

@@ -22,13 +22,14 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
-from fleetplan.perfmodel.configurations import layout_problem
-from fleetplan.perfmodel.optables.times import UnsupportedDtype
+from fleetplan.perfmodel.evaluator import build_evaluator
+from fleetplan.perfmodel.landscape import layout_problem
+from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.phases import build_evaluator
 from fleetplan.perfmodel.queueing.closed import ClosedLoop, closed_loop
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
-from fleetplan.perfmodel.replay.deployed import DeployedEngine, deployed_engine
+from fleetplan.perfmodel.replay import deployed_engine
+from fleetplan.perfmodel.replay.deployed import DeployedEngine
 
 ROUNDS: Final = 10
 """Prompts a client of InferenceX: its scripts ask for ten times the concurrency."""

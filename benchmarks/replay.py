@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from fleetplan.perfmodel.replay.service_run import run_service
+from fleetplan.perfmodel.replay import run_service
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Placement, Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 
 # All-in power (card, host, network, fans; before PUE) over board power, where only the latter is known: the
 # median of A100 2.03, H100 1.96, H200 1.96, B200 1.71, GB200 1.56, MI300X 1.85 in the AI cloud TCO table of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from fleetplan.fleet.finance import stale_prices
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.published_error import TPOT_ERROR
+from fleetplan.fleet.resolve import stale_prices
+from fleetplan.perfmodel.predict import TPOT_ERROR
 from fleetplan.planner import assemble
 from fleetplan.planner.baseline import configurations_in_force, with_baseline
 from fleetplan.planner.binding import binding_limits

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.calibration import Calibration, ScopeCalibration, holds_for, with_calibration
-from fleetplan.perfmodel.calibration_files import read_calibration
-from fleetplan.perfmodel.phases import Evaluator
+from fleetplan.perfmodel.calibrate import read_calibration
+from fleetplan.perfmodel.evaluator import (
+    Calibration,
+    Evaluator,
+    ScopeCalibration,
+    holds_for,
+    with_calibration,
+)
 from fleetplan.planner.plan import CalibrationUse
 
 

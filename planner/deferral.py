@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet.demand_cases import HOURS_PER_DAY
+from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.planner.moments import Moment
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.load import build_fleet
-from fleetplan.fleet.source import read_document
+from fleetplan.fleet.resolve import build_fleet
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.scenarios.expand import expand
 

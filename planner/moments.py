@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fleetplan.fleet.demand_cases import HOURS_PER_DAY, DemandCase, demand_cases
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import HOURS_PER_DAY, DemandCase, Fleet, demand_cases
 from fleetplan.planner.scaling import exact
 
 

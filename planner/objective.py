@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.demand_cases import HOURS_PER_DAY
+from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
 from fleetplan.planner.data_costs import data_usd_per_load_unit
 from fleetplan.planner.problem import Problem

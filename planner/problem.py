@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fleetplan.fleet.demand_cases import case_demand
-from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service, case_demand
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.deferral import work_places
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.moments import Moment, fleet_moments

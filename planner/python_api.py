@@ -16,11 +16,10 @@ import pandas as pd
 import yaml
 from markupsafe import Markup, escape
 
-from fleetplan.fleet.composer import compose
-from fleetplan.fleet.document import Document
+from fleetplan.fleet.document import Document, compose
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.load import build_fleet
+from fleetplan.fleet.resolve import build_fleet
 from fleetplan.perfmodel.predict import predict as predict_cases
 from fleetplan.planner.api import Planned, plan_fleet
 from fleetplan.planner.export.files import plan_tables

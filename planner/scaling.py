@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 
 LOAD_UNITS_PER_REPLICA: Final = 55_440
 """Steps in which the load of one replica is divided among classes and pools.

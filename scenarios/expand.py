@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.fleet.document import Document, Entry, KeyPath, Node, Place, merge
+from fleetplan.fleet.document import Document, Entry, KeyPath, Node, Place, merge, read_fragment
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.source import read_fragment
 
 _SCENARIOS: Final = "scenarios"
 _OVERRIDES: Final = "overrides"

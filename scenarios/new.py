@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
-from fleetplan.fleet.document import Node
+from fleetplan.fleet.document import Node, read_fragment
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.json_schema import FILE_NAME as SCHEMA_NAME
-from fleetplan.fleet.source import read_fragment
+from fleetplan.fleet.schema.json_schema import FILE_NAME as SCHEMA_NAME
 from fleetplan.scenarios.presets import PRESETS, TEMPLATES
 
 # Growth of a preset's demand over the periods of a template; an assumption that is seen in the file.

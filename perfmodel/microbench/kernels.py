@@ -20,8 +20,7 @@ from fleetplan.perfmodel.microbench.layer_parts import (
 from fleetplan.perfmodel.microbench.operands import Kernel, Operands, Run
 from fleetplan.perfmodel.microbench.points import Point, Unmeasurable
 from fleetplan.perfmodel.microbench.timing import WARM_UPS
-from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
-from fleetplan.perfmodel.work import work
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind, work
 
 Maker = Callable[[Point, Operands], Sequence[Run | Sequence[Run]]]
 """Makes the kernels that may run a point, with one set of operands; several runs are parts of one kernel."""

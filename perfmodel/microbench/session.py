@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.microbench.adaptive import NodeError, next_points, node_errors, rows_of
 from fleetplan.perfmodel.microbench.control import disturbed
 from fleetplan.perfmodel.microbench.journal import Journal

@@ -12,13 +12,16 @@ import numpy as np
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.microbench.points import Point, point
-from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind
+from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind, work
 from fleetplan.perfmodel.optables.rows import AXES, CURVES, site_dimensions, table_dimensions
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.precision import part_dtypes
-from fleetplan.perfmodel.shapes import ConfigurationBatch, decode_shape, prefill_shape
-from fleetplan.perfmodel.steps import step_operators
-from fleetplan.perfmodel.work import work
+from fleetplan.perfmodel.steps import (
+    ConfigurationBatch,
+    decode_shape,
+    part_dtypes,
+    prefill_shape,
+    step_operators,
+)
 
 LARGEST_STEP_TOKENS: Final = 8192
 """Most prompt tokens of a step that is measured where nothing else is asked. Source: vLLM,

@@ -7,10 +7,10 @@ import io
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.files import write_whole
 from fleetplan.perfmodel.microbench.control import calm_control_us, control_ratio
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
 from fleetplan.perfmodel.operators import DIMENSIONS
-from fleetplan.perfmodel.whole_files import write_whole
 
 TABLE_NAME: Final = "optable.csv"
 

@@ -1,1 +1,36 @@
-"""Operator times: measured tables, their interpolation, and the roofline where nothing was measured."""
+"""Operator times: measured where a table has them, interpolated between, from the roofline elsewhere.
+
+In: operators and an accelerator. Out: `OperatorTimes`, each with its `Provenance`. Entry points:
+`operator_source` builds the source of times that an evaluator asks; `TableLibrary` chooses among the tables;
+`read_own_table` and `store_own_table` take in a user's own.
+
+`measured` reads the packaged tables, `own` those of users; `interpolation` finds times between rows;
+`formulas` holds times without a table.
+"""
+
+from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, newest_first
+from fleetplan.perfmodel.optables.own.formats import OwnTable, read_own_table
+from fleetplan.perfmodel.optables.own.store import store_own_table
+from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest
+from fleetplan.perfmodel.optables.source import OperatorSource, measured_versions, operator_source
+from fleetplan.perfmodel.optables.times import OperatorTimes, UnsupportedDtype
+
+__all__ = [
+    "FAMILIES",
+    "FRAMEWORKS",
+    "ChosenRows",
+    "MeasuredRows",
+    "OperatorSource",
+    "OperatorTimes",
+    "OwnTable",
+    "TableLibrary",
+    "TableSource",
+    "UnsupportedDtype",
+    "fastest",
+    "measured_versions",
+    "newest_first",
+    "operator_source",
+    "read_own_table",
+    "store_own_table",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance, attended_pairs
-from fleetplan.perfmodel.optables.lookup import LookupTable
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable
 from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 

@@ -21,7 +21,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
-from fleetplan.perfmodel.optables.measured import IMPORTER_VERSION, TableFile, read_table
+from fleetplan.perfmodel.optables.measured.tables import IMPORTER_VERSION, TableFile, read_table
 from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
 
 _AnyArray = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]

@@ -27,13 +27,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import OperatorKind
+from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
-from fleetplan.perfmodel.optables.measured import (
+from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
+from fleetplan.perfmodel.optables.measured.tables import (
     BLACKWELL_SYSTEMS,
     FAMILIES,
     FRAMEWORKS,
@@ -43,11 +44,7 @@ from fleetplan.perfmodel.optables.measured import (
     newest_first,
     table_files,
 )
-from fleetplan.perfmodel.optables.measured_products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
-
-ActivationScales = Literal["static", "dynamic"]
-"""Whether the scales of activations in FP8 are known beforehand, or found while the model runs."""
 
 _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
 """Framework and data type of GEMM whose own table times the product alone, and what an import calls it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fleetplan.perfmodel.operators import IntArray, Provenance
-from fleetplan.perfmodel.optables.lookup import LookupTable
-from fleetplan.perfmodel.optables.roofline import routed_ms
+from fleetplan.perfmodel.optables.formulas.roofline import routed_ms
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable
 from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 

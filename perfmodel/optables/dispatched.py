@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import DIMENSIONS, IntArray, OperatorKind
-from fleetplan.perfmodel.optables.lookup import LookupTable
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable
 from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 

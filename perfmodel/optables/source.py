@@ -9,8 +9,21 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.collectives import (
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import (
+    COLLECTIVE_KINDS,
+    DIMENSIONS,
+    ActivationScales,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    Provenance,
+)
+from fleetplan.perfmodel.optables.attention import attention_times
+from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
+from fleetplan.perfmodel.optables.dispatch import routed_times
+from fleetplan.perfmodel.optables.dispatched import dispatched_times
+from fleetplan.perfmodel.optables.formulas.collectives import (
     NetworkAllReduce,
     group_ms,
     groups,
@@ -18,28 +31,16 @@ from fleetplan.perfmodel.collectives import (
     network_bytes,
     with_network_ms,
 )
-from fleetplan.perfmodel.operators import (
-    COLLECTIVE_KINDS,
-    DIMENSIONS,
-    FloatArray,
-    IntArray,
-    OperatorKind,
-    Provenance,
-)
-from fleetplan.perfmodel.optables.attention import attention_times
-from fleetplan.perfmodel.optables.choice import ActivationScales, ChosenRows, TableLibrary, TableSource
-from fleetplan.perfmodel.optables.curves import Curve, curve_of, curve_times
-from fleetplan.perfmodel.optables.dispatch import routed_times
-from fleetplan.perfmodel.optables.dispatched import dispatched_times
-from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
-from fleetplan.perfmodel.optables.measured import FRAMEWORKS
-from fleetplan.perfmodel.optables.own_tables import OwnTables, own_before
-from fleetplan.perfmodel.optables.rank_skew import rank_skew_ms
-from fleetplan.perfmodel.optables.roofline import matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.formulas.rank_skew import rank_skew_ms
+from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms, small_kernel_ms
+from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
+from fleetplan.perfmodel.optables.interpolation.curves import Curve, curve_of, curve_times
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table
+from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
+from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.rows import AXES, CURVES
-from fleetplan.perfmodel.optables.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.times import OperatorTimes
-from fleetplan.perfmodel.optables.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.unique import unique_rows
 
 _SPECIAL: Final[dict[OperatorKind, Callable[[LookupTable, dict[str, IntArray]], OperatorTimes]]] = {

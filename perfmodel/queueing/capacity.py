@@ -16,13 +16,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
-from fleetplan.perfmodel.queueing.pool import (
-    Numbers,
-    Variability,
-    erlang_c,
-    sojourn_mean,
-    sojourn_percentile,
-)
+from fleetplan.perfmodel.queueing.pool import Numbers, Variability, erlang_c, sojourn_mean, sojourn_percentile
 
 MARGIN: Final = 0.03
 """Taken off every utilisation, so that the formula promises nothing that a simulation does not keep. Source:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
+from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, StepCosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.queueing.capacity import SojournLimit, utilisation_within, utilisation_without_wait
 from fleetplan.perfmodel.queueing.pool import Variability
-from fleetplan.perfmodel.queueing.prompt_spread import PromptSpread
+from fleetplan.perfmodel.queueing.prompt_variation import PromptSpread
 
 POOL_SIZES: Final[IntArray] = np.array(
     [

@@ -11,13 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.arrivals import RequestKind, renewal_times_ms, requests_of
 from fleetplan.perfmodel.replay.engine import EngineLimits, Log
 from fleetplan.perfmodel.replay.pools import Router, run_engines
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.serving import RequestKind, Requests, StepCosts, renewal_times_ms, requests_of
 
 REQUESTS: Final = 6_000
 """Requests of a simulation: 60 of them lie above the 99th percentile."""

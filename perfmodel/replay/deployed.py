@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.replay.engine import EngineLimits
-from fleetplan.perfmodel.replay.step_costs import Range, StepCosts, step_costs
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT
-from fleetplan.perfmodel.session_cache import held_sessions
-from fleetplan.perfmodel.shapes import StepShape
-from fleetplan.perfmodel.speculative import tokens_per_step
-from fleetplan.perfmodel.technique_memory import session_gib
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, StepCosts, step_costs
+from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.techniques.memory import session_gib
+from fleetplan.perfmodel.techniques.session_cache import held_sessions
+from fleetplan.perfmodel.techniques.speculative import tokens_per_step
 
 _PROBED_TOKENS = 16_384
 """Cached tokens at which the cache of a token is measured: beyond the windows that some models have."""

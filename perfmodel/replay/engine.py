@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf, sqrt
 
-from fleetplan.perfmodel.replay.requests import NO_SESSION, Requests
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.serving import Requests, StepCosts
+from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 _ID_BITS = 32
 _ID_MASK = (1 << _ID_BITS) - 1

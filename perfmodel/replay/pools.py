@@ -12,8 +12,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import PROMPT_GRAIN_TOKENS, StepCosts
+from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Requests, StepCosts
 
 Router: TypeAlias = Literal["random", "round-robin", "least-loaded"]
 """How requests are dealt to engines: by chance, in turn, or to the engine with the fewest unfinished ones."""

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import IntArray
-from fleetplan.perfmodel.replay.requests import NO_SESSION
+from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 BLOCK_TOKENS: Final = 512
 """Tokens of a block that has a hash. Source: the description of the Mooncake traces. [tokens]"""

@@ -12,7 +12,7 @@ from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
 from fleetplan.perfmodel.replay.engine import Log
 from fleetplan.perfmodel.replay.pools import PrefillPool, Router, run_engines, run_prefill
-from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.perfmodel.serving import Requests
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ import numpy as np
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
-from fleetplan.perfmodel.replay.requests import NO_SESSION, Requests
+from fleetplan.perfmodel.serving import Requests
+from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 MOST_REASONS: Final = 5
 """Rows whose rejection is told one by one; more of them are counted."""

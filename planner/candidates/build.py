@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
-from fleetplan.perfmodel.maturity import maturity_in_force
+from fleetplan.perfmodel.evaluator import maturity_in_force
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fleetplan.fleet.inventory import Hardware
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.candidates.rejections import DOMINATED, RejectionLog
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
 

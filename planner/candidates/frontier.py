@@ -12,10 +12,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.frontier import pareto_mask
-from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget
-from fleetplan.perfmodel.points import Points
+from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
 from fleetplan.planner.export.files import as_text, from_text
 from fleetplan.planner.landscape_report.answer import answer
 from fleetplan.planner.landscape_report.question import question_of_service

@@ -12,17 +12,12 @@ import pandas as pd
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
 from fleetplan.perfmodel.architecture import load_architecture
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
-from fleetplan.perfmodel.landscape_cache import cached_landscape
-from fleetplan.perfmodel.maturity import matured
+from fleetplan.perfmodel.evaluator import Evaluator, matured
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
-from fleetplan.perfmodel.optables.measured import newest_first
-from fleetplan.perfmodel.optables.source import measured_versions, operator_source
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
-from fleetplan.perfmodel.sampling import sampling_problem
-from fleetplan.perfmodel.technique_limits import technique_problem
+from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load

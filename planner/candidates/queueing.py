@@ -14,26 +14,24 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.fleet.inventory import RequestClass, Service
-from fleetplan.fleet.traffic import LatencyLimit, Traffic
+from fleetplan.fleet.inventory import LatencyLimit, RequestClass, Service, Traffic
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.queueing.capacity import capacity_lines
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
-from fleetplan.perfmodel.queueing.phase_pools import (
+from fleetplan.perfmodel.queueing import (
     POOL_SIZES,
+    CapacityLine,
     PrefillServers,
+    capacity_lines,
     decode_loads,
     prefill_loads,
     prefill_shares,
+    prompt_spread,
 )
-from fleetplan.perfmodel.queueing.prompt_spread import prompt_spread
-from fleetplan.perfmodel.replay.arrivals import RequestKind
-from fleetplan.perfmodel.replay.capacity import EnginePool, LoadTarget, sustained_rate_per_s
-from fleetplan.perfmodel.replay.deployed import deployed_engine
-from fleetplan.perfmodel.shapes import ConfigurationBatch
+from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine, sustained_rate_per_s
+from fleetplan.perfmodel.serving import RequestKind
+from fleetplan.perfmodel.steps import ConfigurationBatch
 
 CARRIED: Final = "carried_per_s"
 """Column: requests/s of one replica in a pool that serves the largest demand within the limits. [1/s]"""

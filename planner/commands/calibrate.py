@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fleetplan.perfmodel.calibration import ScopeCalibration
+    from fleetplan.perfmodel.evaluator import ScopeCalibration
 
 CalibrationFile = Annotated[
     Path | None,
@@ -30,9 +30,8 @@ def calibrate_measurements(
     The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
     Example: plan calibrate --measurements bench.csv --out calibration.yaml
     """
-    from fleetplan.perfmodel.calibrate import calibrate
-    from fleetplan.perfmodel.calibration_files import beside, write_calibration
-    from fleetplan.perfmodel.case_files import read_cases
+    from fleetplan.perfmodel.calibrate import beside, calibrate, write_calibration
+    from fleetplan.perfmodel.predict import read_cases
 
     fit = calibrate(read_cases(measurements), measurements.parent, str(measurements))
     for issue in fit.refused:

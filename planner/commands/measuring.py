@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Fleet, Precision
+from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.inventory import Accelerator, Fleet, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.microbench.adaptive import NodeError
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
@@ -33,7 +33,6 @@ from fleetplan.perfmodel.microbench.sites import (
 )
 from fleetplan.perfmodel.microbench.table_files import write_table
 from fleetplan.perfmodel.microbench.timing import Effort
-from fleetplan.perfmodel.whole_files import write_whole
 
 if TYPE_CHECKING:
     from fleetplan.perfmodel.microbench.device import Device

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fleetplan.perfmodel.optables.rows import MeasuredRows
+    from fleetplan.perfmodel.optables import MeasuredRows
     from fleetplan.planner.commands.measuring import Measured
 
 WORST_SHOWN = 5
@@ -101,8 +101,7 @@ def compare_tables(
 
 def _rows_of_file(path: Path, hardware: str) -> list[MeasuredRows]:
     from fleetplan.fleet.errors import InputError, Issue
-    from fleetplan.perfmodel.optables.imported import read_own_table
-    from fleetplan.perfmodel.optables.rows import fastest
+    from fleetplan.perfmodel.optables import fastest, read_own_table
 
     table = read_own_table(path, hardware)
     for issue in table.rejected:
@@ -117,8 +116,7 @@ def _rows_of_file(path: Path, hardware: str) -> list[MeasuredRows]:
 
 def _packaged(system: str | None, name: str, own: list[MeasuredRows]) -> list[MeasuredRows]:
     from fleetplan.fleet.errors import InputError, Issue, names_hint
-    from fleetplan.perfmodel.optables.choice import TableLibrary
-    from fleetplan.perfmodel.optables.measured import FAMILIES, FRAMEWORKS
+    from fleetplan.perfmodel.optables import FAMILIES, FRAMEWORKS, TableLibrary
 
     framework = name.partition(":")[2]
     if framework not in FRAMEWORKS:

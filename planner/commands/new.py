@@ -49,7 +49,8 @@ def new_fleet_file(
     Example: plan new fleet.yaml --template quarterly --preset text-agent --preset safety
     """
     from fleetplan.fleet.errors import InputError, Issue
-    from fleetplan.fleet.json_schema import FILE_NAME, schema_text
+    from fleetplan.fleet.schema import schema_text
+    from fleetplan.fleet.schema.json_schema import FILE_NAME
     from fleetplan.planner.export.new_file import write_new
     from fleetplan.scenarios.new import new_fleet
 
@@ -75,7 +76,7 @@ def print_schema(
 
     Example: plan schema --out fleet.schema.json
     """
-    from fleetplan.fleet.json_schema import schema_text
+    from fleetplan.fleet.schema import schema_text
     from fleetplan.planner.export.new_file import write_new
 
     if out is None:

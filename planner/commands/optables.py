@@ -13,8 +13,8 @@ from fleetplan.planner.commands.microbench import compare_tables, measure
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fleetplan.perfmodel.optables.imported import OwnTable
-    from fleetplan.perfmodel.optables.leave_one_out import ErrorQuantiles
+    from fleetplan.perfmodel.optables import OwnTable
+    from fleetplan.perfmodel.optables.interpolation.leave_one_out import ErrorQuantiles
     from fleetplan.perfmodel.optables.report import TableError
 
 optables_app = typer.Typer(
@@ -52,9 +52,7 @@ def import_table(
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
     """
     from fleetplan.fleet.errors import InputError, Issue, names_hint
-    from fleetplan.perfmodel.optables.imported import read_own_table
-    from fleetplan.perfmodel.optables.measured import FRAMEWORKS
-    from fleetplan.perfmodel.optables.own_tables import store_own_table
+    from fleetplan.perfmodel.optables import FRAMEWORKS, read_own_table, store_own_table
 
     if framework and framework not in FRAMEWORKS:
         hint = names_hint(framework, FRAMEWORKS)

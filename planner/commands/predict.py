@@ -20,7 +20,7 @@ def predict(
 
     Example: plan predict cases.csv --out predictions.csv
     """
-    from fleetplan.perfmodel.calibration_files import read_calibration
+    from fleetplan.perfmodel.calibrate import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
     from fleetplan.planner.export.files import write_text

@@ -87,8 +87,8 @@ def _traffic(
 ) -> TrafficChoice:
     """What the options ask for."""
     from fleetplan.fleet.errors import InputError, Issue
-    from fleetplan.perfmodel.replay.arrivals import Regimes
-    from fleetplan.perfmodel.replay.traces import read_trace
+    from fleetplan.perfmodel.replay import read_trace
+    from fleetplan.perfmodel.serving import Regimes
     from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice
 
     if sum((trace is not None, poisson, mmpp)) > 1:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, line_units
 from fleetplan.planner.variables import ReplicaKey, Variables, replica_label

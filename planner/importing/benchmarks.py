@@ -17,7 +17,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import names_hint
-from fleetplan.perfmodel.cases import DEFAULT_FRAMEWORK, FRAMEWORKS
+from fleetplan.perfmodel.predict import DEFAULT_FRAMEWORK, FRAMEWORKS
 from fleetplan.planner.importing.records import (
     MS_PER_S,
     Record,

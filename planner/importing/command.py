@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
-from fleetplan.perfmodel.case_files import read_cases
+from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
 from fleetplan.planner.importing.records import Rejected, read_json

@@ -11,10 +11,9 @@ import numpy as np
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.traffic_files import HISTOGRAM_COLUMNS, counted_bins
+from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, counted_bins
 from fleetplan.perfmodel.operators import IntArray
-from fleetplan.perfmodel.replay.trace_statistics import TraceStatistics, length_classes, trace_statistics
-from fleetplan.perfmodel.replay.traces import Trace, read_trace
+from fleetplan.perfmodel.replay import Trace, TraceStatistics, length_classes, read_trace, trace_statistics
 from fleetplan.planner.export.new_file import write_new
 
 CLASS_NAMES: Final = {

@@ -9,12 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fleetplan.perfmodel.blocks import REASONS, Block, evaluate_block, points_of
-from fleetplan.perfmodel.frontier import pareto_mask
-from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL
-from fleetplan.perfmodel.points import Points, frontiers
-from fleetplan.perfmodel.sweep import SweepResult, sweep, tasks_of
-from fleetplan.perfmodel.sweep_tables import evidence_table, pair_table, point_table
+from fleetplan.perfmodel.landscape import (
+    AGGREGATED,
+    DECODE,
+    PREFILL,
+    REASONS,
+    Block,
+    Points,
+    SweepResult,
+    evaluate_block,
+    evidence_table,
+    frontiers,
+    pair_table,
+    pareto_mask,
+    point_table,
+    points_of,
+    sweep,
+    tasks_of,
+)
 from fleetplan.planner.landscape_report.question import Question, bad_option
 
 BEST_BY = {

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fleetplan.perfmodel.blocks import Block
-from fleetplan.perfmodel.sweep import tasks_of
+from fleetplan.perfmodel.landscape import Block, tasks_of
 from fleetplan.planner.landscape_report.answer import Answer, answer, block_table, filtered, point_of_row
 from fleetplan.planner.landscape_report.console import print_answer, print_explanation, print_rows
 from fleetplan.planner.landscape_report.explain import explain

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL
-from fleetplan.perfmodel.points import frontiers
+from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, frontiers
 from fleetplan.planner.landscape_report.answer import Answer, best_rows, filtered
 from fleetplan.planner.landscape_report.explain import Explanation
 from fleetplan.planner.landscape_report.waterfall import Stage

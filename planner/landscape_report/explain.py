@@ -7,24 +7,27 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.perfmodel.blocks import Option
-from fleetplan.perfmodel.collectives import groups, network_bytes
-from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, RequestShape
-from fleetplan.perfmodel.latency import TABLED_KINDS
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.evaluator import prefill_mix
+from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, Option, RequestShape, configurations_of
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
     COLLECTIVE_KINDS,
     Operator,
     OperatorKind,
     Provenance,
+    work,
 )
+from fleetplan.perfmodel.optables.formulas.collectives import groups, network_bytes
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.runtimes import prefill_mix
-from fleetplan.perfmodel.shapes import StepShape, decode_shape, mixed_shape, prefill_shape
-from fleetplan.perfmodel.steps import step_operators
-from fleetplan.perfmodel.sweep_tables import configurations_of
-from fleetplan.perfmodel.work import work
+from fleetplan.perfmodel.steps import (
+    TABLED_KINDS,
+    StepShape,
+    decode_shape,
+    mixed_shape,
+    prefill_shape,
+    step_operators,
+)
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from fleetplan.perfmodel.blocks import Option
-from fleetplan.perfmodel.landscape import AGGREGATED, LatencyTarget
+from fleetplan.perfmodel.landscape import AGGREGATED, LatencyTarget, Option
 from fleetplan.planner.landscape_report.answer import answer, best_rows
 from fleetplan.planner.landscape_report.question import Question
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetplan.fleet.errors import names_hint
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
 from fleetplan.planner.landscape_report.question import (
     Asked,
     Question,

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.perfmodel.blocks import REASONS, Place, evaluate_block
-from fleetplan.perfmodel.configurations import search_layouts
-from fleetplan.perfmodel.frontier import pareto_mask
-from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, LatencyTarget
+from fleetplan.perfmodel.landscape import (
+    AGGREGATED,
+    DECODE,
+    PREFILL,
+    REASONS,
+    LatencyTarget,
+    Place,
+    evaluate_block,
+    pareto_mask,
+    search_layouts,
+)
 from fleetplan.planner.landscape_report.answer import Answer
 from fleetplan.planner.landscape_report.explain import Explanation, explain
 

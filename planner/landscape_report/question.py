@@ -12,13 +12,10 @@ from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
 from fleetplan.fleet.power import all_in_power_w
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
-from fleetplan.perfmodel.blocks import Option
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
-from fleetplan.perfmodel.optables.measured import FRAMEWORKS
-from fleetplan.perfmodel.phases import Evaluator, build_evaluator
-from fleetplan.perfmodel.precision import KV_PRECISIONS, WEIGHT_PRECISIONS
-from fleetplan.perfmodel.sweep import SweepSpace
+from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
+from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
+from fleetplan.perfmodel.optables import FRAMEWORKS
+from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import service_evaluator, service_variants

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fleetplan.perfmodel.landscape import LatencyTarget
-from fleetplan.perfmodel.points import Points
-from fleetplan.perfmodel.sweep import sweep
+from fleetplan.perfmodel.landscape import LatencyTarget, Points, sweep
 from fleetplan.planner.landscape_report.explain import Explanation, explain
 from fleetplan.planner.landscape_report.question import Capacity, Question
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.source import read_document
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.loading import load_expanded_fleet, read_plan
 from fleetplan.planner.questions.compare import Comparison

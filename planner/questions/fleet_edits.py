@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from fleetplan.fleet.inventory import Budget, Fleet, Offer, Policy, Pool, Service
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import Budget, Fleet, LatencyLimit, Offer, Policy, Pool, Service
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.replay.pools import Router
+from fleetplan.perfmodel.replay import Router
 from fleetplan.planner.api import prepare
 from fleetplan.planner.export.files import write_text
 from fleetplan.planner.loading import read_plan

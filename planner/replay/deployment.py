@@ -8,15 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.replay.arrivals import RequestKind
-from fleetplan.perfmodel.replay.deployed import deployed_engine
-from fleetplan.perfmodel.replay.pools import PrefillPool
-from fleetplan.perfmodel.replay.service_run import Deployment, EngineGroup, PrefillGroup
-from fleetplan.perfmodel.replay.step_costs import Range, step_costs
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT
-from fleetplan.perfmodel.shapes import ConfigurationBatch
+from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, RequestKind, step_costs
+from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.planner.calibrations import Calibrator
 from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
 from fleetplan.planner.candidates.queueing import request_kind

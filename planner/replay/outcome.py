@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from fleetplan.fleet.traffic import LatencyLimit
+from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.service_run import GroupUse, ServiceRun, running_over_time
+from fleetplan.perfmodel.replay import GroupUse, ServiceRun, running_over_time
 from fleetplan.planner.replay.deployment import ServedPlace
 from fleetplan.planner.replay.traffic import MS_PER_S
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.perfmodel.replay.pools import Router
-from fleetplan.perfmodel.replay.service_run import run_service
+from fleetplan.perfmodel.replay import Router, run_service
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.replay.deployment import (

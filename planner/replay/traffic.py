@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.perfmodel.replay.arrivals import (
+from fleetplan.perfmodel.serving import (
     Regimes,
     RequestKind,
+    Requests,
     regime_times_ms,
     renewal_times_ms,
     requests_of,
 )
-from fleetplan.perfmodel.replay.requests import Requests
 from fleetplan.planner.replay.deployment import ServedPlace
 
 MS_PER_S: Final = 1e3

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fleetplan.fleet.hardware import Accelerator, Efficiency
+from fleetplan.fleet.inventory import Accelerator, Efficiency
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,
@@ -14,11 +14,10 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     MoeFfn,
 )
-from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance
-from fleetplan.perfmodel.optables.times import OperatorTimes
+from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, work
+from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.parallelism import Layouts, parse_parallelism
-from fleetplan.perfmodel.shapes import ConfigurationBatch
-from fleetplan.perfmodel.work import work
+from fleetplan.perfmodel.steps import ConfigurationBatch
 
 TABLED = {
     OperatorKind.GEMM,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from fleetplan.fleet.demand_cases import Slice
 from fleetplan.fleet.inventory import (
     Budget,
     Fleet,
@@ -21,6 +20,7 @@ from fleetplan.fleet.inventory import (
     Rented,
     RequestClass,
     Service,
+    Slice,
 )
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 

@@ -17,8 +17,7 @@ from tests.planner.builders import (
 )
 from tests.planner.random_fleets import Case
 
-from fleetplan.fleet.demand_cases import DemandScenario, Offline, Slice
-from fleetplan.fleet.inventory import Service
+from fleetplan.fleet.inventory import DemandScenario, Offline, Service, Slice
 from fleetplan.planner.problem import Candidate
 
 UNITS = {"A": 2, "B": 1}

@@ -21,10 +21,18 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, is_infeasible, solve, solve_unchecked
 
-from fleetplan.fleet.demand_cases import DemandScenario, Offline, Slice
-from fleetplan.fleet.inventory import Fleet, KvLink, MustUse, Owned, Tidal
-from fleetplan.fleet.techniques import ModelVariant
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.fleet.inventory import (
+    DemandScenario,
+    Fleet,
+    KvLink,
+    ModelVariant,
+    MustUse,
+    Offline,
+    Owned,
+    Slice,
+    Tidal,
+)
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.hindsight import BestAlone, FixedSupply
 from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.problem import Candidate, Problem, build_problem

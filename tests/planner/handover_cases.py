@@ -8,8 +8,7 @@ from dataclasses import replace
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.random_fleets import Case
 
-from fleetplan.fleet.inventory import KvLink
-from fleetplan.fleet.techniques import ModelVariant
+from fleetplan.fleet.inventory import KvLink, ModelVariant
 from fleetplan.planner.problem import Candidate
 
 PLACES = ("east", "west")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, family_name
 
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.model import FAMILIES, build_model
 from fleetplan.planner.problem import build_problem
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.perfmodel.optables.measured import data_folder
-from fleetplan.perfmodel.optables.source import measured_versions
+from fleetplan.perfmodel.optables import measured_versions
+from fleetplan.perfmodel.optables.measured.tables import data_folder
 from fleetplan.planner.cli import main
 
 FLEET = """\

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fleetplan.perfmodel.configurations import SearchSpace
-from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
 from fleetplan.planner import cli
 from fleetplan.planner.landscape_report.answer import answer, point_of_row
 from fleetplan.planner.landscape_report.explain import explain

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from fleetplan.perfmodel.microbench.points import Measurement, Point
-from fleetplan.perfmodel.optables import own_tables
-from fleetplan.perfmodel.optables.source import operator_source
+from fleetplan.perfmodel.optables import operator_source
+from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.planner.cli import main
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.json_schema import schema_text
+from fleetplan.fleet.schema import schema_text
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.cli import app, main
 from fleetplan.planner.loading import load_expanded_fleet

@@ -13,7 +13,7 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.load import load_fleet
+from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.plan import Goal, Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.report.console import print_plan

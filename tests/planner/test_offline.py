@@ -18,8 +18,7 @@ from tests.planner.families import (
 )
 from tests.planner.solving import is_infeasible, solve
 
-from fleetplan.fleet.demand_cases import Offline, Slice
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Fleet, Offline, Slice
 from fleetplan.planner.deferral import longest_wait_hours, work_places
 from fleetplan.planner.moments import fleet_moments
 from fleetplan.planner.plan import Plan

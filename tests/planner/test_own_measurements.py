@@ -12,11 +12,10 @@ import pytest
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.perfmodel.calibration import holds_for
-from fleetplan.perfmodel.calibration_files import read_calibration
-from fleetplan.perfmodel.optables import own_tables
-from fleetplan.perfmodel.optables.source import operator_source
-from fleetplan.perfmodel.phases import build_evaluator
+from fleetplan.perfmodel.calibrate import read_calibration
+from fleetplan.perfmodel.evaluator import build_evaluator, holds_for
+from fleetplan.perfmodel.optables import operator_source
+from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.perfmodel.predict import predict
 from fleetplan.planner.cli import main
 

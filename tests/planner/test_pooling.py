@@ -10,8 +10,8 @@ from tests.planner.families import check_deletion, check_golden, check_infeasibl
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.queueing.capacity import SojournLimit, capacity_lines, utilisation_within
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine, SojournLimit, capacity_lines
+from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.pool import Variability
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.problem import Candidate, build_problem

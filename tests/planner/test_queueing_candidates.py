@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetplan.perfmodel.queueing.phase_pools import POOL_SIZES
+from fleetplan.perfmodel.queueing import POOL_SIZES
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.candidates.queueing import derived_headroom, lines_of

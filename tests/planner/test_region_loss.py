@@ -12,7 +12,7 @@ from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.shortage import find_shortages
 from fleetplan.planner.verify import verify

@@ -11,7 +11,7 @@ from tests.planner.builders import candidate, fleet, hardware, region, rent_offe
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
-from fleetplan.fleet.load import load_fleet
+from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog

@@ -17,8 +17,7 @@ from tests.planner.families import (
 )
 from tests.planner.solving import solve
 
-from fleetplan.fleet.demand_cases import Slice
-from fleetplan.fleet.inventory import Finance, Fleet, Tidal
+from fleetplan.fleet.inventory import Finance, Fleet, Slice, Tidal
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.verify import verify

@@ -10,8 +10,7 @@ from tests.planner.builders import buy_offer, candidate, fleet, hardware, region
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import NO_PROVENANCE, solve
 
-from fleetplan.fleet.demand_cases import DemandScenario
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import DemandScenario, Fleet
 from fleetplan.planner.api import build_plan, solve_problem
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.hindsight import FixedSupply

@@ -14,8 +14,7 @@ from tests.planner.day_fleets import day_case
 from tests.planner.random_fleets import Case
 from tests.planner.solving import solve
 
-from fleetplan.fleet.demand_cases import DemandScenario, Slice
-from fleetplan.fleet.inventory import Fleet, Service, Tidal
+from fleetplan.fleet.inventory import DemandScenario, Fleet, Service, Slice, Tidal
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.uncertainty import alone
 

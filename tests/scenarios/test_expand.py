@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.fleet.document import Document
+from fleetplan.fleet.document import Document, read_document
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.load import build_fleet
-from fleetplan.fleet.source import read_document
+from fleetplan.fleet.resolve import build_fleet
 from fleetplan.scenarios.expand import expand
 
 FLEET = """\

@@ -10,7 +10,8 @@ from tests.perfmodel.fakes import accelerator
 
 from fleetplan.perfmodel.microbench.comparison import differences
 from fleetplan.perfmodel.operators import OperatorKind
-from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
+from fleetplan.perfmodel.optables import MeasuredRows
+from fleetplan.perfmodel.optables.rows import measured_rows
 
 
 def gemms(latency_ms: dict[int, float], dtype: str = "bf16") -> MeasuredRows:

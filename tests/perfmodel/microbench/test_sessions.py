@@ -31,7 +31,7 @@ from fleetplan.perfmodel.microbench.sites import (
 )
 from fleetplan.perfmodel.microbench.table_files import write_table
 from fleetplan.perfmodel.operators import OperatorKind
-from fleetplan.perfmodel.optables.imported import read_own_table
+from fleetplan.perfmodel.optables import read_own_table
 
 ORIGIN = Origin("my-part", "a device", "torch 2", 512)
 GEMM = Site(OperatorKind.GEMM, "bf16", (("n", 1024), ("k", 512)))

@@ -39,8 +39,7 @@ from fleetplan.perfmodel.microbench.single import measure_alone  # noqa: E402
 from fleetplan.perfmodel.microbench.sites import model_sites  # noqa: E402
 from fleetplan.perfmodel.microbench.timing import Effort, is_known, quantile_of, stable_timing  # noqa: E402
 from fleetplan.perfmodel.operators import OperatorKind  # noqa: E402
-from fleetplan.perfmodel.shapes import decode_shape, prefill_shape  # noqa: E402
-from fleetplan.perfmodel.steps import step_operators  # noqa: E402
+from fleetplan.perfmodel.steps import decode_shape, prefill_shape, step_operators  # noqa: E402
 
 QUICK = Effort(most_s=0.02, block_s=0.002)
 ATTENTION = {"heads": 4, "kv_heads": 2, "head_dim": 16, "window": 0}
@@ -594,7 +593,7 @@ def test_the_sites_of_a_decoder_are_all_that_its_steps_look_up() -> None:
     sites = {(site.kind, site.fixed) for site in model_sites([(DECODER, Precision("bf16", "bf16"))], (1,))}
     dtypes_of = {kind for kind, _ in sites}
     asked = configurations(("TP1",), (3,), input_tokens=11, context_tokens=17)
-    from fleetplan.perfmodel.precision import part_dtypes  # noqa: PLC0415
+    from fleetplan.perfmodel.steps import part_dtypes  # noqa: PLC0415
 
     dtypes = part_dtypes(DECODER, Precision("bf16", "bf16"))
     for shape in (prefill_shape(asked), decode_shape(asked)):

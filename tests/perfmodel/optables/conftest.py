@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator, Efficiency
+from fleetplan.fleet.inventory import Accelerator, Efficiency
 
 SYSTEM = "toy_sxm"
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance, attended_pairs
+from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.optables.attention import attention_times, length_of_pairs
-from fleetplan.perfmodel.optables.lookup import LookupTable, lookup_table
-from fleetplan.perfmodel.optables.roofline import roofline_ms
+from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
+from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.rows import measured_rows
-from fleetplan.perfmodel.optables.times import OperatorTimes
 
 from .conftest import ACCELERATOR
 

@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import file_sha256, imported
-from fleetplan.perfmodel.optables.measured import TableFile
+from fleetplan.perfmodel.optables.measured.tables import TableFile
 
 from .conftest import TableWriter
 

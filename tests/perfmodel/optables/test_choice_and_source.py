@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
-from fleetplan.perfmodel.optables.choice import TableLibrary
-from fleetplan.perfmodel.optables.roofline import roofline_ms
-from fleetplan.perfmodel.optables.source import OperatorSource, operator_source
-from fleetplan.perfmodel.optables.times import UnsupportedDtype
+from fleetplan.perfmodel.optables import OperatorSource, TableLibrary, UnsupportedDtype, operator_source
+from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 
 from .conftest import SYSTEM, TableWriter
 

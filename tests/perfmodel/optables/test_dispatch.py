@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
+from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import IntArray, OperatorKind, Provenance, groups_reached
-from fleetplan.perfmodel.optables.choice import TableLibrary
-from fleetplan.perfmodel.optables.measured import TableFile, read_table
-from fleetplan.perfmodel.optables.roofline import roofline_ms
-from fleetplan.perfmodel.optables.rows import MeasuredRows
-from fleetplan.perfmodel.optables.source import OperatorSource, operator_source
+from fleetplan.perfmodel.optables import MeasuredRows, OperatorSource, TableLibrary, operator_source
+from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
+from fleetplan.perfmodel.optables.measured.tables import TableFile, read_table
 
 from .conftest import SYSTEM, TableWriter
 

@@ -7,20 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.perfmodel.fakes import configurations
-from tests.perfmodel.test_steps import operators
+from tests.perfmodel.steps.test_decoder_step import operators
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.hardware import Accelerator
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
-from fleetplan.perfmodel.merged_experts import merged_experts
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind, Provenance
-from fleetplan.perfmodel.optables.choice import TableLibrary
-from fleetplan.perfmodel.optables.measured import TableFile, data_folder, read_table
-from fleetplan.perfmodel.optables.source import OperatorSource, operator_source
-from fleetplan.perfmodel.precision import part_dtypes
-from fleetplan.perfmodel.shapes import StepShape, decode_shape, prefill_shape
-from fleetplan.perfmodel.steps import step_operators
+from fleetplan.perfmodel.optables import OperatorSource, TableLibrary, operator_source
+from fleetplan.perfmodel.optables.measured.tables import TableFile, data_folder, read_table
+from fleetplan.perfmodel.steps import StepShape, decode_shape, part_dtypes, prefill_shape, step_operators
+from fleetplan.perfmodel.steps.merged_experts import merged_experts
 
 from .conftest import SYSTEM, TableWriter
 

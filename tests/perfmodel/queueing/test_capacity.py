@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from fleetplan.perfmodel.queueing.capacity import (
-    SojournLimit,
-    capacity_lines,
-    utilisation_within,
-    utilisation_without_wait,
-)
-from fleetplan.perfmodel.queueing.capacity_line import CapacityLine
+from fleetplan.perfmodel.queueing import CapacityLine, SojournLimit, capacity_lines
+from fleetplan.perfmodel.queueing.capacity import utilisation_within, utilisation_without_wait
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_percentile
 
 SIZES = np.arange(1, 129)

@@ -8,15 +8,14 @@ import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
 from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.phases import Evaluator
 from fleetplan.perfmodel.queueing.batching import open_loop, renewals
 from fleetplan.perfmodel.queueing.closed import closed_loop, cohort_ttft_ms
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import Range, step_costs
+from fleetplan.perfmodel.serving import Range, Requests, step_costs
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 BUDGET = 2048

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
 
-from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.traffic import LatencyLimit, LengthBin, LengthHistogram
+from fleetplan.fleet.inventory import LatencyLimit, LengthBin, LengthHistogram, Precision
+from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.phases import Evaluator
-from fleetplan.perfmodel.queueing.phase_pools import (
+from fleetplan.perfmodel.queueing import (
     POOL_SIZES,
     PrefillServers,
     decode_loads,
     prefill_loads,
     prefill_shares,
+    prompt_spread,
 )
-from fleetplan.perfmodel.queueing.prompt_spread import PromptSpread, prompt_spread
-from fleetplan.perfmodel.replay.arrivals import RequestKind, renewal_times_ms, requests_of
-from fleetplan.perfmodel.replay.pools import PrefillPool, run_prefill
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.queueing.prompt_variation import PromptSpread
+from fleetplan.perfmodel.replay import PrefillPool
+from fleetplan.perfmodel.replay.pools import run_prefill
+from fleetplan.perfmodel.serving import RequestKind, StepCosts, renewal_times_ms, requests_of
 
 P95 = (LatencyLimit(0.95, 300.0),)
 ALIKE = PromptSpread(np.ones(1), np.zeros(1), {share: np.ones(1) for share in prefill_shares(P95)})

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from benchmarks.queueing_bars import _ends, _ends_of_equal, simulated_pool
 
-from fleetplan.perfmodel.queueing.capacity import SojournLimit, utilisation_within
+from fleetplan.perfmodel.queueing import SojournLimit
+from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.pool import Variability
 
 

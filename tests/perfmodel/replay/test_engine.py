@@ -8,8 +8,7 @@ import pytest
 
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.serving import Requests, StepCosts
 
 AMPLE = 10**9
 

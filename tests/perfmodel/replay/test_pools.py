@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fleetplan.perfmodel.replay.pools import PrefillPool, run_prefill
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.replay import PrefillPool
+from fleetplan.perfmodel.replay.pools import run_prefill
+from fleetplan.perfmodel.serving import Requests, StepCosts
 
 # 0.01 ms a token, and 1 ms of attention for each 16 tokens.
 COSTS = StepCosts(tuple((0.01 * np.arange(8193)).tolist()), (0.0, 0.0), (0.0, 0.0), tuple([0.0] * 1025))

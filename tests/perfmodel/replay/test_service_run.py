@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-from fleetplan.fleet.traffic import LatencyLimit
-from fleetplan.perfmodel.replay.arrivals import RequestKind
-from fleetplan.perfmodel.replay.capacity import EnginePool, LoadTarget, sustained_rate_per_s
-from fleetplan.perfmodel.replay.deployed import DeployedEngine
-from fleetplan.perfmodel.replay.engine import EngineLimits
-from fleetplan.perfmodel.replay.pools import PrefillPool
-from fleetplan.perfmodel.replay.requests import Requests
-from fleetplan.perfmodel.replay.service_run import (
+from fleetplan.fleet.inventory import LatencyLimit
+from fleetplan.perfmodel.replay import (
     Deployment,
     EngineGroup,
+    EnginePool,
+    LoadTarget,
     PrefillGroup,
+    PrefillPool,
     run_service,
     running_over_time,
+    sustained_rate_per_s,
 )
-from fleetplan.perfmodel.replay.step_costs import StepCosts
+from fleetplan.perfmodel.replay.deployed import DeployedEngine
+from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.serving import RequestKind, Requests, StepCosts
 
 # Every iteration takes 10 ms, whatever it computes.
 COSTS = StepCosts((10.0,) * 4200, (0.0,) * 65, (0.0,) * 65, (0.0,) * 300)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.replay import Trace, length_classes, read_trace, trace_statistics
 from fleetplan.perfmodel.replay.prefix_blocks import BLOCK_TOKENS, prefixes_of
-from fleetplan.perfmodel.replay.requests import NO_SESSION
-from fleetplan.perfmodel.replay.trace_statistics import length_classes, trace_statistics
-from fleetplan.perfmodel.replay.traces import Trace, read_trace
+from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 AZURE = """\
 TIMESTAMP,ContextTokens,GeneratedTokens

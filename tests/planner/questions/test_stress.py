@@ -8,8 +8,7 @@ import pytest
 from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
 from tests.planner.questions.tiny import EXACT, engine_table
 
-from fleetplan.fleet.inventory import Fleet, OutsideLatency
-from fleetplan.fleet.traffic import LatencyLimit, Traffic
+from fleetplan.fleet.inventory import Fleet, LatencyLimit, OutsideLatency, Traffic
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import Resolver

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.perfmodel.replay.requests import Requests
+from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.replay import ROUTERS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
-from fleetplan.fleet.traffic import LatencyLimit, Traffic
+from fleetplan.fleet.inventory import LatencyLimit, Traffic
 from fleetplan.planner.candidates.frontier import FrontierPoint, frontier_table, read_frontier
 from fleetplan.planner.plan import (
     Conflict,

@@ -1,0 +1,121 @@
+"""The catalogue of models: their names, and the facts of their configs that decide shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fleetplan.fleet.errors import InputError, Issue, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the catalogue knows of a model.
+
+    Attributes
+    ----------
+    name : str
+        HF id.
+    aliases : tuple[str, ...]
+        Other names: short ones, and ids of checkpoints with the same shapes (instruct, quantised).
+    published_parameters : float
+        Parameters that its publisher states, for checks. [billion]
+    published_active_parameters : float or None
+        Parameters a token uses, of a mixture of experts, as its publisher states. [billion]
+    source : str
+        Where the config was read.
+    config : Mapping[str, object]
+        Keys of its `config.json` that decide shapes, with their original names.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    published_parameters: float
+    published_active_parameters: float | None
+    source: str
+    config: Mapping[str, object]
+
+
+class UnknownModelError(InputError):
+    """No model of the catalogue has this name.
+
+    Attributes
+    ----------
+    reference : str
+        The name that was asked for.
+    hint : str
+        What is allowed, and what was probably meant.
+    """
+
+    def __init__(self, reference: str, hint: str) -> None:
+        self.reference = reference
+        self.hint = hint
+        super().__init__([Issue(reference, 0, 0, "", "no such model in the catalogue", hint)])
+
+
+class _Entry(BaseModel):
+    """One model as the catalogue file writes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    aliases: list[str]
+    published_parameters_billion: Annotated[float, Field(gt=0)]
+    published_active_parameters_billion: Annotated[float, Field(gt=0)] | None = None
+    source: Annotated[str, Field(min_length=1)]
+    config: dict[str, object]
+
+
+@cache
+def model_catalog() -> Mapping[str, ModelFacts]:
+    """All models of the catalogue by HF id."""
+    text = (files("fleetplan.fleet.catalog") / "models.yaml").read_text(encoding="utf-8")
+    entries = TypeAdapter(dict[str, _Entry]).validate_python(yaml.safe_load(text))
+    return MappingProxyType(
+        {
+            name: ModelFacts(
+                name=name,
+                aliases=tuple(entry.aliases),
+                published_parameters=entry.published_parameters_billion,
+                published_active_parameters=entry.published_active_parameters_billion,
+                source=entry.source,
+                config=MappingProxyType(entry.config),
+            )
+            for name, entry in entries.items()
+        }
+    )
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """HF id by every name in lower case; two models never share one."""
+    names: dict[str, str] = {}
+    for facts in model_catalog().values():
+        for name in (facts.name, *facts.aliases):
+            if names.setdefault(name.lower(), facts.name) != facts.name:
+                raise ValueError(f"the model catalogue has {name!r} twice")
+    return MappingProxyType(names)
+
+
+def resolve(name: str) -> str:
+    """Return the HF id of a model named by its id or an alias, in any case.
+
+    Raises
+    ------
+    UnknownModelError
+        With the nearest name.
+    """
+    names = _names()
+    found = names.get(name.strip().lower())
+    if found is None:
+        allowed = "allowed: an id or alias of the model catalogue, or the path of a config.json"
+        spelled = [each for facts in model_catalog().values() for each in (facts.name, *facts.aliases)]
+        meant = nearest(name, spelled)
+        raise UnknownModelError(name, allowed if meant is None else f"{allowed}; did you mean {meant!r}?")
+    return found

@@ -1,0 +1,22 @@
+"""YAML as a tree whose values know their place.
+
+In: a fleet file and the files that it imports. Out: a `Document` of `Node`s, each with file, line and column.
+Entry points: `read_document` for a file, `read_fragment` for a value on the command line, `compose` for YAML
+events, `merge` to lay one tree on another.
+"""
+
+from fleetplan.fleet.document.composer import compose
+from fleetplan.fleet.document.document import Document, Entry, KeyPath, Node, Place, merge
+from fleetplan.fleet.document.source import read_document, read_fragment
+
+__all__ = [
+    "Document",
+    "Entry",
+    "KeyPath",
+    "Node",
+    "Place",
+    "compose",
+    "merge",
+    "read_document",
+    "read_fragment",
+]

@@ -1,0 +1,178 @@
+"""From YAML's events to a tree with places, under the strict rules of `fleetplan.fleet.document.source`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NoReturn
+
+import yaml
+
+from fleetplan.fleet.document.document import Entry, Node, Place, Scalar
+from fleetplan.fleet.errors import Issue
+
+# A fleet of 300 services, 100 pools and 8 quarters has some 20,000 values. Beyond these limits a file is
+# an accident or an attack (nested aliases double with every line), not a fleet.
+MAX_NODES: Final = 1_000_000
+MAX_DEPTH: Final = 64
+# Integers beyond 15 digits are not exact as the 64-bit floats that arithmetic uses.
+MAX_INTEGER_DIGITS: Final = 15
+
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
+_CONSTANTS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_MERGE_KEY: Final = "<<"
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
+    """Return the one document in `text`, or None where it holds none; issues are appended."""
+    composer = _Composer(text, name, issues)
+    try:
+        return composer.document()
+    except _Stop:
+        return None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
+        about = " ".join(part for part in (error.context, error.problem) if part)
+        issues.append(Issue(name, line, column, "", f"not valid YAML: {about}"))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        character = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
+        issues.append(Issue(name, line, 1, "", f"not valid YAML: the character {character} is not allowed"))
+    return None
+
+
+class _Stop(Exception):  # noqa: N818 - not an error: the issue it leaves behind is
+    """Nothing more can be read from this text; the issue has been noted."""
+
+
+class _Composer:
+    """Builds the tree from the parser's events, without recursion deeper than `MAX_DEPTH`."""
+
+    def __init__(self, text: str, name: str, issues: list[Issue]) -> None:
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
+        self._name = name
+        self._issues = issues
+        self._anchors: dict[str, Node | None] = {}
+        # Keys and positions from the root to the node being built, for messages.
+        self._path: list[str] = []
+
+    def document(self) -> Node | None:
+        root: Node | None = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self._fail(self._place(event), "a file holds one document", "remove the line `---`")
+            elif isinstance(event, yaml.NodeEvent):
+                root = self._node(event, 0)
+        return root
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        place = self._place(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor), place)
+        assert isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent | yaml.MappingStartEvent)
+        if depth > MAX_DEPTH:
+            self._fail(place, f"nested deeper than {MAX_DEPTH} levels")
+        # A quoted scalar has the tag "!" or none; anything else was asked for by name.
+        if event.tag not in (None, "!"):
+            self._fail(place, f"the tag {event.tag} is not allowed")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            node = Node(self._scalar(event, place), place)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = Node.of_items(self._children(depth), place)
+        else:
+            node = self._mapping(place, depth)
+        if node.size > MAX_NODES:
+            self._fail(place, f"more than {MAX_NODES} values when every alias is written out")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, anchor: str, place: Place) -> Node:
+        if anchor not in self._anchors:
+            self._fail(place, f"the alias *{anchor} has no anchor &{anchor} before it")
+        node = self._anchors[anchor]
+        if node is None:
+            self._fail(place, f"the alias *{anchor} stands inside the value it refers to")
+        # The values keep the place of the anchor: that is where they can be mended.
+        return node
+
+    def _children(self, depth: int) -> Iterator[Node]:
+        for position, event in enumerate(self._events):
+            if isinstance(event, yaml.SequenceEndEvent):
+                return
+            self._path.append(f"[{position}]")
+            yield self._node(event, depth + 1)
+            self._path.pop()
+
+    def _mapping(self, place: Place, depth: int) -> Node:
+        entries: dict[str, Entry] = {}
+        merged: list[Node] = []
+        for event in self._events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key_place = self._place(event)
+            if not isinstance(event, yaml.ScalarEvent):
+                self._fail(key_place, "a key must be plain text")
+            self._path.append(f".{event.value}")
+            value = self._node(next(self._events), depth + 1)
+            if event.value == _MERGE_KEY and event.implicit[0]:
+                merged.extend(value.items or (value,))
+            elif event.value in entries:
+                first = entries[event.value].key_place
+                message = f"the key {event.value!r} is given twice"
+                self._note(key_place, message, f"first given in line {first.line}")
+            else:
+                entries[event.value] = Entry(key_place, value)
+            self._path.pop()
+        for node in merged:
+            if not isinstance(node.value, Mapping):
+                self._fail(node.place, "`<<` takes a mapping or a list of mappings")
+            entries.update({key: entry for key, entry in node.value.items() if key not in entries})
+        return Node.of_entries(entries, place)
+
+    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Scalar:
+        text: str = event.value
+        quoted = not event.implicit[0]
+        if quoted:
+            return text
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if _NOT_FINITE.fullmatch(text):
+            self._note(place, f"{text} is not a finite number", "give a number, or quote it if it is a name")
+            return None
+        return self._number(text, place) if _NUMBER.fullmatch(text) else text
+
+    def _number(self, text: str, place: Place) -> int | float | None:
+        if _INTEGER.fullmatch(text):
+            if len(text.lstrip("+-0")) <= MAX_INTEGER_DIGITS:
+                return int(text)
+            self._note(place, f"{text[:24]} has more than {MAX_INTEGER_DIGITS} digits")
+            return None
+        number = float(text)
+        if math.isfinite(number):
+            return number
+        self._note(place, f"{text[:24]} is too large for a number")
+        return None
+
+    def _place(self, event: yaml.Event) -> Place:
+        mark = event.start_mark
+        assert mark is not None, "a parser always sets the mark"
+        return Place(self._name, mark.line + 1, mark.column + 1)
+
+    def _note(self, place: Place, message: str, hint: str = "") -> None:
+        key_path = "".join(self._path).removeprefix(".")
+        self._issues.append(Issue(place.file, place.line, place.column, key_path, message, hint))
+
+    def _fail(self, place: Place, message: str, hint: str = "") -> NoReturn:
+        self._note(place, message, hint)
+        raise _Stop

@@ -1,0 +1,80 @@
+"""The fleet and the demand as the planner reads them: every default applied, every value per period.
+
+`Fleet` holds a planning question in full: `supply` (hardware, regions, pools, offers), `service` (demand,
+latency targets), `policy` (rules, budgets, finance) and their values (`accelerator`, `demand`, `techniques`,
+`traffic`). They hold no pydantic and no optional forms: a price that the file gives once is here once per
+period.
+"""
+
+from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity
+from fleetplan.fleet.inventory.demand import (
+    HOURS_PER_DAY,
+    DemandCase,
+    DemandKey,
+    DemandRatios,
+    DemandScenario,
+    Offline,
+    Slice,
+    case_demand,
+    demand_cases,
+)
+from fleetplan.fleet.inventory.fleet import Fleet
+from fleetplan.fleet.inventory.policy import Budget, Finance, MustUse, Policy, Tidal
+from fleetplan.fleet.inventory.service import Follows, OutsideLatency, Precision, RequestClass, Service
+from fleetplan.fleet.inventory.supply import Hardware, KvLink, Offer, Owned, Pool, Region, Rented
+from fleetplan.fleet.inventory.techniques import (
+    ExpertRouting,
+    KvTier,
+    KvTransfer,
+    ModelVariant,
+    Offload,
+    PersistentKv,
+    SpeculativeDecoding,
+    Techniques,
+)
+from fleetplan.fleet.inventory.traffic import LatencyLimit, LengthBin, LengthHistogram, Traffic
+
+__all__ = [
+    "HOURS_PER_DAY",
+    "Accelerator",
+    "Budget",
+    "DemandCase",
+    "DemandKey",
+    "DemandRatios",
+    "DemandScenario",
+    "Efficiency",
+    "ExpertRouting",
+    "Finance",
+    "Fleet",
+    "Follows",
+    "Hardware",
+    "KvLink",
+    "KvTier",
+    "KvTransfer",
+    "LatencyLimit",
+    "LengthBin",
+    "LengthHistogram",
+    "Maturity",
+    "ModelVariant",
+    "MustUse",
+    "Offer",
+    "Offline",
+    "Offload",
+    "OutsideLatency",
+    "Owned",
+    "PersistentKv",
+    "Policy",
+    "Pool",
+    "Precision",
+    "Region",
+    "Rented",
+    "RequestClass",
+    "Service",
+    "Slice",
+    "SpeculativeDecoding",
+    "Techniques",
+    "Tidal",
+    "Traffic",
+    "case_demand",
+    "demand_cases",
+]

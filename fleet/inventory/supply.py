@@ -1,0 +1,249 @@
+"""What there is, and what can be bought or rented: hardware, regions, pools, offers, networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleetplan.fleet.inventory.accelerator import Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A hardware kind that pools, offers and engine tables name.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file.
+    accelerators_per_host : int
+        Cards that are bought, rented and placed together.
+    accelerator : Accelerator or None
+        The figures; None for a kind that only engine tables use.
+    power_w_per_accelerator : float or None
+        Power of a card with its share of host, network and fans, before PUE. [W]
+        None where neither the catalogue nor the fleet file gives a figure to derive it from.
+    """
+
+    name: str
+    accelerators_per_host: int
+    accelerator: Accelerator | None
+    power_w_per_accelerator: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A place with its power and its energy price.
+
+    Attributes
+    ----------
+    name : str
+        The name in the fleet file.
+    power_kw : tuple[float, ...] or None
+        Facility power by period, PUE included; None is unlimited. [kW]
+    pue : float
+        Facility power over IT power.
+    energy_usd_per_kwh : tuple[float, ...] or None
+        Energy price by period; None where energy is not charged. [USD/kWh]
+    hosting_usd_per_kw_month : float
+        Space and cooling per kW of installed IT power. [USD/kW/month]
+    grid_kg_co2_per_kwh : tuple[float, ...] or None
+        Carbon intensity of the grid by period; None where it is not given. [kg CO2/kWh]
+    round_trip_ms : Mapping[str, float]
+        Way to other regions and back, by region, as far as it is known. [ms]
+    network_usd_per_gb : Mapping[str, float]
+        What it costs to carry data of requests to other regions and back, by region; free where absent. [USD]
+    """
+
+    name: str
+    power_kw: tuple[float, ...] | None
+    pue: float
+    energy_usd_per_kwh: tuple[float, ...] | None
+    hosting_usd_per_kw_month: float
+    grid_kg_co2_per_kwh: tuple[float, ...] | None = None
+    round_trip_ms: Mapping[str, float] = field(default_factory=dict)
+    network_usd_per_gb: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What an owned host cost, and for how long that is written off.
+
+    Attributes
+    ----------
+    capex_usd_per_host : float
+        Purchase price. [USD]
+    in_service : str or None
+        First quarter in service; None charges the write-off in every period of the horizon.
+    life_quarters : int
+        Quarters of write-off.
+    maintenance_ratio_per_year : float
+        Yearly maintenance over the purchase price.
+    residual_ratio : float
+        Value at the end of the write-off over the purchase price.
+    value_by_age : tuple[tuple[int, float], ...]
+        Values at ages before that, in quarters, over the purchase price; without any, it falls evenly.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
+    resale_usd_per_host : tuple[float, ...] or None
+        What a host retired at the start of a period sells for; None where none may be sold. [USD]
+    end_of_life : str or None
+        First quarter in which the hosts are gone; None is after the horizon.
+    """
+
+    capex_usd_per_host: float
+    in_service: str | None
+    life_quarters: int
+    maintenance_ratio_per_year: float
+    residual_ratio: float = 0.0
+    price_as_of: str | None = None
+    resale_usd_per_host: tuple[float, ...] | None = None
+    end_of_life: str | None = None
+    value_by_age: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """What a rented accelerator costs.
+
+    Attributes
+    ----------
+    usd_per_accelerator_hour : tuple[float, ...]
+        Rent by period, for every hour. [USD/h]
+    energy_included : bool
+        Whether the rent pays for energy and hosting too.
+    price_source : str
+        Where the price is from.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
+    """
+
+    usd_per_accelerator_hour: tuple[float, ...]
+    energy_included: bool
+    price_source: str
+    price_as_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Hosts of one kind in one region that exist today. Exactly one of `owned` and `rented` is set.
+
+    Attributes
+    ----------
+    name, region, hardware : str
+        Names in the fleet file.
+    hosts : int
+        How many hosts.
+    accelerators_per_host : int
+        Cards of a host; 1 for a pool that is counted in accelerators.
+    owned : Owned or None
+        Set where the hosts were bought.
+    rented : Rented or None
+        Set where the hosts are rented.
+    maintenance_hosts : tuple[int, ...]
+        Hosts out of service by period; empty where none ever are.
+    """
+
+    name: str
+    region: str
+    hardware: str
+    hosts: int
+    accelerators_per_host: int
+    owned: Owned | None
+    rented: Rented | None
+    maintenance_hosts: tuple[int, ...] = ()
+
+    @property
+    def accelerators(self) -> int:
+        """Cards of the whole pool."""
+        return self.hosts * self.accelerators_per_host
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Hardware that can be bought or rented. Exactly one of the two prices is set.
+
+    Attributes
+    ----------
+    name, hardware : str
+        Names in the fleet file.
+    regions : tuple[str, ...]
+        Where it can be had.
+    unit : str
+        `host` or `accelerator`: what is counted, and what `max_units` limits.
+    accelerators_per_unit : int
+        Cards of a unit.
+    capex_usd_per_host : float or None
+        Purchase price of a host. [USD]
+    rent_usd_per_accelerator_hour : tuple[float, ...] or None
+        Rent by period, for every hour. [USD/h]
+    energy_included : bool
+        Whether the rent pays for energy and hosting too; False for a purchase.
+    lead_time_quarters : int
+        Periods between the order and the first period in service.
+    max_units : tuple[int or None, ...]
+        Most units ordered (bought) or held (rented) in a period, over all regions; None is unlimited.
+    life_quarters : int
+        Quarters of write-off of a purchase.
+    maintenance_ratio_per_year : float
+        Yearly maintenance over the purchase price.
+    price_source : str
+        Where the price is from.
+    residual_ratio : float
+        Value of a purchase at the end of the write-off over its price.
+    value_by_age : tuple[tuple[int, float], ...]
+        Values at ages before that, in quarters, over its price; without any, it falls evenly.
+    price_as_of : str or None
+        Year, month or day of the price; None where the file does not say.
+    term_quarters : int
+        Periods that a rental holds for, at the price of the first.
+    lot_units : int
+        Units that come together.
+    spot_max_share : float or None
+        Most of a service that may run on it where it may be taken away; None where it may not.
+    """
+
+    name: str
+    hardware: str
+    regions: tuple[str, ...]
+    unit: str
+    accelerators_per_unit: int
+    capex_usd_per_host: float | None
+    rent_usd_per_accelerator_hour: tuple[float, ...] | None
+    energy_included: bool
+    lead_time_quarters: int
+    max_units: tuple[int | None, ...]
+    life_quarters: int
+    maintenance_ratio_per_year: float
+    price_source: str
+    residual_ratio: float = 0.0
+    price_as_of: str | None = None
+    term_quarters: int = 1
+    lot_units: int = 1
+    spot_max_share: float | None = None
+    value_by_age: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KvLink:
+    """A network over which KV caches pass from prefill to decode.
+
+    Attributes
+    ----------
+    prefill, decode : str
+        The region or the pool that it leads from, and the one that it leads to.
+    gb_per_s : float
+        What it carries in this direction. [GB/s]
+    added_ms : float
+        Time that it adds to a transfer beyond one within a region; counts against TTFT. [ms]
+    """
+
+    prefill: str
+    decode: str
+    gb_per_s: float
+    added_ms: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """In reports and solver names."""
+        return f"{self.prefill}>{self.decode}"

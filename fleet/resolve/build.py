@@ -1,0 +1,319 @@
+"""The way from a fleet file to the resolved fleet, with every mistake in one list."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.document import Document, KeyPath, read_document
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
+from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.finance import resolve_finance
+from fleetplan.fleet.resolve.network import (
+    resolve_kv_links,
+    resolve_kv_pairs,
+    resolve_round_trips,
+    with_serving_regions,
+)
+from fleetplan.fleet.resolve.objectives import check_objective
+from fleetplan.fleet.resolve.services.service import resolve_services
+from fleetplan.fleet.resolve.slices_and_scenarios import (
+    resolve_scenarios,
+    resolve_slices,
+    scenarios_that_differ,
+)
+from fleetplan.fleet.resolve.supply.hardware import resolve_hardware
+from fleetplan.fleet.resolve.supply.offers import resolve_offers
+from fleetplan.fleet.resolve.supply.pools import DEFAULT_REGION, resolve_pools, resolve_regions
+from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.schema import FleetSpec, Parsed, parse
+from fleetplan.fleet.schema.demand import TidalSpec
+from fleetplan.fleet.schema.fleet import BudgetSpec, PolicySpec, ServiceSpec
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_ItemT = TypeVar("_ItemT", bound=_Named)
+
+
+def load_fleet(path: Path | str) -> Fleet:
+    """Return the fleet that a file describes.
+
+    Raises
+    ------
+    InputError
+        With every mistake of the file.
+    """
+    return build_fleet(read_document(path))
+
+
+def build_fleet(document: Document) -> Fleet:
+    """Return the fleet that a document describes; scenarios in it have been laid on before.
+
+    Raises
+    ------
+    InputError
+        With every mistake of the document.
+    """
+    parsed = parse(document)
+    if parsed.spec is None:
+        raise InputError(_in_order(parsed.issues))
+    spec = parsed.spec
+    context = Context(
+        document=document,
+        periods=(DEFAULT_PERIOD,) if spec.horizon is None else tuple(dict.fromkeys(spec.horizon.periods)),
+        region_names=_names(document, "regions") or (DEFAULT_REGION,),
+        hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
+    )
+    fleet = _resolve(context, parsed, spec)
+    issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
+    if issues:
+        raise InputError(_in_order(issues))
+    return fleet
+
+
+def _follows(issue: Issue, earlier: Sequence[Issue]) -> bool:
+    """Whether an issue is about a value that is itself, or in a part of it, already known to be broken."""
+    around = f"{issue.key_path}."
+    return any(f"{known.key_path}.".startswith(around) for known in earlier)
+
+
+def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
+    document = context.document
+    _check_periods(context)
+    service_names = _item_names(document, "services")
+    classes = [name for each in spec.services for name in _class_names(each)]
+    context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
+    context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)
+    regions = resolve_regions(context, spec.regions)
+    hardware = resolve_hardware(context, spec.hardware)
+    prices = Prices(context, spec.hardware)
+    pools = resolve_pools(context, _numbered(context, parsed, "pools", spec.pools), hardware, prices)
+    offers = resolve_offers(context, _numbered(context, parsed, "offers", spec.offers), hardware, prices)
+    regions = resolve_round_trips(context, spec, regions)
+    numbered = _numbered(context, parsed, "services", spec.services)
+    services = with_serving_regions(context, numbered, regions, resolve_services(context, numbered))
+    scenarios, services = scenarios_that_differ(context, spec.uncertainty, services)
+    for block in ("regions", "services"):
+        written = document.root.child(block)
+        if written is not None and not written.entries and not written.items:
+            context.error((block,), "must not be empty")
+    if not document.root.child("pools") and not document.root.child("offers"):
+        context.error((), "there are no pools and no offers", "a service needs hardware to run on")
+    used = _used_hardware(hardware, pools, offers, services)
+    calibration = None
+    if spec.calibration is not None:
+        calibration = context.readable_file(("calibration",), spec.calibration)
+    _warn_of_lifecycles(context, used, offers)
+    for service in services:
+        kept = service.name in spec.policy.survive_region_loss or service.serve_from
+        if service.allowed_regions is not None and not kept:
+            place: KeyPath = ("services", _position(context, "services", service.name), "regions")
+            context.warn(place, "has no effect: neither serve_from nor policy.survive_region_loss moves it")
+    _check_power(context, regions, used, pools, offers, services)
+    check_objective(context, spec, used, services)
+    return Fleet(
+        name=spec.name if spec.name is not None else document.path.stem,
+        path=document.path,
+        periods=context.periods,
+        regions=regions,
+        hardware=used,
+        pools=pools,
+        offers=offers,
+        services=services,
+        policy=replace(_policy(context, spec.policy), kv_pairs=resolve_kv_pairs(context, spec, used)),
+        budget=_budget(context, spec.budget),
+        objective=spec.objective,
+        warnings=tuple(dict.fromkeys(context.warnings)),
+        input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
+        calibration=calibration,
+        finance=resolve_finance(context, spec.finance),
+        slices=context.slices,
+        demand_scenarios=scenarios,
+        demand_objective="expected-cost" if spec.uncertainty is None else spec.uncertainty.objective,
+        kv_links=resolve_kv_links(context, spec, pools),
+    )
+
+
+def _names(document: Document, block: str) -> tuple[str, ...]:
+    node = document.root.child(block)
+    return () if node is None else tuple(node.entries)
+
+
+def _item_names(document: Document, block: str) -> tuple[str, ...]:
+    """Return the names in a list of blocks, those of broken items included."""
+    written = document.root.child(block)
+    return () if written is None else tuple(item.name for item in written.items if item.name)
+
+
+def _class_names(spec: ServiceSpec) -> tuple[str, ...]:
+    return () if spec.workload is None else tuple(spec.workload.classes or ())
+
+
+def _numbered(
+    context: Context, parsed: Parsed, block: str, specs: Sequence[_ItemT]
+) -> list[tuple[int, _ItemT]]:
+    """Return the items with their positions in the file; a name given twice is noted."""
+    numbered = list(zip(parsed.positions.get(block, ()), specs, strict=True))
+    first: dict[str, int] = {}
+    for position, item in numbered:
+        if item.name in first:
+            line = context.document.place((block, first[item.name])).line
+            message = f"the name {item.name!r} is given twice in {block}"
+            context.error((block, position, "name"), message, f"first given in line {line}")
+        first.setdefault(item.name, position)
+    return numbered
+
+
+def _check_periods(context: Context) -> None:
+    here: KeyPath = ("horizon", "periods")
+    written = context.document.node(here)
+    given = [] if written is None else [item.value for item in written.items]
+    for i, period in enumerate(given):
+        if period in given[:i]:
+            context.error((*here, i), f"the period {period!r} is given twice")
+            return
+    periods = context.periods
+    gap = gap_in_quarters(periods)
+    if gap is not None:
+        position, expected = gap
+        message = f"{periods[position]} does not follow {periods[position - 1]}"
+        context.error((*here, position), message, f"the next quarter is {expected}")
+
+
+def _used_hardware(
+    hardware: Mapping[str, Hardware],
+    pools: Sequence[Pool],
+    offers: Sequence[Offer],
+    services: Sequence[Service],
+) -> dict[str, Hardware]:
+    names = [pool.hardware for pool in pools] + [offer.hardware for offer in offers]
+    for service in services:
+        if service.engines is not None:
+            names += [str(name) for name in service.engines["hardware"]]
+        names += service.allowed_hardware or ()
+    return {name: hardware[name] for name in dict.fromkeys(names) if name in hardware}
+
+
+def _warn_of_lifecycles(context: Context, hardware: Mapping[str, Hardware], offers: Sequence[Offer]) -> None:
+    for offer in offers:
+        part = hardware[offer.hardware].accelerator
+        if part is not None and part.lifecycle != "stable":
+            place = ("offers", _position(context, "offers", offer.name), "hardware")
+            context.warn(place, f"{offer.hardware} is {part.lifecycle}")
+
+
+def _check_power(
+    context: Context,
+    regions: Sequence[Region],
+    hardware: Mapping[str, Hardware],
+    pools: Sequence[Pool],
+    offers: Sequence[Offer],
+    services: Sequence[Service],
+) -> None:
+    """Refuse hardware without a power figure where power, energy or carbon counts."""
+    limited = {
+        region.name
+        for region in regions
+        if region.power_kw is not None or region.grid_kg_co2_per_kwh is not None
+    }
+    charged = {
+        region.name
+        for region in regions
+        if region.energy_usd_per_kwh is not None or region.hosting_usd_per_kw_month > 0
+    }
+    tables = [service.engines for service in services if service.engines is not None]
+    stated = {
+        str(name) for table in tables for name in table.loc[table["power_kw"].notna(), "hardware"].unique()
+    }
+    placed = [
+        (
+            "pools",
+            pool.name,
+            pool.hardware,
+            {pool.region},
+            pool.rented is not None and pool.rented.energy_included,
+        )
+        for pool in pools
+    ]
+    placed += [
+        ("offers", offer.name, offer.hardware, set(offer.regions), offer.energy_included) for offer in offers
+    ]
+    reported: set[str] = set()
+    for block, item, name, places, included in placed:
+        metered = places & (limited if included else limited | charged)
+        known = name in stated or name not in hardware or hardware[name].power_w_per_accelerator is not None
+        if known or name in reported or not metered:
+            continue
+        reported.add(name)
+        message = (
+            f"{name} has no power figure, and power, energy or carbon counts in {', '.join(sorted(metered))}"
+        )
+        hint = f"give hardware.{name}.all_in_w"
+        context.error((block, _position(context, block, item), "hardware"), message, hint)
+
+
+def _position(context: Context, block: str, name: str) -> int:
+    written = context.document.root.child(block)
+    assert written is not None, "the item was read from this block"
+    return [item.name for item in written.items].index(name)
+
+
+def _policy(context: Context, spec: PolicySpec) -> Policy:
+    here: KeyPath = ("policy", "survive_region_loss")
+    names = _item_names(context.document, "services")
+    for i, name in enumerate(spec.survive_region_loss):
+        context.check_name((*here, i), "service", name, names)
+    if spec.survive_region_loss and len(context.region_names) < 2:
+        context.error(here, "there is one region, and nothing is left without it", "name no service here")
+    return Policy(
+        reserve_hosts_per_pool=spec.reserve_hosts_per_pool,
+        max_configs_per_service_region=spec.max_configs_per_service_region,
+        kv_transfer=spec.kv_transfer,
+        transition_usd_per_accelerator=spec.transition_usd_per_accelerator,
+        unmet=spec.unmet,
+        max_share_per_pool=spec.max_share_per_pool,
+        survive_region_loss=tuple(dict.fromkeys(spec.survive_region_loss)),
+        tidal=_tidal(context, spec.tidal),
+    )
+
+
+def _tidal(context: Context, spec: TidalSpec) -> Tidal:
+    tidal = Tidal(spec.usd_per_accelerator, spec.max_share_per_pool)
+    if tidal.counts and len(context.slices) < 2:
+        context.warn(("policy", "tidal"), "has no effect: the day has no slices")
+    return tidal
+
+
+def _budget(context: Context, spec: BudgetSpec) -> Budget:
+    capex = spec.capex_usd
+    by_period: tuple[float | None, ...] = (None,) * len(context.periods)
+    if isinstance(capex, Mapping):
+        context.check_periods(("budget", "capex_usd"), capex)
+        by_period = tuple(capex.get(period) for period in context.periods)
+    return Budget(
+        capex_usd_by_period=by_period,
+        capex_usd=None if isinstance(capex, Mapping) else capex,
+        opex_usd=spec.opex_usd,
+        tco_usd=spec.tco_usd,
+    )
+
+
+def _relative(hashes: Mapping[str, str], folder: Path) -> dict[str, str]:
+    return {Path(os.path.relpath(name, folder)).as_posix(): value for name, value in hashes.items()}
+
+
+def _in_order(issues: Sequence[Issue]) -> list[Issue]:
+    files = list(dict.fromkeys(issue.path for issue in issues))
+    return sorted(
+        dict.fromkeys(issues), key=lambda issue: (files.index(issue.path), issue.line, issue.column)
+    )

@@ -1,0 +1,125 @@
+"""What every step of resolving a fleet file shares: its names, and the list of what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.inventory import DemandScenario, Slice
+
+
+@dataclass(slots=True)
+class Context:
+    """Names to resolve against, and where issues and warnings are gathered.
+
+    Attributes
+    ----------
+    document : Document
+        The file, for the places of its values.
+    periods : tuple[str, ...]
+        The horizon.
+    region_names, hardware_names : tuple[str, ...]
+        Every name that the file or the catalogue defines, broken blocks included, so that a mistake in a
+        block is reported once and not again wherever the block is named.
+    slices : tuple[Slice, ...]
+        Parts of the day; empty where the day is whole.
+    scenarios : tuple[DemandScenario, ...]
+        Ways in which demand may turn out, those of estimates included where the file names none.
+    issues : list[Issue]
+        What is wrong so far.
+    warnings : list[str]
+        What was read but has no effect, and what was assumed.
+    hashes : dict[str, str]
+        SHA-256 of the files read besides the document.
+    """
+
+    document: Document
+    periods: tuple[str, ...]
+    region_names: tuple[str, ...]
+    hardware_names: tuple[str, ...]
+    slices: tuple[Slice, ...] = ()
+    scenarios: tuple[DemandScenario, ...] = ()
+    issues: list[Issue] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    hashes: dict[str, str] = field(default_factory=dict)
+
+    def error(self, key_path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> None:
+        """Note an issue at a path of the document."""
+        self.issues.append(self.document.issue(key_path, message, hint, at_key=at_key))
+
+    def warn(self, key_path: KeyPath, message: str) -> None:
+        """Note a warning about a path of the document."""
+        label = self.document.label(key_path)
+        self.warnings.append(f"{label}: {message}" if label else message)
+
+    def check_name(
+        self, key_path: KeyPath, kind: str, name: str, known: Sequence[str], *, at_key: bool = False
+    ) -> bool:
+        """Return whether `name` is known, and note an issue where it is not."""
+        if name in known:
+            return True
+        self.error(key_path, f"there is no {kind} {name!r}", names_hint(name, known), at_key=at_key)
+        return False
+
+    def readable_file(self, key_path: KeyPath, reference: str) -> Path | None:
+        """Return the file that a value names and keep its hash, or note an issue where it cannot be read."""
+        path = Path(self.document.place(key_path).file).parent / reference
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            hint = "the path is relative to this file"
+            self.error(key_path, f"{path} cannot be read: {error.strerror}", hint)
+            return None
+        self.hashes[str(path)] = hashlib.sha256(content).hexdigest()
+        return path
+
+    def source(self, key_path: KeyPath) -> str:
+        """Return where a value stands, the file relative to the fleet file, for provenance."""
+        place = self.document.place(key_path)
+        name = os.path.relpath(place.file, self.document.path.parent) if place.line else place.file
+        return f"{Path(name).as_posix()}:{place.line}" if place.line else name
+
+    def region(self, key_path: KeyPath, name: str | None, key: str = "region") -> str | None:
+        """Return the region of a block that names it, or the only one where the block does not.
+
+        Parameters
+        ----------
+        key_path : KeyPath
+            The block.
+        name : str or None
+            What it says.
+        key : str
+            The key it says it with.
+        """
+        if name is not None:
+            known = self.check_name((*key_path, key), "region", name, self.region_names)
+            return name if known else None
+        if len(self.region_names) == 1:
+            return self.region_names[0]
+        self.error((*key_path, key), "is missing", f"allowed: {', '.join(self.region_names)}")
+        return None
+
+    def numbers(
+        self, key_path: KeyPath, value: float | Mapping[str, float] | None
+    ) -> tuple[float, ...] | None:
+        """Return a value given once or by period as one number a period; every period must be given."""
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            return (float(value),) * len(self.periods)
+        self.check_periods(key_path, value)
+        missing = [period for period in self.periods if period not in value]
+        if missing:
+            self.error(key_path, f"has no value for {', '.join(missing)}", "give every period of the horizon")
+            return None
+        return tuple(float(value[period]) for period in self.periods)
+
+    def check_periods(self, key_path: KeyPath, by_period: Mapping[str, object]) -> None:
+        """Note an issue for every key that is no period of the horizon."""
+        for period in by_period:
+            self.check_name((*key_path, period), "period", period, self.periods, at_key=True)

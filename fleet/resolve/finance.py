@@ -1,0 +1,96 @@
+"""The finance block resolved, and prices that are older than the user trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from itertools import pairwise
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory import Finance, Fleet
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.finance import FinanceSpec
+
+
+def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
+    """Return how prices become cost; an annuity without interest is noted."""
+    if spec.method == "annuity" and spec.discount_rate == 0:
+        message = "is missing, and an annuity takes its interest from it"
+        context.error(("finance", "discount_rate"), message, "a yearly rate such as 0.08")
+    return Finance(
+        method=spec.method,
+        discount_rate_per_year=spec.discount_rate,
+        network_usd_per_host_quarter=spec.per_host_usd_per_quarter.network,
+        software_usd_per_host_quarter=spec.per_host_usd_per_quarter.software,
+        staff_usd_per_host_quarter=spec.per_host_usd_per_quarter.staff,
+        max_price_age_days=spec.max_price_age_days,
+    )
+
+
+def resolve_residual(
+    context: Context, key_path: KeyPath, value: float | Mapping[str, float], life_quarters: int
+) -> tuple[float, tuple[tuple[int, float], ...]]:
+    """Return the value at the end of the write-off, and the values by age before that, over the price.
+
+    Parameters
+    ----------
+    context : Context
+        Where issues go.
+    key_path : KeyPath
+        The key `residual_ratio`.
+    value : float or Mapping[str, float]
+        A value at the end, or values by age in quarters.
+    life_quarters : int
+        Quarters of write-off.
+    """
+    if not isinstance(value, Mapping):
+        return float(value), ()
+    ages = {}
+    for key, ratio in value.items():
+        if not key.isdecimal() or not 1 <= int(key) <= life_quarters:
+            message = f"{key!r} is no age within the write-off"
+            context.error((*key_path, key), message, f"quarters from 1 to {life_quarters}", at_key=True)
+        else:
+            ages[int(key)] = ratio
+    by_age = tuple(sorted(ages.items()))
+    for (before, higher), (age, ratio) in pairwise(((0, 1.0), *by_age)):
+        if ratio > higher:
+            message = f"{ratio:g} at the age of {age} is more than {higher:g} at the age of {before}"
+            context.error(key_path, message, "values fall with age")
+    return ages.get(life_quarters, 0.0), tuple(item for item in by_age if item[0] < life_quarters)
+
+
+def stale_prices(fleet: Fleet, today: date) -> tuple[str, ...]:
+    """Return one warning that lists prices older than `max_price_age_days`, and one of those without a date.
+
+    A month or a year counts from its first day, so a price is at most as old as it is taken for.
+    """
+    limit_days = fleet.finance.max_price_age_days
+    if limit_days is None:
+        return ()
+    stale, undated = [], []
+    for label, as_of in _dated_prices(fleet):
+        if as_of is None:
+            undated.append(label)
+        elif (today - _first_day(as_of)).days > limit_days:
+            stale.append(f"{label} ({as_of})")
+    warnings = []
+    if stale:
+        warnings.append(f"prices older than {limit_days} days: {', '.join(stale)}")
+    if undated:
+        warnings.append(f"prices without a date (price_as_of): {', '.join(undated)}")
+    return tuple(warnings)
+
+
+def _dated_prices(fleet: Fleet) -> list[tuple[str, str | None]]:
+    prices = []
+    for pool in fleet.pools:
+        priced = pool.owned if pool.owned is not None else pool.rented
+        if priced is not None:
+            prices.append((f"pool {pool.name}", priced.price_as_of))
+    return [*prices, *((f"offer {offer.name}", offer.price_as_of) for offer in fleet.offers)]
+
+
+def _first_day(as_of: str) -> date:
+    year, month, day = (*as_of.split("-"), "1", "1")[:3]
+    return date(int(year), int(month), int(day))

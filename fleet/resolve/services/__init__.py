@@ -1,0 +1,1 @@
+"""Services: demand, traffic, techniques and variants, engine tables, and followers of other services."""

@@ -1,0 +1,157 @@
+"""Demand of a service in every slice and demand scenario: its own, offline work, or what another brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory import (
+    DemandCase,
+    DemandKey,
+    DemandRatios,
+    DemandScenario,
+    Service,
+    Slice,
+    case_demand,
+    demand_cases,
+)
+from fleetplan.fleet.inventory.demand import peak_and_ratios
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.services.demand_tree import Leaf, Split, demand_leaves, spread_demand
+from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
+from fleetplan.fleet.resolve.services.following import followed_demand
+from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
+
+# How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
+SHARE_TOLERANCE: Final = 2e-3
+
+Classes = Mapping[str, RequestClassSpec | None]
+"""Request classes by name, with what the file says of them."""
+
+Demand = dict[DemandKey, float]
+"""Requests per second by (region, period, class)."""
+
+
+def service_demand(
+    context: Context, key_path: KeyPath, spec: ServiceSpec, classes: Classes, leader: Service | None
+) -> tuple[Demand, DemandRatios] | None:
+    """Return the peak demand of a service, and the other cases as ratios to it; None with an issue noted.
+
+    Parameters
+    ----------
+    context : Context
+        Regions, periods, slices and scenarios, and where issues go.
+    key_path : KeyPath
+        The service.
+    spec : ServiceSpec
+        As it is written.
+    classes : Mapping[str, RequestClassSpec or None]
+        Its request classes.
+    leader : Service or None
+        The service that it follows.
+    """
+    _check_slices(context, (*key_path, "demand_by_slice"), spec)
+    own = (spec.demand is not None) + (spec.offline is not None) + (spec.follows is not None)
+    if own != 1:
+        context.error(key_path, "needs exactly one of demand, follows, offline")
+        return None
+    cases: dict[DemandCase, Demand] = {}
+    for part, scenario in demand_cases(context.slices, context.scenarios):
+        if leader is not None:
+            demand = _followed(context, key_path, spec, classes, leader, (part, scenario))
+        else:
+            demand = _own(context, key_path, spec, classes, (part, scenario))
+        if demand is None:
+            return None
+        ratio = 1.0 if scenario is None else scenario.ratio_of(spec.name, leader is not None)
+        names = (None if part is None else part.name, None if scenario is None else scenario.name)
+        cases[names] = {key: rate * ratio for key, rate in demand.items()}
+    return peak_and_ratios(cases)
+
+
+def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
+    """Note what is wrong with the shape of the day."""
+    if spec.demand_by_slice is None:
+        return
+    names = [part.name for part in context.slices]
+    if not names:
+        context.error(key_path, "the day has no slices", "give horizon.slices")
+        return
+    if spec.follows is not None:
+        message = "the demand of the service that is followed has a shape of its own"
+        context.error(key_path, message, f"give it for {spec.follows.service}")
+    for name in spec.demand_by_slice:
+        context.check_name((*key_path, name), "slice", name, names, at_key=True)
+
+
+def _followed(
+    context: Context,
+    key_path: KeyPath,
+    spec: ServiceSpec,
+    classes: Classes,
+    leader: Service,
+    case: tuple[Slice | None, DemandScenario | None],
+) -> Demand | None:
+    """Return what the requests of another service bring in one case."""
+    here = (*key_path, "follows")
+    if spec.follows is None:
+        raise ValueError(f"{spec.name} follows nothing")
+    if leader.offline is not None:
+        message = f"{leader.name} is offline, so that nothing says when its requests are served"
+        context.error((*here, "service"), message)
+        return None
+    part, scenario = case
+    names = (None if part is None else part.name, None if scenario is None else scenario.name)
+    demand = case_demand(leader.demand_requests_per_s, leader.demand_ratios, names)
+    shares = _shares(context, key_path, classes, ())
+    leading = replace(leader, demand_requests_per_s=demand)
+    return followed_demand(context, here, spec.follows, leading, shares, tuple(classes))
+
+
+def _own(
+    context: Context,
+    key_path: KeyPath,
+    spec: ServiceSpec,
+    classes: Classes,
+    case: tuple[Slice | None, DemandScenario | None],
+) -> Demand:
+    """Return what the file gives for one case; of offline work, the rate at which it arises."""
+    here, tree = (*key_path, "demand"), spec.demand
+    if spec.offline is not None:
+        here, tree = (*key_path, "offline", "requests_per_day"), spec.offline.requests_per_day
+    # `all` is the name of the only class, not one that the file gives.
+    names = tuple(classes)
+    named = () if names == (SINGLE_CLASS,) else names
+    leaves = demand_leaves(context, here, tree, named)
+    split = Split(
+        names, _shares(context, key_path, classes, leaves), spec.demand_by_slice, spec.offline is not None
+    )
+    part, scenario = case
+    estimate = "mid" if scenario is None else scenario.estimate
+    return spread_demand(context, here, leaves, split, (part, estimate))
+
+
+def _shares(
+    context: Context, key_path: KeyPath, classes: Classes, leaves: Sequence[Leaf]
+) -> dict[str, float] | None:
+    """Return how demand without a class is split; None where every demand names its class or nothing can."""
+    given = {
+        name: spec.share for name, spec in classes.items() if spec is not None and spec.share is not None
+    }
+    if not given:
+        return None
+    here = (*key_path, "workload", "classes")
+    if any(leaf.request_class is not None for leaf in leaves):
+        context.error(here, "shares are given, and the demand by class as well", "keep one of the two")
+        return None
+    missing = [name for name in classes if name not in given]
+    if missing:
+        context.error(here, f"has no share for {', '.join(missing)}", "every class needs one, or none has")
+        return None
+    total = sum(given.values())
+    if abs(total - 1) > SHARE_TOLERANCE:
+        context.error(here, f"the shares add up to {total:g}, not 1")
+        return None
+    return {name: share / total for name, share in given.items()}

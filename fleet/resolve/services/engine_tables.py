@@ -1,0 +1,219 @@
+"""Engine tables: a service's own measured rates from a CSV file, every mistake with its line and column."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.tables import PHASES, TABLES, Column, check
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The class of a table without a column `class`, and of a service without classes.
+SINGLE_CLASS: Final = "all"
+
+_COLUMNS: Final = {column.name: column for column in TABLES["engines"]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of the file: its number, its fields, and where each of them starts."""
+
+    line: int
+    fields: Sequence[str]
+    starts: Sequence[int]
+
+
+def read_engines(context: Context, key_path: KeyPath, reference: str) -> pd.DataFrame | None:
+    """Return the engine table a service names, or None where it has mistakes; those go to the context.
+
+    Parameters
+    ----------
+    context : Context
+        Hardware names, and where issues and file hashes go.
+    key_path : KeyPath
+        The key `engines` of the service.
+    reference : str
+        Path of the CSV file, relative to the YAML file that names it.
+
+    Returns
+    -------
+    pandas.DataFrame or None
+        The table `engines` of `fleetplan.fleet.tables` with all its columns.
+    """
+    path = Path(context.document.place(key_path).file).parent / reference
+    text = _text(context, key_path, path)
+    if text is None:
+        return None
+    return _Reader(context, str(path)).table(text)
+
+
+def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        context.error(key_path, f"there is no file {path}", "the path is relative to this file")
+        return None
+    except OSError as error:
+        context.error(key_path, f"{path} cannot be read: {error.strerror}")
+        return None
+    context.hashes[str(path)] = hashlib.sha256(data).hexdigest()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        context.error(key_path, f"{path} is no UTF-8 text", "save the table as CSV in UTF-8")
+        return None
+    return text
+
+
+class _Reader:
+    """Turns the text of one file into a table, gathering issues."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self._context = context
+        self._name = name
+        self._before = len(context.issues)
+        self._header: list[str] = []
+
+    def table(self, text: str) -> pd.DataFrame | None:
+        rows = _rows(text)
+        if len(rows) < 2:
+            what = "the file is empty" if not rows else "the file has a header but no rows"
+            self._note(1, 1, "", what, f"columns: {', '.join(_COLUMNS)}")
+            return None
+        if not self._read_header(rows[0]):
+            return None
+        records = [record for row in rows[1:] if (record := self._record(row)) is not None]
+        lines = [row.line for row in rows[1:]]
+        if len(self._context.issues) == self._before:
+            self._check_together(records, lines)
+        return None if len(self._context.issues) > self._before else self._frame(records)
+
+    def _read_header(self, row: _Row) -> bool:
+        self._header = [name.strip() for name in row.fields]
+        for i, name in enumerate(self._header):
+            if name not in _COLUMNS:
+                self._note(1, row.starts[i], name, "unknown column", names_hint(name, tuple(_COLUMNS)))
+            elif name in self._header[:i]:
+                self._note(1, row.starts[i], name, "the column is given twice")
+        for column in _COLUMNS.values():
+            if column.required and column.name not in self._header:
+                self._note(1, 1, column.name, "the column is missing")
+        return len(self._context.issues) == self._before
+
+    def _record(self, row: _Row) -> dict[str, str | int | float | None] | None:
+        if len(row.fields) != len(self._header):
+            message = f"the row has {len(row.fields)} fields, the header {len(self._header)}"
+            self._note(row.line, 1, "", message)
+            return None
+        record: dict[str, str | int | float | None] = {}
+        for name, field, start in zip(self._header, row.fields, row.starts, strict=True):
+            record[name] = self._value(_COLUMNS[name], field.strip(), row.line, start)
+        return record
+
+    def _value(self, column: Column, text: str, line: int, start: int) -> str | int | float | None:
+        name = column.name
+        if not text:
+            if not column.may_be_missing:
+                self._note(line, start, name, "is missing")
+            return None
+        if column.kind == "text":
+            known: Sequence[str] = PHASES if name == "phase" else self._context.hardware_names
+            if name in ("phase", "hardware") and text not in known:
+                self._note(line, start, name, f"there is no {name} {text!r}", names_hint(text, tuple(known)))
+            return text
+        number = _number(text)
+        if number is None or not math.isfinite(number):
+            self._note(line, start, name, f"must be a finite number, not {text!r}")
+        elif column.kind == "count" and (number != int(number) or number < 1):
+            self._note(line, start, name, f"must be a whole number of at least 1, not {text}")
+        elif name == "requests_per_s" and number < 0:
+            self._note(line, start, name, f"must be at least 0, not {text}", "0 says that it cannot")
+        elif name in ("ttft_ms", "tpot_ms", "power_kw") and number < 0:
+            self._note(line, start, name, f"must be at least 0, not {text}")
+        else:
+            return int(number) if column.kind == "count" else number
+        return None
+
+    def _check_together(
+        self, records: Sequence[dict[str, str | int | float | None]], lines: Sequence[int]
+    ) -> None:
+        seen: dict[tuple[object, ...], int] = {}
+        sizes: dict[tuple[object, ...], tuple[object, int]] = {}
+        for record, line in zip(records, lines, strict=True):
+            config = (record["phase"], record["hardware"], record["config"])
+            row = (*config, record.get("class"))
+            if row in seen:
+                message = "the same phase, hardware, config and class as in an earlier row"
+                self._note(line, 1, "", message, f"first given in line {seen[row]}")
+            seen.setdefault(row, line)
+            size, first = sizes.setdefault(config, (record["accelerators_per_replica"], line))
+            if size != record["accelerators_per_replica"]:
+                message = f"differs from the {size} of the same config in line {first}"
+                self._note(line, 1, "accelerators_per_replica", message)
+        phases = {record["phase"] for record in records}
+        if ("prefill" in phases) != ("decode" in phases) and "aggregated" not in phases:
+            there, lacking = ("prefill", "decode") if "prefill" in phases else ("decode", "prefill")
+            self._note(1, 1, "phase", f"there are {there} rows but no {lacking} rows", "serving needs both")
+
+    def _frame(self, records: Sequence[dict[str, str | int | float | None]]) -> pd.DataFrame:
+        import pandas as pd  # noqa: PLC0415 - half a second that only files with engine tables pay
+
+        columns: dict[str, object] = {}
+        for column in TABLES["engines"]:
+            default = SINGLE_CLASS if column.name == "class" else math.nan
+            values = [record.get(column.name, default) for record in records]
+            if column.kind == "number":
+                values = [math.nan if value is None else value for value in values]
+            columns[column.name] = pd.Series(
+                values, dtype={"text": "object", "count": "int64", "number": "float64"}[column.kind]
+            )
+        frame = pd.DataFrame(columns)
+        check(frame, "engines")
+        return frame
+
+    def _note(self, line: int, column: int, key: str, message: str, hint: str = "") -> None:
+        self._context.issues.append(Issue(self._name, line, column, key, message, hint))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _rows(text: str) -> list[_Row]:
+    """Return the rows that are not blank, with the character at which every field starts."""
+    lines = io.StringIO(text, newline="").read().splitlines()
+    reader = csv.reader(lines)
+    rows = []
+    for fields in reader:
+        if not any(field.strip() for field in fields):
+            continue
+        starts = _starts(lines[reader.line_num - 1])
+        starts += [1] * (len(fields) - len(starts))
+        rows.append(_Row(reader.line_num, fields, starts))
+    return rows
+
+
+def _starts(line: str) -> list[int]:
+    starts, quoted = [1], False
+    for position, character in enumerate(line, start=1):
+        if character == '"':
+            quoted = not quoted
+        elif character == "," and not quoted:
+            starts.append(position + 1)
+    return starts

@@ -1,0 +1,197 @@
+"""Services that follow others: their demand, and the latency budget that they may share with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory import Follows, Service
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.fleet import ServiceSpec
+from fleetplan.fleet.schema.service_parts import FollowsSpec
+
+DemandByClass = Mapping[tuple[str, str, str], float]
+"""Requests per second by (region, period, class)."""
+
+
+def in_order_of_following(
+    context: Context,
+    specs: Sequence[tuple[int, ServiceSpec]],
+    resolve: Callable[[KeyPath, ServiceSpec, Service | None], Service | None],
+) -> list[Service]:
+    """Return the valid services in the order of the file, each resolved after the one that it follows.
+
+    Parameters
+    ----------
+    context : Context
+        Where issues go.
+    specs : Sequence[tuple[int, ServiceSpec]]
+        Services with their positions in the file.
+    resolve : callable
+        Makes a service of its block and of the service that it follows, if it follows one.
+    """
+    block = context.document.root.child("services")
+    names = [] if block is None else [item.name for item in block.items if item.name]
+    waiting = [(i, spec) for i, spec in specs if _leader_exists(context, i, spec, names)]
+    # What follows a broken service is checked once that one is mended.
+    whole = [spec.name for _, spec in waiting]
+    found: dict[str, Service | None] = {name: None for name in names if name not in whole}
+    while waiting:
+        ready = [(i, spec) for i, spec in waiting if spec.follows is None or spec.follows.service in found]
+        if not ready:
+            _note_circle(context, waiting)
+            break
+        for i, spec in ready:
+            leader = None if spec.follows is None else found[spec.follows.service]
+            broken = spec.follows is not None and leader is None
+            found[spec.name] = None if broken else resolve(("services", i), spec, leader)
+        waiting = [item for item in waiting if item not in ready]
+    valid = {name: service for name, service in found.items() if service is not None}
+    shared = shared_budgets(context, specs, valid)
+    return [shared[spec.name] for _, spec in specs if spec.name in shared]
+
+
+def _leader_exists(context: Context, position: int, spec: ServiceSpec, names: Sequence[str]) -> bool:
+    if spec.follows is None:
+        return True
+    here: KeyPath = ("services", position, "follows", "service")
+    return context.check_name(here, "service", spec.follows.service, names)
+
+
+def _note_circle(context: Context, waiting: Sequence[tuple[int, ServiceSpec]]) -> None:
+    names = ", ".join(spec.name for _, spec in waiting)
+    here: KeyPath = ("services", waiting[0][0], "follows", "service")
+    context.error(here, f"nothing but each other is followed by {names}", "one of them needs a demand")
+
+
+def followed_demand(
+    context: Context,
+    key_path: KeyPath,
+    spec: FollowsSpec,
+    leader: Service,
+    shares: Mapping[str, float] | None,
+    class_names: Sequence[str],
+) -> dict[tuple[str, str, str], float] | None:
+    """Return the demand that the requests of another service bring, by (region, period, class). [1/s].
+
+    Parameters
+    ----------
+    context : Context
+        Where issues go.
+    key_path : KeyPath
+        The key `follows`.
+    spec : FollowsSpec
+        The ratio.
+    leader : Service
+        The service that is followed.
+    shares : Mapping[str, float] or None
+        How requests are split over the classes; needed where there are several.
+    class_names : Sequence[str]
+        The classes of the service that follows.
+    """
+    names = [request_class.name for request_class in leader.classes]
+    if isinstance(spec.ratio, Mapping):
+        for name in spec.ratio:
+            context.check_name((*key_path, "ratio", name), "class", name, names, at_key=True)
+        ratios = {name: spec.ratio.get(name, 0.0) for name in names}
+    else:
+        ratios = dict.fromkeys(names, float(spec.ratio))
+    if shares is None and len(class_names) > 1:
+        message = f"it is not said how these requests are split over {', '.join(class_names)}"
+        context.error(key_path, message, "give every class of the workload a share")
+        return None
+    parts = {class_names[0]: 1.0} if shares is None else shares
+    demand: dict[tuple[str, str, str], float] = {}
+    for (region, period, name), requests_per_s in leader.demand_requests_per_s.items():
+        for own, share in parts.items():
+            key = (region, period, own)
+            demand[key] = demand.get(key, 0.0) + requests_per_s * ratios[name] * share
+    return demand
+
+
+def resolved_follows(spec: FollowsSpec | None) -> Follows | None:
+    """Return what a service follows, as the planner reads it."""
+    if spec is None:
+        return None
+    return Follows(spec.service, spec.ttft_share)
+
+
+def shared_budgets(
+    context: Context, specs: Sequence[tuple[int, ServiceSpec]], services: Mapping[str, Service]
+) -> dict[str, Service]:
+    """Return the services with their part of the TTFT limits that they share.
+
+    Parameters
+    ----------
+    context : Context
+        Where issues go.
+    specs : Sequence[tuple[int, ServiceSpec]]
+        Services with their positions in the file.
+    services : Mapping[str, Service]
+        The valid ones by name.
+    """
+    shared = dict(services)
+    sharing: dict[str, list[Service]] = {}
+    for i, spec in specs:
+        service = services.get(spec.name)
+        if service is None or service.follows is None or service.follows.ttft_share is None:
+            continue
+        leader = services[service.follows.service]
+        if _may_share(context, ("services", i), service, leader):
+            sharing.setdefault(leader.name, []).append(service)
+    for name, followers in sharing.items():
+        _share(context, specs, shared, services[name], followers)
+    return shared
+
+
+def _may_share(context: Context, key_path: KeyPath, service: Service, leader: Service) -> bool:
+    here = (*key_path, "follows", "ttft_share")
+    if leader.follows is not None and leader.follows.ttft_share is not None:
+        hint = "let both share that of the first service"
+        context.error(here, f"{leader.name} shares the limit of {leader.follows.service} itself", hint)
+        return False
+    if leader.traffic is not None and leader.traffic.ttft:
+        message = f"{leader.name} limits TTFT under load, and only a limit on the mean can be shared"
+        context.error(here, message, "give it slo.ttft_ms, without traffic")
+        return False
+    if leader.ttft_ms is None:
+        context.error(here, f"{leader.name} has no slo.ttft_ms to share")
+        return False
+    if leader.traffic is not None and leader.traffic.ttft:
+        message = (
+            f"{leader.name} limits TTFT under load, and the waits of two services do not add up to its limit"
+        )
+        context.error(here, message, "give both services limits of their own")
+        return False
+    if service.ttft_ms is not None:
+        hint = f"leave out slo.ttft_ms here: it is a part of that of {leader.name}"
+        context.error(here, "does not go with a TTFT limit of the service's own", hint)
+        return False
+    return True
+
+
+def _share(
+    context: Context,
+    specs: Sequence[tuple[int, ServiceSpec]],
+    shared: dict[str, Service],
+    leader: Service,
+    followers: Sequence[Service],
+) -> None:
+    """Give a service and those that share its limit their parts of it."""
+    limit_ms = leader.ttft_ms or 0.0
+    positions = {spec.name: i for i, spec in specs}
+    left = 1.0
+    for follower in followers:
+        share = 0.0 if follower.follows is None else follower.follows.ttft_share or 0.0
+        left -= share
+        shared[follower.name] = replace(follower, ttft_ms=share * limit_ms)
+        if follower.outside_ms.total_ms >= share * limit_ms:
+            message = f"{follower.outside_ms.total_ms:g} ms outside leave nothing of {share * limit_ms:g} ms"
+            context.error(("services", positions[follower.name], "follows", "ttft_share"), message)
+    if left * limit_ms <= leader.outside_ms.total_ms:
+        here: KeyPath = ("services", positions[followers[-1].name], "follows", "ttft_share")
+        message = f"leaves {max(left, 0.0) * limit_ms:g} of {limit_ms:g} ms to {leader.name}"
+        outside = f"which spends {leader.outside_ms.total_ms:g} ms outside inference"
+        context.error(here, f"{message}, {outside}")
+    shared[leader.name] = replace(leader, ttft_ms=left * limit_ms)

@@ -1,0 +1,140 @@
+"""Lengths of requests from CSV files: a histogram, or a trace whose requests are counted."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.errors import Issue
+from fleetplan.fleet.inventory import LengthBin, LengthHistogram
+from fleetplan.fleet.resolve.context import Context
+
+HISTOGRAM_COLUMNS: Final = ("input_from", "input_to", "output_from", "output_to", "share")
+"""Columns of a histogram: bins of tokens, the upper ends not included, and their share of the requests."""
+
+TRACE_COLUMNS: Final = ("input_tokens", "output_tokens")
+"""Columns that a file needs to be read as a trace, one row a request."""
+
+BINS_PER_DOUBLING: Final = 2
+"""Bins of a trace's lengths: fine enough that means are kept to a few per cent and percentiles to a tenth."""
+
+SHARE_TOLERANCE: Final = 1e-3
+"""How far the shares of a histogram may be from 1 in all: rounding of a few hundred printed shares."""
+
+
+def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthHistogram | None:
+    """Return the lengths that a file holds, or None where it has mistakes; those go to the context.
+
+    Parameters
+    ----------
+    context : Context
+        Where issues and the hash of the file go.
+    key_path : KeyPath
+        The key that names the file.
+    reference : str
+        Path of the CSV file, relative to the YAML file that names it.
+    """
+    path = context.readable_file(key_path, reference)
+    if path is None:
+        return None
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        context.error(key_path, f"{path} is not a text file in UTF-8")
+        return None
+    before = len(context.issues)
+    bins = _bins(context, path, lines)
+    if len(context.issues) > before or bins is None:
+        return None
+    total = sum(each.share for each in bins)
+    if abs(total - 1.0) > SHARE_TOLERANCE:
+        context.error(key_path, f"the shares in {path} add up to {total:g}, not 1")
+        return None
+    return LengthHistogram(tuple(_with_share(each, each.share / total) for each in bins))
+
+
+def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin] | None:
+    header = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+    if set(HISTOGRAM_COLUMNS) <= set(header):
+        return list(_histogram_bins(context, path, header, lines))
+    if set(TRACE_COLUMNS) <= set(header):
+        return counted_bins(_trace_lengths(context, path, header, lines))
+    wanted = f"a histogram has {', '.join(HISTOGRAM_COLUMNS)}; a trace {', '.join(TRACE_COLUMNS)}"
+    context.issues.append(Issue(str(path), 1, 1, "", "the columns are of no known kind", wanted))
+    return None
+
+
+def _histogram_bins(
+    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
+) -> Iterator[LengthBin]:
+    for number, fields in _rows(header, lines):
+        values = [_number(context, path, number, name, fields.get(name)) for name in HISTOGRAM_COLUMNS]
+        if None in values:
+            continue
+        input_from, input_to, output_from, output_to, share = (float(value or 0.0) for value in values)
+        if not 1 <= input_from < input_to or not 1 <= output_from < output_to or share < 0:
+            message = "a bin needs 1 <= from < to in both lengths, and a share of at least 0"
+            context.issues.append(Issue(str(path), number, 1, "", message))
+            continue
+        yield LengthBin(int(input_from), int(input_to), int(output_from), int(output_to), share)
+
+
+def _trace_lengths(
+    context: Context, path: Path, header: Sequence[str], lines: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    for number, fields in _rows(header, lines):
+        values = [_number(context, path, number, name, fields.get(name)) for name in TRACE_COLUMNS]
+        if None in values:
+            continue
+        input_tokens, output_tokens = (int(value or 0.0) for value in values)
+        if input_tokens < 1 or output_tokens < 1:
+            message = "a request has at least one prompt token and one generated token"
+            context.issues.append(Issue(str(path), number, 1, "", message))
+            continue
+        yield input_tokens, output_tokens
+
+
+def counted_bins(lengths: Iterator[tuple[int, int]]) -> list[LengthBin]:
+    """Count requests of (input, output) tokens in bins of equal ratios."""
+    counts = Counter((_bin(tokens[0]), _bin(tokens[1])) for tokens in lengths)
+    total = sum(counts.values())
+    return [
+        LengthBin(*inputs, *outputs, count / total) for (inputs, outputs), count in sorted(counts.items())
+    ]
+
+
+def _bin(tokens: int) -> tuple[int, int]:
+    """Ends of the bin of a length, the upper one not included."""
+    step = math.floor(BINS_PER_DOUBLING * math.log2(tokens))
+    # Rounding of the logarithm or of the ends may leave the number one bin too high or too low.
+    for each in (step - 1, step, step + 1):
+        start, end = (math.ceil(2 ** (edge / BINS_PER_DOUBLING)) for edge in (each, each + 1))
+        if start <= tokens < end:
+            return start, end
+    raise AssertionError(f"no bin for {tokens} tokens")
+
+
+def _rows(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    for number, line in enumerate(lines[1:], start=2):
+        if line.strip():
+            yield number, dict(zip(header, next(csv.reader([line])), strict=False))
+
+
+def _number(context: Context, path: Path, line: int, name: str, text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        context.issues.append(Issue(str(path), line, 1, name, f"must be a number, not {text!r}"))
+        return None
+    return value
+
+
+def _with_share(each: LengthBin, share: float) -> LengthBin:
+    return LengthBin(each.input_from, each.input_to, each.output_from, each.output_to, share)

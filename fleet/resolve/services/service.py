@@ -1,0 +1,210 @@
+"""Services: model or engine table, request classes and demand, spread over regions and periods."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetplan.fleet.catalog import models
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory import Offline, OutsideLatency, Precision, RequestClass, Service
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.services.demand import service_demand
+from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS, read_engines
+from fleetplan.fleet.resolve.services.following import in_order_of_following, resolved_follows
+from fleetplan.fleet.resolve.services.techniques import check_techniques, resolve_techniques
+from fleetplan.fleet.resolve.services.traffic import (
+    class_lengths,
+    resolve_traffic,
+    smallest_limit_ms,
+    with_means,
+)
+from fleetplan.fleet.resolve.services.variants import average_floor, each_request_floor, resolve_variants
+from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec, WorkloadSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]]) -> tuple[Service, ...]:
+    """Return the services that are valid; what is wrong with the others goes to the context."""
+
+    def resolve(key_path: KeyPath, spec: ServiceSpec, leader: Service | None) -> Service | None:
+        return _service(context, key_path, spec, leader)
+
+    return tuple(in_order_of_following(context, specs, resolve))
+
+
+def _service(
+    context: Context, key_path: KeyPath, spec: ServiceSpec, leader: Service | None
+) -> Service | None:
+    before = len(context.issues)
+    model = None if spec.model is None else _model(context, (*key_path, "model"), spec.model)
+    engines = None
+    if (spec.model is None) == (spec.engines is None):
+        context.error(key_path, "needs exactly one of model, engines")
+    elif spec.engines is not None:
+        engines = read_engines(context, (*key_path, "engines"), spec.engines)
+        if spec.framework_version is not None:
+            message = "has no effect: rates come from the engine table, not from operator tables"
+            context.error((*key_path, "framework_version"), message)
+    for i, name in enumerate(spec.hardware or ()):
+        context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
+    for i, name in enumerate(spec.regions or ()):
+        context.check_name((*key_path, "regions", i), "region", name, context.region_names)
+    _check_latencies(context, key_path, spec)
+    variants = resolve_variants(context, key_path, spec, _model)
+    lengths = class_lengths(context, key_path, spec)
+    if spec.workload is not None:
+        spec = spec.model_copy(update={"workload": with_means(spec.workload, lengths)})
+    traffic = resolve_traffic(context, key_path, spec, lengths)
+    classes = _class_specs(context, key_path, spec, engines)
+    check_techniques(context, key_path, spec, classes or {})
+    # With a broken engine table the class names are unknown, and the demand cannot be read.
+    unreadable = spec.engines is not None and engines is None
+    found = (
+        None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leader)
+    )
+    demand, ratios = ({}, {}) if found is None else found
+    if found is None or len(context.issues) > before:
+        return None
+    return Service(
+        name=spec.name,
+        model=model,
+        engines=engines,
+        precision=Precision(spec.precision.weights, spec.precision.kv),
+        classes=_classes(classes or {}, demand),
+        ttft_ms=smallest_limit_ms(spec.slo, "ttft"),
+        tpot_ms=smallest_limit_ms(spec.slo, "tpot"),
+        demand_requests_per_s=demand,
+        headroom=spec.headroom,
+        priority=spec.priority,
+        runtimes=tuple(dict.fromkeys(spec.runtimes)),
+        framework=spec.framework,
+        framework_version=spec.framework_version or "",
+        allowed_hardware=None if spec.hardware is None else tuple(spec.hardware),
+        outside_ms=_outside(spec),
+        techniques=resolve_techniques(spec.techniques),
+        variants=variants,
+        quality_floor=each_request_floor(spec),
+        average_quality_floor=average_floor(spec),
+        allowed_regions=None if spec.regions is None else tuple(dict.fromkeys(spec.regions)),
+        follows=resolved_follows(spec.follows),
+        demand_ratios=ratios,
+        offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
+        served_weight=spec.served_weight or 1 / spec.priority,
+        traffic=traffic,
+    )
+
+
+def _model(context: Context, key_path: KeyPath, reference: str) -> str:
+    """Return a catalogue id, or the path of a config file relative to the fleet file."""
+    if not reference.endswith(".json"):
+        try:
+            return models.resolve(reference)
+        except models.UnknownModelError as error:
+            message = f"there is no model {reference!r} in the catalogue"
+            context.error(key_path, message, error.hint)
+            return reference
+    path = Path(context.document.place(key_path).file).parent / reference
+    if not path.is_file():
+        context.error(key_path, f"there is no file {path}", "the path is relative to this file")
+    return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
+
+
+def _outside(spec: ServiceSpec) -> OutsideLatency:
+    """Return the times outside inference; the network may be given by its short form."""
+    return OutsideLatency(
+        network_ms=spec.outside_ms.network or spec.network_latency_ms,
+        load_balancing_ms=spec.outside_ms.load_balancing,
+        media_download_ms=spec.outside_ms.media_download,
+        safety_ms=spec.outside_ms.safety,
+    )
+
+
+def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
+    here = (*key_path, "network_latency_ms" if spec.network_latency_ms else "outside_ms")
+    if spec.network_latency_ms and spec.outside_ms.network:
+        context.error(here, "the network stands in outside_ms as well", "keep one of the two")
+    limit_ms, outside_ms = smallest_limit_ms(spec.slo, "ttft"), _outside(spec).total_ms
+    if limit_ms is not None and outside_ms >= limit_ms:
+        context.error(here, f"{outside_ms:g} ms leave nothing of the TTFT limit of {limit_ms:g} ms")
+
+
+def _class_specs(
+    context: Context, key_path: KeyPath, spec: ServiceSpec, engines: pd.DataFrame | None
+) -> dict[str, RequestClassSpec | None] | None:
+    """Return the request classes by name, with their lengths where the file states them."""
+    stated = None if spec.workload is None else _stated(context, (*key_path, "workload"), spec.workload)
+    if spec.workload is not None and stated is None:
+        return None
+    if spec.model is not None and stated is None:
+        hint = "such as {input_tokens: 2048, output_tokens: 150}"
+        context.error((*key_path, "workload"), "is missing", hint)
+        return None
+    if engines is None:
+        return dict(stated) if stated is not None else {SINGLE_CLASS: None}
+    names = list(dict.fromkeys(str(name) for name in engines["class"]))
+    if stated is None:
+        return dict.fromkeys(names)
+    if set(stated) != set(names) and names != [SINGLE_CLASS]:
+        message = f"the classes ({', '.join(stated)}) are not those of the engine table ({', '.join(names)})"
+        context.error((*key_path, "workload"), message, "they are matched by name")
+        return None
+    return dict(stated)
+
+
+def _stated(context: Context, key_path: KeyPath, spec: WorkloadSpec) -> dict[str, RequestClassSpec] | None:
+    if spec.classes is not None:
+        if (spec.input_tokens, spec.output_tokens, spec.context_tokens) != (None, None, None):
+            context.error(key_path, "lengths stand either here or in the classes, not in both")
+            return None
+        return spec.classes if _lengths_agree(context, (*key_path, "classes"), spec.classes) else None
+    if spec.input_tokens is None or spec.output_tokens is None:
+        context.error(key_path, "needs input_tokens and output_tokens, or classes")
+        return None
+    only = RequestClassSpec(
+        input_tokens=spec.input_tokens,
+        output_tokens=spec.output_tokens,
+        context_tokens=spec.context_tokens,
+    )
+    if only.context_tokens is not None and only.context_tokens < only.input_tokens:
+        _refuse_context(context, key_path, only)
+        return None
+    return {SINGLE_CLASS: only}
+
+
+def _lengths_agree(context: Context, key_path: KeyPath, classes: Mapping[str, RequestClassSpec]) -> bool:
+    good = True
+    for name, request_class in classes.items():
+        context_tokens = request_class.context_tokens
+        if context_tokens is not None and context_tokens < request_class.input_tokens:
+            _refuse_context(context, (*key_path, name), request_class)
+            good = False
+    return good
+
+
+def _refuse_context(context: Context, key_path: KeyPath, request_class: RequestClassSpec) -> None:
+    message = f"{request_class.context_tokens} is less than the {request_class.input_tokens} input_tokens"
+    context.error((*key_path, "context_tokens"), message, "the context holds the new tokens as well")
+
+
+def _classes(
+    specs: Mapping[str, RequestClassSpec | None], demand: Mapping[tuple[str, str, str], float]
+) -> tuple[RequestClass, ...]:
+    by_class = dict.fromkeys(specs, 0.0)
+    for (_, _, name), requests_per_s in demand.items():
+        by_class[name] += requests_per_s
+    total = sum(by_class.values())
+    return tuple(
+        RequestClass(
+            name=name,
+            share=by_class[name] / total if total > 0 else 1 / len(specs),
+            input_tokens=None if spec is None else spec.input_tokens,
+            output_tokens=None if spec is None else spec.output_tokens,
+            context_tokens=None if spec is None else spec.context_tokens,
+        )
+        for name, spec in specs.items()
+    )

@@ -1,0 +1,169 @@
+"""The block `hardware`: parts of one's own, and changes to parts of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators, efficiency_profiles
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.errors import names_hint
+from fleetplan.fleet.inventory import Accelerator, Hardware
+from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, all_in_power_w, power_capped
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.supply import HardwareSpec
+
+# Without these a new part cannot be computed; engine tables need none of them.
+_NEEDED_FIGURES: Final = ("bf16_tflops", "hbm_gib", "hbm_gb_per_s", "scale_up_gb_per_s")
+_FIGURES: Final = (
+    *_NEEDED_FIGURES,
+    "vendor",
+    "fp8_tflops",
+    "fp4_tflops",
+    "int8_tops",
+    "scale_up_accelerators",
+    "scale_out_gb_per_s",
+    "tdp_w",
+    "all_in_w",
+    "accelerators_per_host",
+)
+# Figures that decide what was measured: a part with other ones is computed by the roofline.
+_MEASURED_FIGURES: Final = (
+    frozenset(_FIGURES)
+    - {"vendor", "hbm_gib", "all_in_w", "tdp_w"}
+    - {
+        "accelerators_per_host",
+        "scale_out_gb_per_s",
+    }
+)
+# Roofline constants of a new part that names none.
+NEW_PART_PROFILE: Final = "carried-over"
+
+
+def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dict[str, Hardware]:
+    """Return every part of the catalogue and of the block `hardware`, by name."""
+    catalogue = accelerators()
+    found = {name: _hardware(name, part) for name, part in catalogue.items()}
+    for name, spec in block.items():
+        key_path = ("hardware", name)
+        base_name = spec.like if spec.like is not None else (name if name in catalogue else None)
+        if base_name is not None and base_name not in catalogue:
+            hint = names_hint(base_name, tuple(catalogue))
+            context.error((*key_path, "like"), f"there is no catalogue part {base_name!r}", hint)
+            continue
+        part = (
+            _changed(context, key_path, name, catalogue[base_name], spec)
+            if base_name is not None
+            else _new_part(context, key_path, name, spec)
+        )
+        if spec.optables is not None:
+            part = _with_tables(context, key_path, part, spec.optables)
+        if part is not None:
+            found[name] = _hardware(name, part)
+        else:
+            found[name] = Hardware(name, spec.accelerators_per_host or 1, None, spec.all_in_w)
+    return found
+
+
+def _hardware(name: str, part: Accelerator) -> Hardware:
+    return Hardware(name, part.accelerators_per_host, part, all_in_power_w(part))
+
+
+def _given(spec: HardwareSpec) -> dict[str, object]:
+    return {key: getattr(spec, key) for key in _FIGURES if getattr(spec, key) is not None}
+
+
+def _changed(
+    context: Context, key_path: KeyPath, name: str, base: Accelerator, spec: HardwareSpec
+) -> Accelerator:
+    given = _given(spec)
+    part = replace(base, name=name, **given)  # type: ignore[arg-type]
+    if given:
+        source = f"fleet file: {', '.join(f'{key} {value}' for key, value in given.items())}"
+        part = replace(part, sources=(*base.sources, source))
+    if base.measured_system is not None and _MEASURED_FIGURES & given.keys():
+        part = replace(part, measured_system=None)
+        context.warn(key_path, f"differs from the measured {base.name}: computed by the roofline")
+    if spec.profile is not None:
+        part = _with_profile(context, key_path, part, spec.profile)
+    return part if spec.power_cap_w is None else _capped(context, key_path, part, spec.power_cap_w)
+
+
+def _capped(context: Context, key_path: KeyPath, part: Accelerator, power_cap_w: float) -> Accelerator:
+    here = (*key_path, "power_cap_w")
+    if part.tdp_w is None:
+        context.error(here, "the catalogue has no board power for this part", "give tdp_w as well")
+        return part
+    lowest_w = LOWEST_POWER_CAP_RATIO * part.tdp_w
+    if not lowest_w <= power_cap_w <= part.tdp_w:
+        context.error(
+            here,
+            f"must be from {lowest_w:g} to {part.tdp_w:g} W, not {power_cap_w:g}",
+            "the clock follows the cap only in that range",
+        )
+        return part
+    capped = power_capped(part, power_cap_w)
+    if part.measured_system is not None and capped.measured_system is None:
+        context.warn(key_path, "nothing was measured under this power cap: computed by the roofline")
+    return capped
+
+
+def _new_part(context: Context, key_path: KeyPath, name: str, spec: HardwareSpec) -> Accelerator | None:
+    """Return a part with full figures, or None for one that only engine tables can use."""
+    given = _given(spec)
+    if spec.power_cap_w is not None:
+        context.error((*key_path, "power_cap_w"), "a cap needs a part to change", "name it with `like`")
+    computed = given.keys() - {"vendor", "accelerators_per_host", "all_in_w"}
+    if not computed:
+        return None
+    missing = [figure for figure in _NEEDED_FIGURES if figure not in given]
+    if missing:
+        hint = "or name a catalogue part with `like`"
+        context.error(key_path, f"a new part also needs {', '.join(missing)}", hint)
+        return None
+    host = spec.accelerators_per_host or 1
+    if spec.profile is None:
+        context.warn(key_path, f"names no roofline profile: computed with {NEW_PART_PROFILE!r}")
+    part = Accelerator(
+        name=name,
+        vendor=spec.vendor or "own",
+        bf16_tflops=float(spec.bf16_tflops or 0),
+        fp8_tflops=spec.fp8_tflops,
+        fp4_tflops=spec.fp4_tflops,
+        int8_tops=spec.int8_tops,
+        hbm_gib=float(spec.hbm_gib or 0),
+        hbm_gb_per_s=float(spec.hbm_gb_per_s or 0),
+        scale_up_gb_per_s=float(spec.scale_up_gb_per_s or 0),
+        scale_up_accelerators=spec.scale_up_accelerators or host,
+        scale_out_gb_per_s=spec.scale_out_gb_per_s,
+        tdp_w=spec.tdp_w,
+        all_in_w=spec.all_in_w,
+        accelerators_per_host=host,
+        lifecycle="stable",
+        measured_system=None,
+        efficiency=efficiency_profiles()[NEW_PART_PROFILE],
+        sources=("fleet file",),
+    )
+    return part if spec.profile is None else _with_profile(context, key_path, part, spec.profile)
+
+
+def _with_profile(context: Context, key_path: KeyPath, part: Accelerator, profile: str) -> Accelerator:
+    profiles = efficiency_profiles()
+    if context.check_name((*key_path, "profile"), "roofline profile", profile, tuple(profiles)):
+        return replace(part, efficiency=profiles[profile])
+    return part
+
+
+def _with_tables(
+    context: Context, key_path: KeyPath, part: Accelerator | None, reference: str
+) -> Accelerator | None:
+    """Return a part with its own operator tables; their contents are read by the performance model."""
+    here = (*key_path, "optables")
+    if part is None:
+        context.error(here, "needs the figures of the part as well", "or name a catalogue part with `like`")
+        return None
+    path = context.readable_file(here, reference)
+    if path is None:
+        return part
+    return replace(part, operator_tables=(*part.operator_tables, str(path)))

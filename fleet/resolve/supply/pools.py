@@ -1,0 +1,181 @@
+"""Regions and pools: names resolved, prices found, values spread over the periods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.finance import resolve_residual
+from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.schema.supply import OwnedSpec, PoolSpec, RegionSpec, RentedSpec
+
+# The one region of a file that defines none.
+DEFAULT_REGION: Final = "default"
+# Where neither power nor energy counts, facility power over IT power has nothing to act on.
+PUE_WITHOUT_EFFECT: Final = 1.0
+
+
+def resolve_regions(context: Context, block: Mapping[str, RegionSpec] | None) -> tuple[Region, ...]:
+    """Return the regions in the order of the file."""
+    if block is None:
+        return (Region(DEFAULT_REGION, None, PUE_WITHOUT_EFFECT, None, 0.0),)
+    return tuple(_region(context, ("regions", name), name, spec) for name, spec in block.items())
+
+
+def _region(context: Context, key_path: KeyPath, name: str, spec: RegionSpec) -> Region:
+    counting = (spec.power_kw, spec.energy_usd_per_kwh, spec.grid_kg_co2_per_kwh)
+    if spec.pue is None and any(value is not None for value in counting):
+        context.error(
+            (*key_path, "pue"),
+            "is missing, and power, energy or carbon counts here",
+            "facility power over IT power, such as 1.15; 1.0 where both are metered at the hosts",
+        )
+    return Region(
+        name=name,
+        power_kw=context.numbers((*key_path, "power_kw"), spec.power_kw),
+        pue=PUE_WITHOUT_EFFECT if spec.pue is None else spec.pue,
+        energy_usd_per_kwh=context.numbers((*key_path, "energy_usd_per_kwh"), spec.energy_usd_per_kwh),
+        hosting_usd_per_kw_month=spec.hosting_usd_per_kw_month,
+        grid_kg_co2_per_kwh=context.numbers((*key_path, "grid_kg_co2_per_kwh"), spec.grid_kg_co2_per_kwh),
+    )
+
+
+def resolve_pools(
+    context: Context,
+    specs: Sequence[tuple[int, PoolSpec]],
+    hardware: Mapping[str, Hardware],
+    prices: Prices,
+) -> tuple[Pool, ...]:
+    """Return the pools that are valid; what is wrong with the others goes to the context."""
+    pools = (_pool(context, ("pools", i), spec, hardware, prices) for i, spec in specs)
+    return tuple(pool for pool in pools if pool is not None)
+
+
+def _pool(
+    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: Prices
+) -> Pool | None:
+    region = context.region(key_path, spec.region)
+    known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
+    if (spec.hosts is None) == (spec.accelerators is None):
+        context.error(key_path, "needs exactly one of hosts, accelerators")
+    if spec.owned is not None and spec.accelerators is not None:
+        context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
+    if (spec.owned is None) == (spec.rented is None):
+        message = "has no price" if spec.owned is None else "has two prices"
+        hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
+        context.error(key_path, f"{message}: needs {hint}", prices.hint(spec.hardware) if known else "")
+    rented = (
+        None
+        if spec.rented is None
+        else _rented(context, (*key_path, "rented"), spec.hardware, spec.rented, prices)
+    )
+    owned = None if spec.owned is None else _owned(context, (*key_path, "owned"), spec.owned)
+    if region is None or spec.hardware not in hardware:
+        return None
+    by_host = spec.hosts is not None
+    return Pool(
+        name=spec.name,
+        region=region,
+        hardware=spec.hardware,
+        hosts=spec.hosts if spec.hosts is not None else spec.accelerators or 0,
+        accelerators_per_host=hardware[spec.hardware].accelerators_per_host if by_host else 1,
+        owned=owned,
+        rented=rented,
+        maintenance_hosts=_maintenance(context, key_path, spec),
+    )
+
+
+def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> None:
+    """Note retirements whose loss in the books cannot be told, or that come after the horizon."""
+    if spec.resale_usd_per_host is None and spec.end_of_life is None:
+        return
+    last = quarter_index(context.periods[-1])
+    if last is None:
+        place = "end_of_life" if spec.resale_usd_per_host is None else "resale_usd_per_host"
+        context.error((*key_path, place), "needs quarters as periods, such as 2027Q1")
+    elif spec.in_service is None:
+        message = "is missing, and a retirement needs it for what the hosts are worth in the books"
+        context.error((*key_path, "in_service"), message, "the first quarter in service, such as 2025Q3")
+    end = None if spec.end_of_life is None else quarter_index(spec.end_of_life)
+    if end is not None and last is not None and end > last:
+        context.warn((*key_path, "end_of_life"), f"{spec.end_of_life} is after the horizon")
+
+
+def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[int, ...]:
+    """Return the hosts that are out of service by period; empty where none ever are."""
+    if not spec.maintenance_hosts:
+        return ()
+    here = (*key_path, "maintenance_hosts")
+    context.check_periods(here, spec.maintenance_hosts)
+    hosts = spec.hosts if spec.hosts is not None else spec.accelerators or 0
+    for period, out in spec.maintenance_hosts.items():
+        if out > hosts:
+            context.error((*here, period), f"{out} of {hosts} are out of service", f"at most {hosts}")
+    if spec.owned is not None and (spec.owned.resale_usd_per_host is not None or spec.owned.end_of_life):
+        hint = "split the pool: one part that may retire, one that is maintained"
+        context.error(here, "does not go with hosts that may retire", hint)
+    return tuple(spec.maintenance_hosts.get(period, 0) for period in context.periods)
+
+
+def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
+    _check_retirement(context, key_path, spec)
+    if spec.in_service is not None:
+        first = quarter_index(context.periods[0])
+        start = quarter_index(spec.in_service)
+        if first is None:
+            message = f"the period {context.periods[0]!r} is no quarter, so every period is charged"
+            context.warn((*key_path, "in_service"), message)
+        elif start is not None and start > first:
+            context.error(
+                (*key_path, "in_service"),
+                f"{spec.in_service} is after the first period {context.periods[0]}",
+                "what arrives later is an offer with a lead time",
+            )
+    here = (*key_path, "residual_ratio")
+    residual_ratio, value_by_age = resolve_residual(context, here, spec.residual_ratio, spec.life_quarters)
+    if value_by_age and spec.in_service is None:
+        context.error((*key_path, "in_service"), "is missing, and values by age need it", "such as 2025Q3")
+    return Owned(
+        capex_usd_per_host=spec.capex_usd_per_host,
+        in_service=spec.in_service,
+        life_quarters=spec.life_quarters,
+        maintenance_ratio_per_year=spec.maintenance_ratio_per_year,
+        residual_ratio=residual_ratio,
+        value_by_age=value_by_age,
+        price_as_of=spec.price_as_of,
+        resale_usd_per_host=context.numbers((*key_path, "resale_usd_per_host"), spec.resale_usd_per_host),
+        end_of_life=spec.end_of_life,
+    )
+
+
+def _rented(
+    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: Prices
+) -> Rented | None:
+    if (spec.usd_per_accelerator_hour is None) == (spec.price_book is None):
+        message = "needs exactly one of usd_per_accelerator_hour, price_book"
+        context.error(key_path, message, prices.hint(hardware))
+        return None
+    rent, source = prices.rent(
+        (*key_path, "usd_per_accelerator_hour"), hardware, spec.usd_per_accelerator_hour, spec.price_book
+    )
+    included = energy_included(spec.energy_included, spec.price_book)
+    as_of = prices.as_of(context, key_path, hardware, spec.price_as_of, spec.price_book)
+    return None if rent is None else Rented(rent, included, source, as_of)
+
+
+def energy_included(stated: bool | None, column: str | None) -> bool:
+    """Return whether a rent pays for energy and hosting too.
+
+    Parameters
+    ----------
+    stated : bool or None
+        What the file says of it.
+    column : str or None
+        The column of the price book that the rent is from.
+    """
+    # Every column of the price book is a price for running hardware; a file's own rent says so itself.
+    return stated if stated is not None else column is not None

@@ -1,0 +1,34 @@
+"""The file's block on finance: how prices become cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fleetplan.fleet.schema.values import NotNegative, PositiveCount, Spec
+
+
+class PerHostSpec(Spec):
+    """What a host costs a quarter besides its price, energy, hosting and maintenance."""
+
+    network: NotNegative = 0.0
+    """Network; not charged where a rent pays for energy and hosting. [USD/quarter]"""
+    software: NotNegative = 0.0
+    """Licences and support. [USD/quarter]"""
+    staff: NotNegative = 0.0
+    """People. [USD/quarter]"""
+
+
+class FinanceSpec(Spec):
+    """How prices become cost."""
+
+    method: Literal["straight-line", "annuity"] = "straight-line"
+    """How a purchase is charged over its life: evenly, or as an annuity with interest."""
+    discount_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Yearly. Every cost counts at its present value at the start of the horizon, as does what opex_usd and
+    tco_usd limit; a quarter is paid at its end. An annuity takes its interest from here too."""
+    per_host_usd_per_quarter: PerHostSpec = PerHostSpec()
+    """Cost of each installed host; single accelerators pay their part of a host."""
+    max_price_age_days: PositiveCount | None = None
+    """A warning lists prices that are older on the day of the plan, and those without a date."""

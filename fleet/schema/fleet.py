@@ -1,0 +1,242 @@
+"""The fleet file as it is written: keys, types and ranges. `fleetplan.fleet.resolve` looks up names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from fleetplan.fleet.schema.demand import OfflineSpec, SliceSpec, TidalSpec, UncertaintySpec
+from fleetplan.fleet.schema.finance import FinanceSpec
+from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
+from fleetplan.fleet.schema.service_parts import FollowsSpec, OutsideSpec
+from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
+from fleetplan.fleet.schema.techniques import TechniquesSpec
+from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
+from fleetplan.fleet.schema.values import (
+    Count,
+    DemandTree,
+    Name,
+    NotNegative,
+    NumberByPeriod,
+    Positive,
+    PositiveCount,
+    Spec,
+    Text,
+)
+
+Runtime: TypeAlias = Literal["disaggregated", "aggregated"]
+Objective: TypeAlias = Literal["tco", "served", "energy", "carbon", "accelerators"]
+RUNTIMES: Final[tuple[Runtime, ...]] = ("disaggregated", "aggregated")
+
+
+class HorizonSpec(Spec):
+    """The periods to plan."""
+
+    periods: Annotated[list[Name], Field(min_length=1)]
+    """Quarters in order, such as 2027Q1."""
+    slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
+    """Parts of every day, in the order of the day; the day is whole where they are left out. What stands is
+    the same all day, and what runs on it may change from slice to slice."""
+
+
+class PrecisionSpec(Spec):
+    """Data types of a model's weights and KV cache."""
+
+    weights: Literal["bf16", "fp8", "fp8-ffn", "int8", "int4", "fp4", "mxfp4"] = "bf16"
+    """Weights; fp8-ffn keeps all but the feed-forward weights in BF16."""
+    kv: Literal["bf16", "fp8"] = "bf16"
+    """KV cache."""
+
+
+class RequestClassSpec(Spec):
+    """One kind of request."""
+
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Part of the service's requests; left out where the demand is given by class."""
+    input_tokens: PositiveCount
+    """Mean new prompt tokens."""
+    output_tokens: PositiveCount
+    """Mean generated tokens."""
+    context_tokens: PositiveCount | None = None
+    """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    lengths: Text | None = None
+    """CSV file of how lengths spread, a histogram or a trace, relative to this file; they are scaled to the
+    means. All requests have the mean length where it is left out."""
+
+
+class WorkloadSpec(Spec):
+    """What requests look like: one mean request, or classes."""
+
+    input_tokens: PositiveCount | None = None
+    """Mean new prompt tokens."""
+    output_tokens: PositiveCount | None = None
+    """Mean generated tokens."""
+    context_tokens: PositiveCount | None = None
+    """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    lengths: Text | None = None
+    """CSV file of how lengths spread, a histogram or a trace, relative to this file. Means that are left out
+    are those of the file; means that are given scale it."""
+    classes: Annotated[dict[Name, RequestClassSpec], Field(min_length=1)] | None = None
+    """Kinds of request by name, instead of one mean request."""
+
+
+class VariantSpec(Spec):
+    """One way to serve a service: quantised, pruned, distilled, or with a compressed context."""
+
+    name: Name
+    """What placements call it."""
+    model: Text | None = None
+    """Its model; that of the service where it is left out."""
+    precision: PrecisionSpec | None = None
+    """Its data types; those of the service where they are left out."""
+    quality: float
+    """Score on a scale of the service's own, compared with quality_floor."""
+    input_tokens_ratio: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """New prompt tokens over those of the workload: below 1 with context compression."""
+
+
+class ServiceSpec(Spec):
+    """A service with its targets and its demand."""
+
+    name: Name
+    """What plans and reports call it."""
+    model: Text | None = None
+    """An id of the model catalogue, or the path of a `config.json` relative to this file."""
+    engines: Text | None = None
+    """Instead of a model: a CSV file of one's own measured rates, relative to this file."""
+    precision: PrecisionSpec = PrecisionSpec()
+    """Data types of weights and KV cache."""
+    variants: Annotated[list[VariantSpec], Field(min_length=1)] | None = None
+    """Ways to serve it that compete instead of `model` and `precision` as they stand."""
+    quality_floor: QualityFloor | None = None
+    """Least quality of the variants that serve it: a number for every request, or a mapping; all are good
+    enough where it is left out."""
+    techniques: TechniquesSpec = TechniquesSpec()
+    """Serving techniques."""
+    workload: WorkloadSpec | None = None
+    """What requests look like; a service with a model needs it."""
+    slo: SloSpec = SloSpec()
+    """Latency limits."""
+    traffic: TrafficSpec | None = None
+    """How requests arrive; without it, limits on means leave queueing out and percentiles take Poisson
+    arrivals."""
+    demand: DemandTree = None
+    """Requests per second at peak: a number, an estimate {low, mid, high}, or a mapping by region, period,
+    class and slice in any order. Needed unless the service follows another one or is offline."""
+    demand_by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
+    """Demand of a slice over `demand`, where that does not give it by slice; 1 for those left out. Of an
+    offline service, how its requests are spread over the day."""
+    offline: OfflineSpec | None = None
+    """Instead of a demand: work that is put where there is room."""
+    follows: FollowsSpec | None = None
+    """Instead of a demand: the service whose requests bring those of this one."""
+    headroom: Annotated[float, Field(ge=0, le=10)] = 0.0
+    """Planned capacity above demand, as a share of it. Where it is left out and latencies are limited under
+    load, it follows from how much the traffic of five minutes varies."""
+    priority: PositiveCount = 1
+    """1 is served first."""
+    served_weight: Positive | None = None
+    """What a request of it counts under `objective: served`; 1 / priority where it is left out."""
+    runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))
+    """Allowed runtimes."""
+    framework: Literal["trtllm", "sglang", "vllm"] = "vllm"
+    """Whose measured operator tables are read."""
+    framework_version: Text | None = None
+    """Version of the framework whose tables are read, as `plan optables list` prints it; the newest of every
+    operator where it is left out. Operators without a table of it are borrowed from other versions."""
+    hardware: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Hardware it may run on; any where it is left out."""
+    regions: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Regions it may run in, also after the loss of another one; any where it is left out."""
+    serve_from: ServeFrom | None = None
+    """Other regions that may serve its demand: `any` to which the way is known, a list, or lists by the
+    region of the demand. The way counts against TTFT. Left out, demand is served where it arises."""
+    mb_per_request: NotNegative = 0.0
+    """Data of a request and its answer, for the cost of the way to another region. [MB]"""
+    network_latency_ms: NotNegative = 0.0
+    """Short for `outside_ms: {network: ...}`. [ms]"""
+    outside_ms: OutsideSpec = OutsideSpec()
+    """Mean time of a request outside inference; counts against TTFT. [ms]"""
+
+
+class PolicySpec(Spec):
+    """Rules for every service and pool."""
+
+    reserve_hosts_per_pool: Count = 0
+    """Hosts a pool keeps free for failures."""
+    max_configs_per_service_region: PositiveCount | None = None
+    """Most engine configurations of a service in a region; unlimited where it is left out."""
+    kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"
+    """How far the KV cache travels from prefill to decode; to another region only over `kv_links`."""
+    kv_pairs: KvPairs = "same-vendor"
+    """Hardware between which it may travel: `same-vendor`, as serving stacks support it (parts of the file
+    without a vendor are of one), `any`, or a list of pairs; a kind always goes with itself."""
+    transition_usd_per_accelerator: NotNegative = 0.0
+    """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
+    the plan in force (`--baseline`). [USD]"""
+    survive_region_loss: list[Name] = Field(default_factory=list)
+    """Services whose demand of all regions the rest of the fleet still serves after the loss of any one
+    region. Services that are not named then stop, and hosts in reserve may serve. The way to another region
+    is not added to TTFT: hold it in `outside_ms`."""
+    max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
+    service outlives the pool; unlimited where it is left out."""
+    tidal: TidalSpec = TidalSpec()
+    """Changes of replicas within a day; free without it."""
+    unmet: Literal["forbid", "penalise"] = "forbid"
+    """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
+    priority."""
+
+
+class BudgetSpec(Spec):
+    """Spending limits; none where one is left out."""
+
+    capex_usd: NumberByPeriod | None = None
+    """Purchases: over the horizon, or by the period of the order. [USD]"""
+    opex_usd: NotNegative | None = None
+    """Rent, energy, hosting, maintenance, network, software and staff over the horizon. [USD]"""
+    tco_usd: NotNegative | None = None
+    """All cost over the horizon. [USD]"""
+
+
+class FleetSpec(Spec):
+    """A fleet file."""
+
+    version: Literal[1]
+    """Version of this format."""
+    name: Text | None = None
+    """What reports call the plan; the file's name where it is left out."""
+    horizon: HorizonSpec | None = None
+    """The periods to plan; one period called `now` where it is left out."""
+    regions: dict[Name, RegionSpec] | None = Field(default=None, json_schema_extra={"minProperties": 1})
+    """Places; one called `default` without limits where the block is left out."""
+    hardware: dict[Name, HardwareSpec] = Field(default_factory=dict)
+    """Parts of one's own, and changes to parts of the catalogue."""
+    pools: list[PoolSpec] = Field(default_factory=list)
+    """What exists."""
+    offers: list[OfferSpec] = Field(default_factory=list)
+    """What can be bought or rented."""
+    services: list[ServiceSpec] = Field(json_schema_extra={"minItems": 1})
+    """What is to be served."""
+    calibration: Text | None = None
+    """A file made by `plan calibrate`, relative to this file; predictions are uncalibrated without it."""
+    kv_links: list[KvLinkSpec] = Field(default_factory=list)
+    """Networks whose capacity for KV caches counts; without them it is not limited."""
+    policy: PolicySpec = PolicySpec()
+    """Rules for every service and pool."""
+    budget: BudgetSpec = BudgetSpec()
+    """Spending limits."""
+    finance: FinanceSpec = FinanceSpec()
+    """How prices become cost."""
+    uncertainty: UncertaintySpec | None = None
+    """Demand that may turn out differently. Where it is left out and a demand is an estimate {low, mid,
+    high}, all three are planned for, at the least expected cost."""
+    objective: Objective = "tco"
+    """What a plan is best at. `tco`: least cost. `served`: most demand, each request with its weight, for
+    which demand may stay unmet whatever the policy says. `energy`, `carbon`: least of it for the served
+    traffic. `accelerators`: fewest that run. Among equals the cheapest plan is taken."""
+    scenarios: dict[str, object] = Field(default_factory=dict)
+    """Named changes to this file: a list of names from `overrides`, or a mapping laid on the file."""
+    overrides: dict[str, object] = Field(default_factory=dict)
+    """Named mappings that scenarios lay on the file."""

@@ -1,0 +1,238 @@
+"""From a document to validated blocks, with every mistake of the file in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from fleetplan.fleet.document import Document, KeyPath
+from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.values import QUARTER_PATTERN, TAG_MARK
+
+_Json: TypeAlias = Mapping[str, object]
+
+# Blocks whose items stand for themselves: what is broken is set aside and the rest is still checked.
+_BLOCKS: Final = ("regions", "hardware", "pools", "offers", "services")
+
+_WANTED: Final[Mapping[str, str]] = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The valid part of a fleet file.
+
+    Attributes
+    ----------
+    spec : FleetSpec or None
+        The file without its broken blocks and items; None where too little is left to go on.
+    positions : Mapping[str, Sequence[int]]
+        For each list, where the items of `spec` stand in the file.
+    issues : tuple[Issue, ...]
+        What is wrong with the rest.
+    """
+
+    spec: FleetSpec | None
+    positions: Mapping[str, Sequence[int]]
+    issues: tuple[Issue, ...]
+
+
+def parse(document: Document) -> Parsed:
+    """Return the blocks of a fleet file that are valid, and the issues of those that are not."""
+    plain = document.root.plain()
+    assert isinstance(plain, dict), "a document is a mapping"
+    try:
+        return Parsed(FleetSpec.model_validate(plain), _all_positions(plain), ())
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    issues = tuple(_issue(document, detail) for detail in details)
+    locations = [_location(detail) for detail in details]
+    # Without the horizon, period names could only be guessed.
+    if any(location[:1] == ("horizon",) for location in locations):
+        return Parsed(None, {}, issues)
+    return _without_broken(plain, locations, issues)
+
+
+def _without_broken(
+    plain: dict[str, object], locations: Sequence[KeyPath], issues: tuple[Issue, ...]
+) -> Parsed:
+    """Return what stays valid when first broken keys, then broken items, then broken blocks are left out."""
+    broken: set[KeyPath] = set()
+    for depth in (3, 2, 1):
+        broken |= {location[: depth if location[0] in _BLOCKS else 1] for location in locations if location}
+        kept, positions = _pruned(plain, broken)
+        try:
+            spec = FleetSpec.model_validate({"services": [], **kept, "version": 1})
+        except ValidationError as error:
+            found = [_location(detail) for detail in error.errors(include_url=False)]
+            locations = [_in_file(location, positions) for location in found]
+        else:
+            return Parsed(spec, positions, issues)
+    return Parsed(None, {}, issues)
+
+
+def _pruned(
+    plain: Mapping[str, object], broken: Collection[KeyPath]
+) -> tuple[dict[str, object], dict[str, list[int]]]:
+    """Return the file without what is broken, and where the items left in its lists stood."""
+    kept: dict[str, object] = {}
+    positions: dict[str, list[int]] = {}
+    for key, block in plain.items():
+        if (key,) in broken:
+            continue
+        kept[key] = block
+        if key in _BLOCKS and isinstance(block, list):
+            positions[key] = [i for i in range(len(block)) if (key, i) not in broken]
+            kept[key] = [_without_keys((key, i), block[i], broken) for i in positions[key]]
+        elif key in _BLOCKS and isinstance(block, dict):
+            kept[key] = {
+                name: _without_keys((key, name), item, broken)
+                for name, item in block.items()
+                if (key, name) not in broken
+            }
+    return kept, positions
+
+
+def _without_keys(above: KeyPath, item: object, broken: Collection[KeyPath]) -> object:
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if (*above, key) not in broken}
+
+
+def _in_file(location: KeyPath, positions: Mapping[str, Sequence[int]]) -> KeyPath:
+    """Return the location in the file of one in the file without its broken items."""
+    if len(location) > 1 and isinstance(location[1], int):
+        return (location[0], positions[str(location[0])][location[1]], *location[2:])
+    return location
+
+
+def _all_positions(plain: Mapping[str, object]) -> dict[str, list[int]]:
+    return {key: list(range(len(block))) for key, block in plain.items() if isinstance(block, list)}
+
+
+def _location(detail: ErrorDetails) -> KeyPath:
+    # "[key]" marks that the key of a mapping, not its value, is wrong.
+    return tuple(
+        part
+        for part in detail["loc"]
+        if not (isinstance(part, str) and (part.startswith(TAG_MARK) or part == "[key]"))
+    )
+
+
+def _issue(document: Document, detail: ErrorDetails) -> Issue:
+    location = _location(detail)
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        hint = names_hint(str(location[-1]), _allowed_keys(location[:-1]))
+        return document.issue(location, "unknown key", hint, at_key=True)
+    if kind == "missing":
+        return document.issue(location, "is missing")
+    message, hint = _message(detail)
+    return document.issue(location, message, hint, at_key="[key]" in detail["loc"])
+
+
+def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake
+    kind, context, value = detail["type"], detail.get("ctx", {}), _shown(detail["input"])
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind]}, not {value}", ""
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return f"must be {words} {_number(context[key])}, not {value}", ""
+    if kind == "multiple_of":
+        return f"must be a multiple of {_number(context['multiple_of'])}, not {value}", ""
+    if kind == "literal_error":
+        given = detail["input"]
+        allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        return f"must not be {value}", names_hint(given if isinstance(given, str) else value, allowed)
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty", ""
+    if kind == "string_pattern_mismatch":
+        if context["pattern"] == QUARTER_PATTERN:
+            return f"must be a quarter such as 2025Q3, not {value}", ""
+        return f"is no name: {value}", "names hold no blanks, commas, brackets or bars"
+    return detail["msg"], ""
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return repr(value)
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+@cache
+def _schema() -> _Json:
+    return FleetSpec.model_json_schema()
+
+
+def _allowed_keys(location: KeyPath) -> list[str]:
+    """Return the keys that the file may have at a path, from the schema."""
+    schema = _schema()
+    found: list[_Json] = [schema]
+    for key in location:
+        found = [below for here in found for below in _below(schema, here, key)]
+    properties = [_mapping(_resolved(schema, here).get("properties")) for here in found]
+    return [name for each in properties for name in each]
+
+
+def _below(schema: _Json, here: _Json, key: str | int) -> list[_Json]:
+    alternatives = [_resolved(schema, option) for option in _options(_resolved(schema, here))]
+    if isinstance(key, int):
+        return [_mapping(option["items"]) for option in alternatives if "items" in option]
+    found = []
+    for option in alternatives:
+        properties = _mapping(option.get("properties"))
+        if key in properties:
+            found.append(_mapping(properties[key]))
+        elif isinstance(option.get("additionalProperties"), dict):
+            found.append(_mapping(option["additionalProperties"]))
+    return [flat for below in found for flat in _options(_resolved(schema, below))]
+
+
+def _options(here: _Json) -> list[_Json]:
+    for key in ("anyOf", "oneOf"):
+        options = here.get(key)
+        if isinstance(options, list):
+            return options
+    return [here]
+
+
+def _resolved(schema: _Json, here: _Json) -> _Json:
+    reference = here.get("$ref")
+    if not isinstance(reference, str):
+        return here
+    return _mapping(_mapping(schema["$defs"])[reference.rpartition("/")[2]])
+
+
+def _mapping(value: object) -> _Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,47 @@
+"""Blocks of a service: what it follows, and the time that a request spends outside inference."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Discriminator, Field, Tag
+
+from fleetplan.fleet.schema.values import TAG_MARK, Name, NotNegative, Spec
+
+TtftShare: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _ratio_form(value: object) -> str:
+    return f"{TAG_MARK}by_class" if isinstance(value, dict) else f"{TAG_MARK}once"
+
+
+RatioByClass: TypeAlias = Annotated[
+    Annotated[NotNegative, Tag("~once")] | Annotated[dict[Name, NotNegative], Tag("~by_class")],
+    Discriminator(_ratio_form),
+]
+
+
+class FollowsSpec(Spec):
+    """Another service whose requests bring requests of this one: safety checks, rewriting, reward models."""
+
+    service: Name
+    """The service that is followed; it may follow another one itself."""
+    ratio: RatioByClass
+    """Requests of this service for each request of the other one: a number, or numbers by its classes, those
+    left out bringing none. Regions, periods and growth are those of the other service."""
+    ttft_share: TtftShare | None = None
+    """Where both work on a request one after the other: this service's part of the other one's `slo.ttft_ms`,
+    which then limits both together, outside times included. Left out, this service has limits of its own."""
+
+
+class OutsideSpec(Spec):
+    """Mean time of a request outside inference; all of it counts against TTFT."""
+
+    network: NotNegative = 0.0
+    """The way to the region and back. [ms]"""
+    load_balancing: NotNegative = 0.0
+    """Routing and admission. [ms]"""
+    media_download: NotNegative = 0.0
+    """Fetching images, sound or documents of the prompt. [ms]"""
+    safety: NotNegative = 0.0
+    """Checks before the first token that are not planned as a service. [ms]"""

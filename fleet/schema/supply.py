@@ -1,0 +1,222 @@
+"""The file's blocks on supply: regions, hardware, pools and offers."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from fleetplan.fleet.schema.values import (
+    TAG_MARK,
+    Count,
+    CountByPeriod,
+    Name,
+    NotNegative,
+    NumberByPeriod,
+    Positive,
+    PositiveCount,
+    Quarter,
+    Spec,
+    Text,
+)
+
+# Four years, the usual write-off of servers; InferenceX's TCO table (2026-08) writes off over four as well.
+DEFAULT_LIFE_QUARTERS: Final = 16
+
+Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+
+def _residual_form(value: object) -> str:
+    return f"{TAG_MARK}by_age" if isinstance(value, dict) else f"{TAG_MARK}once"
+
+
+# Keys of a YAML mapping are text; that these are ages is checked where they are read.
+RatioByAge: TypeAlias = Annotated[
+    Annotated[Ratio, Tag("~once")] | Annotated[dict[str, Ratio], Tag("~by_age")],
+    Discriminator(_residual_form),
+]
+
+
+def _real_date(value: str) -> str:
+    year, month, day = (*value.split("-"), "1", "1")[:3]
+    try:
+        date(int(year), int(month), int(day))
+    except ValueError as error:
+        raise PydanticCustomError("date", "there is no such day") from error
+    return value
+
+
+AsOf: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$"), AfterValidator(_real_date)]
+
+
+class RegionSpec(Spec):
+    """A place with its power and its energy price."""
+
+    power_kw: NumberByPeriod | None = None
+    """Facility power, PUE included, once or by period; unlimited where it is left out. [kW]"""
+    pue: Annotated[float, Field(ge=1, le=3)] | None = None
+    """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
+    energy_usd_per_kwh: NumberByPeriod | None = None
+    """Energy price, once or by period; energy is not charged where it is left out. [USD/kWh]"""
+    hosting_usd_per_kw_month: NotNegative = 0.0
+    """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it.
+    [USD/kW/month]"""
+    grid_kg_co2_per_kwh: NumberByPeriod | None = None
+    """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out.
+    [kg CO2/kWh]"""
+    round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
+    """Way to other regions and back, by region; a figure holds in both directions. [ms]"""
+    network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)
+    """What the data of requests cost that other regions serve, by region, in both directions; free where it
+    is left out. [USD/GB]"""
+
+
+class HardwareSpec(Spec):
+    """A part of one's own, or changes to a part of the catalogue."""
+
+    like: Name | None = None
+    """The catalogue part whose figures hold where this block gives none."""
+    power_cap_w: Positive | None = None
+    """Power cap of a card: the clock follows its cube root, memory and links stay as they are. [W]"""
+    vendor: Text | None = None
+    """Who makes it."""
+    accelerators_per_host: PositiveCount | None = None
+    """Cards that are bought, rented and placed together; 1 for a new part that does not say."""
+    bf16_tflops: Positive | None = None
+    """Dense BF16 peak. [TFLOPS]"""
+    fp8_tflops: Positive | None = None
+    """Dense FP8 peak. [TFLOPS]"""
+    fp4_tflops: Positive | None = None
+    """Dense FP4 peak. [TFLOPS]"""
+    int8_tops: Positive | None = None
+    """Dense INT8 peak. [TOPS]"""
+    hbm_gib: Positive | None = None
+    """Memory that can be used. [GiB]"""
+    hbm_gb_per_s: Positive | None = None
+    """Memory bandwidth. [GB/s]"""
+    scale_up_gb_per_s: Positive | None = None
+    """Link bandwidth a card and direction within the scale-up domain. [GB/s]"""
+    scale_up_accelerators: PositiveCount | None = None
+    """Cards in one scale-up domain; the host where a new part does not say."""
+    scale_out_gb_per_s: Positive | None = None
+    """Network bandwidth a card and direction between scale-up domains. [GB/s]"""
+    tdp_w: Positive | None = None
+    """Board power. [W]"""
+    all_in_w: Positive | None = None
+    """Power of a card with its share of host, network and fans, before PUE. [W]"""
+    profile: Text | None = None
+    """Roofline constants: the name of a profile of the catalogue."""
+    optables: Text | None = None
+    """Measured operators of one's own: a CSV or Parquet file, relative to this file."""
+    price_usd_per_accelerator_hour: dict[Name, NotNegative] = Field(default_factory=dict)
+    """Prices of one's own, by column, as an addition to the price book. [USD/h]"""
+
+
+class OwnedSpec(Spec):
+    """What the hosts of a pool cost."""
+
+    capex_usd_per_host: NotNegative
+    """Purchase price of a host. [USD]"""
+    in_service: Quarter | None = None
+    """First quarter in service; left out, every period of the horizon is charged a write-off."""
+    life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
+    """Quarters of write-off."""
+    maintenance_ratio_per_year: Ratio = 0.0
+    """Yearly maintenance as a share of the purchase price; 0 where the price holds it."""
+    residual_ratio: RatioByAge = 0.0
+    """Value at the end of the write-off as a share of the purchase price; only the rest is written off. Or
+    shares by age in quarters, such as {4: 0.6, 8: 0.3}: the value falls evenly from each age to the next, and
+    nothing is left at life_quarters unless that age is given."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
+    resale_usd_per_host: NumberByPeriod | None = None
+    """What a host brings that is retired at the start of a period, once or by period; 0 is scrap. Left out,
+    none is retired before its end of life. [USD]"""
+    end_of_life: Quarter | None = None
+    """First quarter in which the hosts are gone; without a resale price they are scrapped."""
+
+
+class RentedSpec(Spec):
+    """What the accelerators of a pool cost by the hour."""
+
+    usd_per_accelerator_hour: NumberByPeriod | None = None
+    """Rent for every hour, once or by period. [USD/h]"""
+    price_book: Text | None = None
+    """Column of the price book to take the rent from."""
+    energy_included: bool | None = None
+    """Whether the rent pays for energy and hosting too. Left out: yes for a figure of the price book, all of
+    which do; no for a rent given here, so that energy is charged at the region's price."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
+
+
+class PoolSpec(Spec):
+    """Hosts of one kind in one region that exist."""
+
+    name: Name
+    """What plans and reports call it."""
+    region: Name | None = None
+    """Where it stands; may be left out where there is one region."""
+    hardware: Name
+    """A part of the catalogue or of the block `hardware`."""
+    hosts: Count | None = None
+    """How many hosts."""
+    accelerators: Count | None = None
+    """How many accelerators, where they are rented one by one."""
+    owned: OwnedSpec | None = None
+    """Set where the hosts were bought."""
+    rented: RentedSpec | None = None
+    """Set where they are rented."""
+    maintenance_hosts: dict[Name, Count] = Field(default_factory=dict)
+    """Hosts (accelerators, where those are counted) that are out of service, by period; they cost as ever."""
+
+
+class OfferSpec(Spec):
+    """Hardware that can be bought or rented."""
+
+    name: Name
+    """What plans and reports call it."""
+    hardware: Name
+    """A part of the catalogue or of the block `hardware`."""
+    regions: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Where it can be had; may be left out where there is one region."""
+    per: Literal["host", "accelerator"] = "host"
+    """What comes in whole numbers."""
+    capex_usd_per_host: NotNegative | None = None
+    """Purchase price of a host. [USD]"""
+    rent_usd_per_accelerator_hour: NumberByPeriod | None = None
+    """Rent for every hour, once or by period. [USD/h]"""
+    price_book: Text | None = None
+    """Column of the price book to take the rent from."""
+    energy_included: bool | None = None
+    """Whether the rent pays for energy and hosting too. Left out: yes for a figure of the price book, all of
+    which do; no for a rent given here, so that energy is charged at the region's price."""
+    lead_time_quarters: Count = 0
+    """Periods between the order and the first period in service."""
+    max_hosts: CountByPeriod | None = None
+    """Most hosts ordered (bought) or held (rented) in a period, over all regions. A table names the periods
+    in which there is any supply; left out, supply is unlimited."""
+    max_accelerators: CountByPeriod | None = None
+    """The same for `per: accelerator`."""
+    life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
+    """Quarters of write-off of a purchase."""
+    maintenance_ratio_per_year: Ratio = 0.0
+    """Yearly maintenance as a share of the purchase price."""
+    residual_ratio: RatioByAge = 0.0
+    """Value of a purchase after the write-off as a share of its price; only the rest is written off. Or
+    shares by age in quarters, such as {4: 0.6, 8: 0.3, 16: 0.1}, as for owned hosts."""
+    price_as_of: AsOf | None = None
+    """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
+    term_quarters: PositiveCount | None = None
+    """Rental for so many periods at the price of the first; without it rent ends with each period. What lies
+    beyond the horizon is not charged."""
+    lot_hosts: PositiveCount | None = None
+    """Hosts that come together: orders and rentals are whole multiples."""
+    lot_accelerators: PositiveCount | None = None
+    """The same for `per: accelerator`."""
+    spot: bool = False
+    """Rent that may be taken away: it forms a pool of its own and needs max_share."""
+    max_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Most of a service that may run on this spot capacity, over all regions."""

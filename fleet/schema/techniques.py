@@ -1,0 +1,133 @@
+"""Techniques and model variants as the fleet file writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from fleetplan.fleet.inventory.techniques import ActivationModel, ExpertPlacement, Sampling, TierName
+from fleetplan.fleet.schema.values import Count, NotNegative, Positive, PositiveCount, Spec
+
+Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+
+class SpeculativeSpec(Spec):
+    """Speculative decoding: a draft proposes, one step verifies."""
+
+    draft_tokens: Annotated[int, Field(ge=1, le=64)]
+    """Tokens proposed a step."""
+    acceptance_ratio: Ratio
+    """Chance that a proposed token is accepted, given that those before it were; measured on own traffic."""
+    draft_cost_ratio: NotNegative
+    """Time of one proposed token over the time of the verifying step; 0 for look-up drafts."""
+    draft_gib_per_accelerator: NotNegative = 0.0
+    """Memory of the draft's weights and cache. [GiB]"""
+
+
+class KvTierSpec(Spec):
+    """Memory that keeps the cache of sessions."""
+
+    tier: TierName
+    """Which memory."""
+    gib_per_accelerator: Positive
+    """What sessions may take of it. [GiB]"""
+    gb_per_s: Positive | None = None
+    """Speed of loading into HBM, an accelerator; not for HBM itself. [GB/s]"""
+
+    @model_validator(mode="after")
+    def _needs_speed(self) -> KvTierSpec:
+        if (self.tier == "hbm") != (self.gb_per_s is None):
+            what = "has no gb_per_s: it is not loaded" if self.tier == "hbm" else "needs gb_per_s"
+            raise PydanticCustomError(
+                "tier_speed", "the tier {tier} {what}", {"tier": self.tier, "what": what}
+            )
+        return self
+
+
+class PersistentKvSpec(Spec):
+    """Caches of sessions are kept between requests; the workload's context_tokens hold what they keep."""
+
+    hit_ratio: Ratio
+    """Share of requests whose session would be found if all sessions were kept."""
+    sessions_per_accelerator: Positive
+    """Sessions to keep."""
+    tiers: Annotated[list[KvTierSpec], Field(min_length=1)]
+    """Where they are kept, fastest first; sessions that no tier holds are lost."""
+
+
+class OffloadSpec(Spec):
+    """Weights and cache outside HBM, streamed in while the step computes."""
+
+    weights_ratio: Ratio = 0.0
+    """Share of the weights outside HBM."""
+    kv_ratio: Ratio = 0.0
+    """Share of the cache of running sequences outside HBM."""
+    gb_per_s: Positive
+    """Speed of the link, an accelerator and direction. [GB/s]"""
+
+    @model_validator(mode="after")
+    def _needs_something(self) -> OffloadSpec:
+        if not self.weights_ratio and not self.kv_ratio:
+            raise PydanticCustomError("offload", "needs weights_ratio or kv_ratio above 0")
+        return self
+
+
+class ExpertsSpec(Spec):
+    """How tokens spread over the experts of a mixture."""
+
+    activation: ActivationModel = "uniform"
+    """How many experts a step reaches."""
+    log_linear_intercept: float | None = None
+    """Experts reached by one token; log-linear alone. [experts]"""
+    log_linear_slope: NotNegative | None = None
+    """Experts reached more for every e-fold more tokens; log-linear alone. [experts]"""
+    busiest_expert_ratio: Ratio | None = None
+    """Share of routed tokens that the busiest expert receives; an even spread where it is left out."""
+    placement: ExpertPlacement = "mixed"
+    """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
+
+    @model_validator(mode="after")
+    def _needs_parameters(self) -> ExpertsSpec:
+        given = [each is not None for each in (self.log_linear_intercept, self.log_linear_slope)]
+        if given != [self.activation == "log-linear"] * 2:
+            raise PydanticCustomError(
+                "log_linear",
+                "log_linear_intercept and log_linear_slope go with activation: log-linear, and with no other",
+            )
+        if self.busiest_expert_ratio is None and "placement" in self.model_fields_set:
+            raise PydanticCustomError("placement", "placement has no effect without busiest_expert_ratio")
+        return self
+
+
+class KvTransferSpec(Spec):
+    """How a prompt's cache travels from prefill to decode."""
+
+    overlap: bool = False
+    """Each layer's cache is sent while later layers compute."""
+    gb_per_s: Positive | None = None
+    """Link of one accelerator; its network, or its scale-up links without one, where left out. [GB/s]"""
+
+
+class TechniquesSpec(Spec):
+    """Serving techniques; each is off where it is left out."""
+
+    chunk_tokens: PositiveCount | None = None
+    """Chunked prefill: most prompt tokens of an iteration. [tokens]"""
+    samples_per_prompt: PositiveCount = 1
+    """Generations that share one prefill; a request is one prompt with all of them."""
+    shared_prefix_tokens: Count = 0
+    """Cached tokens that all requests begin with: kept once, and read once by a batch. [tokens]"""
+    speculative: SpeculativeSpec | None = None
+    """Speculative decoding."""
+    persistent_kv: PersistentKvSpec | None = None
+    """Session caches kept between requests."""
+    offload: OffloadSpec | None = None
+    """Weights and cache outside HBM."""
+    experts: ExpertsSpec = ExpertsSpec()
+    """Routing of mixtures of experts."""
+    kv_transfer: KvTransferSpec = KvTransferSpec()
+    """From prefill to decode."""
+    sampling: Sampling = "greedy"
+    """The likeliest token, or one drawn from the most likely ones (top-k, top-p)."""

@@ -1,0 +1,47 @@
+"""Blocks of a service about its traffic: latency limits with percentiles, burstiness."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fleetplan.fleet.schema.values import Positive, Spec
+
+Ratio = Annotated[float, Field(gt=0, lt=1)]
+
+
+class SloSpec(Spec):
+    """Latency limits; each may be left out."""
+
+    ttft_ms: Positive | None = None
+    """Mean time to first token, without queueing unless `traffic` is given. [ms]"""
+    tpot_ms: Positive | None = None
+    """Mean time per output token, without queueing unless `traffic` is given. [ms]"""
+    ttft_p50_ms: Positive | None = None
+    """Time to first token that half of the requests keep under load. [ms]"""
+    ttft_p90_ms: Positive | None = None
+    """Time to first token that 90 % of the requests keep under load. [ms]"""
+    ttft_p95_ms: Positive | None = None
+    """Time to first token that 95 % of the requests keep under load. [ms]"""
+    ttft_p99_ms: Positive | None = None
+    """Time to first token that 99 % of the requests keep under load. [ms]"""
+    tpot_p50_ms: Positive | None = None
+    """Time per output token that half of the requests keep under load. [ms]"""
+    tpot_p90_ms: Positive | None = None
+    """Time per output token that 90 % of the requests keep under load. [ms]"""
+    tpot_p95_ms: Positive | None = None
+    """Time per output token that 95 % of the requests keep under load. [ms]"""
+    tpot_p99_ms: Positive | None = None
+    """Time per output token that 99 % of the requests keep under load. [ms]"""
+    goodput_ratio: Ratio | None = None
+    """Share of the requests that must keep `ttft_ms` and `tpot_ms` under load; those are then limits on
+    single requests instead of means."""
+
+
+class TrafficSpec(Spec):
+    """How requests arrive. With this block, limits on means hold under load too, queueing included."""
+
+    burstiness: Positive = 1.0
+    """Squared coefficient of variation of the times between arrivals: 1 is Poisson, 2 to 4 is usual for
+    bursts. `plan import trace` measures it."""

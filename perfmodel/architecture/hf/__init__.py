@@ -1,0 +1,1 @@
+"""Hugging Face `config.json`: the keys of each model family, read into layers."""

@@ -1,0 +1,248 @@
+"""Which families of decoders are understood, and how each spells its layers in its config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleetplan.perfmodel.architecture.hf.attention import (
+    chunked_layers,
+    delta_net_layers,
+    falcon_layers,
+    grouped_query,
+    grouped_query_layers,
+    indexed_layers,
+    latent_layers,
+    lightning_layers,
+    mamba2,
+    minimax_layers,
+)
+from fleetplan.perfmodel.architecture.hf.ffn import (
+    dense_layers,
+    falcon_ffn,
+    gptj_ffn,
+    llama4_layers,
+    mixtral_layers,
+    nemotron_dense,
+    nemotron_moe,
+    qwen_moe_layers,
+    shared_expert_layers,
+)
+from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
+from fleetplan.perfmodel.architecture.hf.searched import searched_blocks, searched_heads
+from fleetplan.perfmodel.architecture.layers import Attention, Ffn
+
+Layer = tuple[Attention | None, Ffn | None]
+
+SHAPE_KEYS: Final = frozenset(
+    {
+        "attention_chunk_size",
+        "attn_output_gate",
+        "attn_type_list",
+        "block_configs",
+        "compress_ratios",
+        "first_k_dense_replace",
+        "full_attention_interval",
+        "hybrid_layer_pattern",
+        "hybrid_override_pattern",
+        "index_topk",
+        "indexer_types",
+        "interleave_moe_layer_step",
+        "kv_lora_rank",
+        "layer_types",
+        "layers_block_type",
+        "linear_attn_config",
+        "linear_num_value_heads",
+        "mlp_only_layers",
+        "moe_latent_size",
+        "moe_layer_freq",
+        "n_routed_experts",
+        "n_shared_experts",
+        "num_experts",
+        "num_key_value_heads_per_layer",
+        "num_local_experts",
+        "shared_expert_intermediate_size",
+        "shared_intermediate_size",
+        "sliding_window",
+    }
+)
+"""Keys that change the shape of a decoder; one that a family does not read makes us refuse the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How a `model_type` spells its layers.
+
+    Attributes
+    ----------
+    layers : Callable[[ConfigReader], list[Layer]]
+        Attention and feed-forward block of every layer, in order.
+    reads : frozenset[str]
+        The keys of `SHAPE_KEYS` that it reads.
+    tied_by_default : bool
+        Whether embedding and head are one matrix where the config does not say.
+    names : Mapping[str, str]
+        What it calls keys that other families share, by their usual name.
+    parallel_blocks : Callable[[ConfigReader], bool]
+        Whether attention and feed-forward block of a layer run side by side.
+    """
+
+    layers: Callable[[ConfigReader], list[Layer]]
+    reads: frozenset[str]
+    tied_by_default: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    parallel_blocks: Callable[[ConfigReader], bool] = lambda reader: False
+
+    def renamed(self, reader: ConfigReader) -> ConfigReader:
+        """Return the config with the usual names beside the family's own."""
+        usual = {ours: reader.values[own] for ours, own in self.names.items() if own in reader.values}
+        return ConfigReader(reader.model, reader.model_type, {**reader.values, **usual})
+
+
+def _paired(
+    attention: Callable[[ConfigReader], list[Attention]], ffn: Callable[[ConfigReader], list[Ffn]]
+) -> Callable[[ConfigReader], list[Layer]]:
+    def layers(reader: ConfigReader) -> list[Layer]:
+        return list(zip(attention(reader), ffn(reader), strict=True))
+
+    return layers
+
+
+def _nemotron_layers(reader: ConfigReader) -> list[Layer]:
+    """Blocks one by one, as the pattern lists them: each is a layer of its own."""
+    pattern = reader.text("hybrid_override_pattern")
+    blocks = list(pattern) if pattern else reader.items("layers_block_type")
+    if blocks is None:
+        reader.refuse("its config lacks 'hybrid_override_pattern' and 'layers_block_type'")
+    stated = reader.optional_count("num_hidden_layers")
+    if stated is not None and stated != len(blocks):
+        reader.refuse(f"its pattern has {len(blocks)} blocks, but num_hidden_layers is {stated}")
+    makers: dict[object, Callable[[ConfigReader], Layer]] = {
+        "M": lambda config: (mamba2(config), None),
+        "*": lambda config: (grouped_query(config), None),
+        "E": lambda config: (None, nemotron_moe(config)),
+        "-": lambda config: (None, nemotron_dense(config)),
+    }
+    spelled_out = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-"}
+    letters = [spelled_out.get(str(block), block) for block in blocks]
+    for letter in letters:
+        if letter not in makers:
+            reader.refuse(f"blocks of type {letter!r} are not understood")
+    made = {letter: makers[letter](reader) for letter in dict.fromkeys(letters)}
+    return [made[letter] for letter in letters]
+
+
+_WINDOWED: Final = frozenset({"sliding_window", "layer_types"})
+_DENSE: Final = Family(_paired(grouped_query_layers, dense_layers), _WINDOWED)
+_GEMMA: Final = Family(_paired(grouped_query_layers, dense_layers), _WINDOWED, tied_by_default=True)
+_MIXTRAL: Final = Family(
+    _paired(grouped_query_layers, mixtral_layers),
+    _WINDOWED | {"num_local_experts", "shared_intermediate_size"},
+)
+_LIGHTNING: Final = Family(
+    _paired(lightning_layers, mixtral_layers),
+    frozenset({"attn_type_list", "layer_types", "num_local_experts", "shared_intermediate_size"}),
+)
+_QWEN_EXPERT_KEYS: Final = frozenset({"num_experts", "mlp_only_layers", "shared_expert_intermediate_size"})
+_QWEN_MOE: Final = Family(
+    # This family has no shared expert: the key is in some of its configs, but only as 0.
+    _paired(grouped_query_layers, qwen_moe_layers),
+    _WINDOWED | (_QWEN_EXPERT_KEYS - {"shared_expert_intermediate_size"}),
+)
+_SHARED_EXPERT_KEYS: Final = frozenset(
+    {"first_k_dense_replace", "moe_layer_freq", "n_routed_experts", "n_shared_experts"}
+)
+_DEEPSEEK: Final = Family(
+    _paired(latent_layers, shared_expert_layers), _SHARED_EXPERT_KEYS | {"kv_lora_rank"}
+)
+_INDEXED: Final = Family(
+    _paired(indexed_layers, shared_expert_layers), _DEEPSEEK.reads | {"index_topk", "indexer_types"}
+)
+_GLM: Final = Family(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
+_GPTJ: Final = Family(
+    _paired(grouped_query_layers, gptj_ffn),
+    frozenset(),
+    # Source: transformers 4.57, GPTJConfig.attribute_map; GPTJBlock adds both blocks to the residual stream.
+    names={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+    parallel_blocks=lambda reader: True,
+)
+_FALCON: Final = Family(
+    _paired(falcon_layers, falcon_ffn),
+    frozenset(),
+    tied_by_default=True,
+    parallel_blocks=lambda reader: (
+        reader.flag("parallel_attn", absent=True) or reader.flag("new_decoder_architecture", absent=False)
+    ),
+)
+_DELTA_NET_KEYS: Final = frozenset(
+    {"layer_types", "full_attention_interval", "linear_num_value_heads", "attn_output_gate"}
+)
+
+FAMILIES: Final[dict[str, Family]] = {
+    "llama": _DENSE,
+    "mistral": _DENSE,
+    "qwen2": _DENSE,
+    "qwen3": _DENSE,
+    "qwen3_vl_text": _DENSE,
+    "phi3": _DENSE,
+    "gemma2": _GEMMA,
+    "gemma3_text": _GEMMA,
+    "mixtral": _MIXTRAL,
+    "minimax_m2": Family(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
+    "minimax": _LIGHTNING,
+    "minimax_m1": _LIGHTNING,
+    "minimax_text_01": _LIGHTNING,
+    "gpt_oss": _MIXTRAL,
+    "qwen3_moe": _QWEN_MOE,
+    "qwen3_vl_moe_text": _QWEN_MOE,
+    "glm4_moe": _GLM,
+    "llama4_text": Family(
+        _paired(chunked_layers, llama4_layers),
+        frozenset({"attention_chunk_size", "interleave_moe_layer_step", "num_local_experts", "layer_types"}),
+    ),
+    "deepseek_v2": _DEEPSEEK,
+    "deepseek_v3": _DEEPSEEK,
+    "deepseek_v32": _INDEXED,
+    "glm_moe_dsa": _INDEXED,
+    "kimi_k2": _DEEPSEEK,
+    "gptj": _GPTJ,
+    "falcon": _FALCON,
+    "deci": Family(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
+    "nemotron-nas": Family(searched_blocks, frozenset({"block_configs"})),
+    "qwen3_next": Family(_paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS),
+    "qwen3_5_text": Family(_paired(delta_net_layers, dense_layers), _DELTA_NET_KEYS),
+    "qwen3_5_moe_text": Family(
+        _paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS
+    ),
+    "nemotron_h": Family(
+        _nemotron_layers,
+        frozenset(
+            {
+                "hybrid_override_pattern",
+                "layers_block_type",
+                "moe_latent_size",
+                "n_routed_experts",
+                "n_shared_experts",
+            }
+        ),
+    ),
+}
+"""The decoders that are understood, by `model_type`."""
+
+WRAPPERS: Final[dict[str, str]] = {
+    "llama4": "llama4_text",
+    "gemma3": "gemma3_text",
+    "mistral3": "mistral",
+    "kimi_k25": "kimi_k2",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+}
+"""Models that also see: their decoder is under `text_config`, and is of this type where it names none."""

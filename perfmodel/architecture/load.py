@@ -1,0 +1,174 @@
+"""Model architectures: from a catalogue name or a Hugging Face `config.json` to a decoder's shapes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.catalog import model_catalog
+from fleetplan.fleet.catalog.models import resolve
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
+from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, Family
+from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
+from fleetplan.perfmodel.architecture.layers import LayerGroup
+
+DRAFT_LAYER_KEYS: Final = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+"""Keys that count layers which only draft tokens; ordinary decoding does not run them."""
+
+
+def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
+    """Architecture of a model that a user names.
+
+    Parameters
+    ----------
+    reference : str
+        HF id or alias of the catalogue, or the path of a `config.json` (or of the folder that holds it),
+        relative to `folder`.
+    folder : Path
+        Where relative paths start: the folder of the file that names the model.
+
+    Returns
+    -------
+    ModelArchitecture
+        Named after the HF id, or after the path as given.
+
+    Raises
+    ------
+    UnknownModelError
+        Neither the catalogue nor the file system knows the reference (an `InputError`).
+    InputError
+        The config is unreadable.
+    UnsupportedArchitecture
+        It describes a decoder that is not understood.
+    """
+    path = folder / reference
+    if path.is_dir() and (path / "config.json").is_file():
+        path /= "config.json"
+    if path.is_file():
+        return architecture_from_config(_read_config(path), reference)
+    identifier = resolve(reference)
+    return architecture_from_config(model_catalog()[identifier].config, identifier)
+
+
+def architecture_from_config(config: Mapping[str, object], name: str) -> ModelArchitecture:
+    """Architecture that a Hugging Face config describes.
+
+    Parameters
+    ----------
+    config : Mapping[str, object]
+        The parsed `config.json`.
+    name : str
+        HF id, or what the user calls the model.
+
+    Returns
+    -------
+    ModelArchitecture
+        Equal layers are one group, in the order in which each shape first appears.
+
+    Raises
+    ------
+    UnsupportedArchitecture
+        The `model_type`, or a key that changes shapes, is not understood; nothing is guessed.
+    """
+    reader, left_out = _decoder(config, name)
+    family = FAMILIES.get(reader.model_type)
+    if family is None:
+        known = ", ".join(sorted(FAMILIES | WRAPPERS))
+        reader.refuse(f"no such model_type is understood (known: {known})")
+    reader = family.renamed(reader)
+    for key in sorted(SHAPE_KEYS - family.reads):
+        if reader.has(key):
+            reader.refuse(f"{key!r} is not understood in this family")
+    layers = Counter(family.layers(reader))
+    if any(reader.has(key) for key in DRAFT_LAYER_KEYS):
+        left_out = (*left_out, "draft layers")
+    return ModelArchitecture(
+        name=name,
+        model_type=reader.model_type,
+        hidden_size=reader.count("hidden_size"),
+        vocab_size=reader.count("vocab_size"),
+        tied_embeddings=_tied(reader, config, family),
+        groups=tuple(LayerGroup(count, attention, ffn) for (attention, ffn), count in layers.items()),
+        max_context_tokens=reader.optional_count("max_position_embeddings"),
+        quantisation=_quantisation(reader, config),
+        left_out=left_out,
+        parallel_blocks=family.parallel_blocks(reader),
+    )
+
+
+def _decoder(config: Mapping[str, object], name: str) -> tuple[ConfigReader, tuple[str, ...]]:
+    """Return the decoder's part of a config, and what the rest of it describes."""
+    outer = ConfigReader(name, str(config.get("model_type", "")), config)
+    if not outer.model_type:
+        outer.refuse("its config lacks 'model_type'")
+    text = config.get("text_config")
+    if outer.model_type not in WRAPPERS or text is None:
+        return outer, ()
+    if not isinstance(text, Mapping):
+        outer.refuse("'text_config' must be a mapping")
+    inner_type = str(text.get("model_type") or WRAPPERS[outer.model_type])
+    left_out = ("vision tower",) if config.get("vision_config") else ()
+    return ConfigReader(name, inner_type, text), left_out
+
+
+def _tied(reader: ConfigReader, config: Mapping[str, object], family: Family) -> bool:
+    """Return what the decoder's part says, else the whole config, else the family's default."""
+    outer = ConfigReader(reader.model, reader.model_type, config)
+    stated = outer.flag("tie_word_embeddings", absent=family.tied_by_default)
+    return reader.flag("tie_word_embeddings", absent=stated)
+
+
+def _quantisation(reader: ConfigReader, config: Mapping[str, object]) -> NativeQuantisation | None:
+    """How the checkpoint stores its weights; a data type only where the config leaves no doubt."""
+    entry = reader.values.get("quantization_config") or config.get("quantization_config")
+    if entry is None:
+        return None
+    if not isinstance(entry, Mapping):
+        reader.refuse("'quantization_config' must be a mapping")
+    method = str(entry.get("quant_method", "unnamed"))
+    if method == "fp8":
+        dtype: str | None = "fp8_block" if entry.get("weight_block_size") else "fp8"
+    elif method == "mxfp4":
+        dtype = "mxfp4"
+    elif method in {"awq", "gptq"} and entry.get("bits") == 4:
+        dtype = "int4"
+    elif method == "modelopt":
+        dtype = {"FP8": "fp8", "NVFP4": "fp4"}.get(str(entry.get("quant_algo")))
+    elif method == "compressed-tensors":
+        dtype = _compressed_tensors_dtype(entry)
+    else:
+        dtype = None
+    return NativeQuantisation(method, dtype)
+
+
+def _compressed_tensors_dtype(entry: Mapping[str, object]) -> str | None:
+    groups = entry.get("config_groups")
+    if not isinstance(groups, Mapping) or len(groups) != 1:
+        return None
+    group = next(iter(groups.values()))
+    weights = group.get("weights") if isinstance(group, Mapping) else None
+    if not isinstance(weights, Mapping):
+        return None
+    known = {("int", 4): "int4", ("int", 8): "int8", ("float", 8): "fp8"}
+    return known.get((str(weights.get("type")), _whole(weights.get("num_bits"))))
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _read_config(path: Path) -> Mapping[str, object]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        issue = Issue(str(path), error.lineno, error.colno, "", f"no valid JSON: {error.msg}")
+        raise InputError([issue]) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read as text: {error}")]) from error
+    if not isinstance(config, dict):
+        raise InputError([Issue(str(path), 1, 1, "", "a model config must be a JSON object")])
+    return config

@@ -1,0 +1,47 @@
+"""The one evaluator: latency, rate and memory of prefill, decode and continuous batching.
+
+In: an architecture, an accelerator, a precision, techniques. Out: `PhaseResult` for an array of
+configurations. Entry points: `build_evaluator`, `Evaluator`; `with_calibration` lays measurements of one's
+own over it.
+"""
+
+from fleetplan.perfmodel.evaluator.calibration import (
+    Calibration,
+    PhaseFit,
+    Residual,
+    Scope,
+    ScopeCalibration,
+    holds_for,
+    with_calibration,
+)
+from fleetplan.perfmodel.evaluator.maturity import matured, maturity_in_force
+from fleetplan.perfmodel.evaluator.phases import Evaluator, build_evaluator
+from fleetplan.perfmodel.evaluator.rates import (
+    disaggregated_requests_per_s,
+    on_accelerators,
+    prefill_mix,
+    prefill_to_decode_ratio,
+)
+from fleetplan.perfmodel.evaluator.result import PhaseResult
+from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
+
+__all__ = [
+    "NO_TECHNIQUES",
+    "Calibration",
+    "Evaluator",
+    "PhaseFit",
+    "PhaseResult",
+    "Residual",
+    "Scope",
+    "ScopeCalibration",
+    "StepEvaluator",
+    "build_evaluator",
+    "disaggregated_requests_per_s",
+    "holds_for",
+    "matured",
+    "maturity_in_force",
+    "on_accelerators",
+    "prefill_mix",
+    "prefill_to_decode_ratio",
+    "with_calibration",
+]

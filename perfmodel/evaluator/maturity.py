@@ -1,0 +1,40 @@
+"""Which maturity of its software a part is priced with, where no operators of it were measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetplan.fleet.inventory import Accelerator, Maturity
+
+
+def matured(accelerator: Accelerator, framework: str, software_date: str = "") -> Accelerator:
+    """Return the part with the maturity factor of a framework at a date.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Its efficiency lists the factors that are known.
+    framework : str
+        trtllm, sglang or vllm.
+    software_date : str
+        Year and month of the software (YYYY-MM); the newest factor where it is empty.
+    """
+    found = maturity_in_force(accelerator.efficiency.maturity, framework, software_date)
+    if found is None:
+        return accelerator
+    efficiency = replace(accelerator.efficiency, maturity_factor=found.factor, maturity_source=found.source)
+    return replace(accelerator, efficiency=efficiency)
+
+
+def maturity_in_force(
+    known: tuple[Maturity, ...], framework: str, software_date: str = ""
+) -> Maturity | None:
+    """Find the factor of a framework at a date; None without any.
+
+    The last one that had begun, or the first of all for software that is older than any.
+    """
+    own = sorted((each for each in known if each.framework == framework), key=lambda each: each.since)
+    if not own:
+        return None
+    begun = [each for each in own if not software_date or each.since <= software_date]
+    return begun[-1] if begun else own[0]

@@ -1,0 +1,51 @@
+"""What a phase of serving reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.steps import MemoryUse, provenance_shares
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseResult:
+    """What a phase reaches, each array of shape (n_configs,) unless said otherwise.
+
+    Attributes
+    ----------
+    latency_ms : FloatArray
+        One step: the prefill pass, the decode pass with its drafts, or the mean iteration. [ms]
+    ttft_ms, tpot_ms : FloatArray
+        Mean time to first token without network and KV transfer, and per output token; NaN where the
+        phase has none. [ms]
+    requests_per_s : FloatArray
+        Of one replica. [1/s]
+    by_provenance_ms : FloatArray
+        Time by `Provenance`, shape (4, n_configs). [ms]
+    bottleneck : IntArray
+        Operator that takes most of the time, as a position in `names`.
+    names : tuple[str, ...]
+        Operators.
+    memory : MemoryUse
+        Of the fullest accelerator.
+    """
+
+    latency_ms: FloatArray
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    requests_per_s: FloatArray
+    by_provenance_ms: FloatArray
+    bottleneck: IntArray
+    names: tuple[str, ...]
+    memory: MemoryUse
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of the time by `Provenance`, shape (4, n_configs)."""
+        return provenance_shares(self.by_provenance_ms)
+
+    @property
+    def bottleneck_names(self) -> list[str]:
+        """Operator that takes most of the time, one a configuration."""
+        return [self.names[position] for position in self.bottleneck]

@@ -1,0 +1,241 @@
+"""Time and memory of single steps, with the techniques that act on every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
+from fleetplan.perfmodel.architecture import ModelArchitecture
+from fleetplan.perfmodel.evaluator.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
+from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator
+from fleetplan.perfmodel.optables import OperatorSource
+from fleetplan.perfmodel.steps import (
+    ConfigurationBatch,
+    MemoryUse,
+    OperatorTimesSource,
+    PartDtypes,
+    StepShape,
+    StepTimes,
+    memory_use,
+    part_dtypes,
+    step_operators,
+    step_times,
+)
+from fleetplan.perfmodel.steps.grid_latency import crossed_step_times
+from fleetplan.perfmodel.steps.latency import joined_times
+from fleetplan.perfmodel.steps.memory import KvResidency, kv_gib_per_sequence, weights_gib
+from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
+from fleetplan.perfmodel.steps.software_versions import as_run
+from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
+from fleetplan.perfmodel.techniques.expert_routing import EVEN_ROUTING, RoutedSource
+from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
+from fleetplan.perfmodel.techniques.memory import (
+    HeldCache,
+    running_kv_gib,
+    sequence_bytes,
+    session_gib,
+    with_techniques,
+)
+from fleetplan.perfmodel.techniques.offload import stream_ms, with_stall
+from fleetplan.perfmodel.techniques.prefix_sharing import split_attention
+from fleetplan.perfmodel.techniques.sampling import sampling_operators
+from fleetplan.perfmodel.techniques.speculative import verified_tokens, verifying_attention, verifying_shape
+
+CHUNK_CONFIGURATIONS: Final = 65_536
+"""Configurations that are evaluated at once: their arrays stay in the processor's cache."""
+
+NO_TECHNIQUES: Final = Techniques()
+
+_MS_PER_S: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class StepEvaluator:
+    """A model at a precision on an accelerator: the time of a step, and what it keeps in memory.
+
+    Attributes
+    ----------
+    architecture : ModelArchitecture
+        The model.
+    accelerator : Accelerator
+        Where it runs.
+    source : OperatorTimesSource
+        Operator times of that accelerator.
+    precision : Precision
+        Data types of weights and KV cache.
+    kv_residency : {"all", "microbatch"}
+        Whether the cache of all pipeline micro-batches is resident, or of one alone.
+    techniques : Techniques
+        What is switched on; see `fleetplan.perfmodel.techniques.limits` for what a model cannot use.
+    phase_ratios : PhaseRatios
+        Calibration by measurements; see `fleetplan.perfmodel.evaluator.calibration`.
+    software_date : str
+        Year and month of the framework (YYYY-MM); the newest where it is empty. See
+        `fleetplan.perfmodel.steps.software_versions`.
+    """
+
+    architecture: ModelArchitecture
+    accelerator: Accelerator
+    source: OperatorTimesSource
+    precision: Precision
+    kv_residency: KvResidency = "all"
+    techniques: Techniques = NO_TECHNIQUES
+    phase_ratios: PhaseRatios = UNCALIBRATED
+    software_date: str = ""
+
+    @property
+    def dtypes(self) -> PartDtypes:
+        """Data types of the model's parts."""
+        return part_dtypes(self.architecture, self.precision)
+
+    def step(self, shape: StepShape) -> StepTimes:
+        """Time of one step.
+
+        Raises
+        ------
+        UnsupportedDtype
+            The accelerator has no matrix units for a data type.
+        UnsupportedArchitecture
+            The model has layers that are not evaluated yet.
+        """
+        if shape.is_crossed:
+            times = crossed_step_times(self._operators(shape), self._routed_source, self.accelerator)
+            return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
+        n_configs = shape.rank_tokens.size
+        starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
+        if len(starts) == 1:
+            return self._chunk(shape)
+        rows = np.arange(n_configs)
+        return joined_times([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
+
+    def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
+        """Times of several steps in one evaluation: their operators share the look-ups.
+
+        Raises
+        ------
+        UnsupportedDtype, UnsupportedArchitecture
+            As `step`.
+        """
+        if any(shape.is_crossed for shape in shapes):
+            return [self.step(shape) for shape in shapes]
+        times = self.step(StepShape.joined(shapes))
+        ends = np.cumsum([shape.rank_tokens.size for shape in shapes]).tolist()
+        starts = [0, *ends[:-1]]
+        return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
+
+    def _chunk(self, shape: StepShape) -> StepTimes:
+        times = step_times(self._operators(shape), self._routed_source, self.accelerator)
+        return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
+
+    def _operators(self, shape: StepShape) -> Iterator[Operator]:
+        verifying = verifying_shape(shape, self.techniques)
+        architecture = self.architecture
+        if isinstance(self.source, OperatorSource) and self.source.framework in MERGING_FRAMEWORKS:
+            architecture = merged_experts(architecture, self.dtypes)
+        if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
+            architecture = with_dense_prompts(architecture)
+        operators = step_operators(architecture, self.dtypes, verifying)
+        if isinstance(self.source, OperatorSource):
+            operators = as_run(operators, architecture, self.source.framework, self.software_date)
+        queries = verified_tokens(self.techniques)
+        sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
+        attended = verifying_attention(operators, self.techniques)
+        split = split_attention(attended, self.techniques, queries, shape.layouts.cp)
+        return chain(split, sampled)
+
+    @property
+    def _routed_source(self) -> OperatorTimesSource:
+        routing = self.techniques.experts
+        if routing == EVEN_ROUTING:
+            return self.source
+        return RoutedSource(self.source, self.accelerator, routing)
+
+    def _streamed(self, shape: StepShape, times: StepTimes) -> StepTimes:
+        """Times with the wait for what is offloaded."""
+        offload, layouts = self.techniques.offload, shape.layouts
+        if offload is None:
+            return times
+        prefixes = kv_gib_per_sequence(self.architecture, self.dtypes, layouts, shape.prefix_tokens)
+        contexts = kv_gib_per_sequence(self.architecture, self.dtypes, layouts, shape.context_tokens)
+        kv = shape.prefill_sequences * prefixes + shape.decode_sequences * contexts
+        weights = weights_gib(self.architecture, self.dtypes, layouts)
+        return with_stall(times, stream_ms(offload, layouts.pp, weights, kv))
+
+    def memory(
+        self,
+        shape: StepShape,
+        sequences: IntArray,
+        kv_tokens: IntArray,
+        generated_tokens: IntArray | None = None,
+        session_tokens: IntArray | None = None,
+    ) -> MemoryUse:
+        """Memory of the fullest accelerator; see `memory_use`.
+
+        Parameters
+        ----------
+        shape, sequences, kv_tokens
+            As in `memory_use`.
+        generated_tokens : IntArray or None
+            Part of `kv_tokens` that samples of a prompt do not share; None where every sequence is a
+            prompt. [tokens]
+        session_tokens : IntArray or None
+            Tokens of sessions that are kept between requests; None where none are kept. [tokens]
+        """
+        dtypes, techniques, layouts = self.dtypes, self.techniques, shape.layouts
+        largest = verifying_shape(shape, techniques)
+        use = memory_use(
+            self.architecture, dtypes, self.accelerator, largest, sequences, kv_tokens, self.kv_residency
+        )
+        if techniques == NO_TECHNIQUES:
+            return use
+        if generated_tokens is None:
+            generated_tokens = np.zeros_like(kv_tokens)
+            techniques = replace(techniques, samples_per_prompt=1)
+        in_flight = layouts.pp if self.kv_residency == "all" else np.ones_like(layouts.pp)
+        held = HeldCache(in_flight * sequences, kv_tokens, generated_tokens)
+        running = running_kv_gib(self.architecture, dtypes, layouts, held, techniques)
+        kept = np.zeros_like(kv_tokens) if session_tokens is None else session_tokens
+        sessions = session_gib(self.architecture, dtypes, kept, techniques)
+        layers_per_stage = -(-self.architecture.layer_count // layouts.pp)
+        return with_techniques(use, running, sessions, layers_per_stage, techniques)
+
+    def kv_transfer_ms(
+        self, configurations: ConfigurationBatch, prefill_ms: FloatArray | None = None
+    ) -> FloatArray:
+        """Time that handing prompts to decode adds after their computation, shape (n_configs,). [ms].
+
+        The prompts of a micro-batch leave together, over the links of the accelerators of their rank. The
+        cached prefix is sent along; what all requests share is there already. See
+        `fleetplan.perfmodel.techniques.kv_transfer`.
+
+        Parameters
+        ----------
+        configurations : ConfigurationBatch
+            Lengths and parallelism.
+        prefill_ms : FloatArray or None
+            Computation of the prompt, which hides the transfer where that is switched on. [ms]
+        """
+        whole = configurations.batch * self._sending_ms(configurations)
+        return exposed_ms(self.techniques.kv_transfer, whole, prefill_ms, self.architecture.layer_count)
+
+    def handover_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
+        """Prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
+        sending_ms = self._sending_ms(configurations)
+        busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / _MS_PER_S
+        rate: FloatArray = np.where(sending_ms > 0, configurations.layouts.dp / busy_s, np.inf)
+        return rate
+
+    def _sending_ms(self, configurations: ConfigurationBatch) -> FloatArray:
+        """Time that the links of one rank need for one prompt."""
+        tokens = configurations.input_tokens + configurations.prefix_tokens
+        kv_bytes = sequence_bytes(
+            self.architecture, self.dtypes, np.maximum(0, tokens - self.techniques.shared_prefix_tokens)
+        )
+        layouts = configurations.layouts
+        links = layouts.accelerators // layouts.dp
+        return transfer_ms(self.accelerator, self.techniques.kv_transfer, kv_bytes, links)

@@ -1,0 +1,54 @@
+"""Every configuration of a service, evaluated, with the reason that excludes each of the others.
+
+In: an evaluator, request shapes, latency targets and a `SearchSpace`. Out: tables and Pareto frontiers of
+configurations. Entry points: `service_landscape` (one table; `cached_landscape` keeps it on disk) and `sweep`
+(all precisions, techniques and hardware of a question at once).
+"""
+
+from fleetplan.perfmodel.landscape.cache import cached_landscape
+from fleetplan.perfmodel.landscape.grid import REASONS, Block, Option, Place, evaluate_block, points_of
+from fleetplan.perfmodel.landscape.landscape import (
+    AGGREGATED,
+    DECODE,
+    PREFILL,
+    Landscape,
+    LatencyTarget,
+    RequestShape,
+    service_landscape,
+)
+from fleetplan.perfmodel.landscape.pareto import pareto_mask
+from fleetplan.perfmodel.landscape.points import Points, frontiers
+from fleetplan.perfmodel.landscape.search_space import SearchSpace, layout_problem, search_layouts
+from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, sweep, tasks_of
+from fleetplan.perfmodel.landscape.tables import configurations_of, evidence_table, pair_table, point_table
+
+__all__ = [
+    "AGGREGATED",
+    "DECODE",
+    "PREFILL",
+    "REASONS",
+    "Block",
+    "Landscape",
+    "LatencyTarget",
+    "Option",
+    "Place",
+    "Points",
+    "RequestShape",
+    "SearchSpace",
+    "SweepResult",
+    "SweepSpace",
+    "cached_landscape",
+    "configurations_of",
+    "evaluate_block",
+    "evidence_table",
+    "frontiers",
+    "layout_problem",
+    "pair_table",
+    "pareto_mask",
+    "point_table",
+    "points_of",
+    "search_layouts",
+    "service_landscape",
+    "sweep",
+    "tasks_of",
+]

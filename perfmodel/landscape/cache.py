@@ -1,0 +1,190 @@
+"""Landscapes that were computed before, kept in the user's cache folder under a hash of all they depend on.
+
+The name of a file is the SHA-256 of the model's shapes, the accelerator's figures, the precision, the
+techniques, the request, the limits, the search space, the contents of every operator table that could be
+read, and the program itself. What changes any of them changes the name, so a kept landscape never needs to
+be compared with anything. Files are NumPy archives without pickled objects. They are written beside their
+name and renamed: a reader sees a whole file or none, and of two writers the later one wins with the same
+contents. A file that cannot be read is computed anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict, fields
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import platformdirs
+from numpy.typing import NDArray
+
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.landscape.landscape import Landscape, LatencyTarget, RequestShape, service_landscape
+from fleetplan.perfmodel.landscape.search_space import SearchSpace
+from fleetplan.perfmodel.optables import OperatorSource, TableSource
+
+KEPT_FILES: Final = 512
+"""Most landscapes that are kept; the ones that were used longest ago go first. About half a MB each."""
+
+SWITCH: Final = "FLEETPLAN_LANDSCAPE_CACHE"
+"""Environment variable: `off` computes every landscape anew."""
+
+_NOTE: Final = "note"
+AnyArray = NDArray[np.bool_] | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.uint8]
+
+# What a damaged file makes zipfile and numpy raise.
+_UNREADABLE: Final = (OSError, TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+_DEPENDENCIES: Final = ("fleetplan", "numpy", "pandas")
+
+
+def cache_folder() -> Path:
+    """Folder of the landscapes of this user."""
+    return Path(platformdirs.user_cache_dir("fleetplan")) / "landscapes"
+
+
+def cached_landscape(
+    evaluator: Evaluator,
+    request: RequestShape,
+    target: LatencyTarget,
+    space: SearchSpace,
+    folder: Path | None = None,
+) -> Landscape:
+    """Return what `service_landscape` returns, from the cache where it is there.
+
+    Parameters
+    ----------
+    evaluator, request, target, space
+        As in `service_landscape`.
+    folder : Path, optional
+        Cache folder; that of the user by default.
+
+    Raises
+    ------
+    UnsupportedArchitecture
+        The model has layers that are not evaluated.
+    """
+    key = landscape_key(evaluator, request, target, space)
+    if key is None or os.environ.get(SWITCH) == "off":
+        return service_landscape(evaluator, request, target, space)
+    place = cache_folder() if folder is None else folder
+    path = place / f"{key}.npz"
+    kept = _read(path)
+    if kept is not None and isinstance(evaluator.source, OperatorSource):
+        evaluator.source.recall(kept[1])
+        return kept[0]
+    found = service_landscape(evaluator, request, target, space)
+    # A full disk or a folder that cannot be written costs time, not the answer.
+    with contextlib.suppress(OSError):
+        _write(found.table, _sources_of(evaluator), path)
+        _forget_oldest(place)
+    return found
+
+
+def landscape_key(
+    evaluator: Evaluator, request: RequestShape, target: LatencyTarget, space: SearchSpace
+) -> str | None:
+    """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
+    if not isinstance(evaluator.source, OperatorSource):
+        return None
+    parts = [f"{name} {_version(name)}" for name in _DEPENDENCIES]
+    parts.append(program_sha256())
+    parts += evaluator.source.fingerprint()
+    # Frozen dataclasses of numbers and names: equal ones are written alike.
+    parts += [
+        f"{field.name}={getattr(evaluator, field.name)!r}"
+        for field in fields(evaluator)
+        if field.name != "source"
+    ]
+    parts += [repr(request), repr(target), repr(space)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def program_sha256() -> str:
+    """Hash of the source of the performance model and of the catalogue's types."""
+    digest = hashlib.sha256()
+    for path in program_files():
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def program_files() -> list[Path]:
+    """Return the modules that a landscape depends on: all of the performance model and of the fleet."""
+    root = Path(__file__).resolve().parents[2]
+    return [path for package in ("perfmodel", "fleet") for path in sorted((root / package).rglob("*.py"))]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _sources_of(evaluator: Evaluator) -> tuple[TableSource, ...]:
+    """Files behind the answers: those that the source has read so far, for whatever reason."""
+    return evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ()
+
+
+def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
+    try:
+        # NumPy leaves a file open that it cannot read; ours is closed in any case.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            held = {name: archive[name] for name in archive.files}
+        note = json.loads(bytes(held[_NOTE]).decode())
+        sources = tuple(TableSource(**each) for each in note["table_sources"])
+        columns = {
+            name: np.array(note["texts"][name], dtype=object)[held[name]]
+            if name in note["texts"]
+            else held[name]
+            for name in note["columns"]
+        }
+        # The time of use decides what is forgotten first.
+        os.utime(path)
+    except _UNREADABLE:
+        return None
+    return Landscape.of_table(pd.DataFrame(columns)), sources
+
+
+def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) -> None:
+    columns: dict[str, AnyArray] = {}
+    texts: dict[str, list[str]] = {}
+    for name in map(str, table.columns):
+        values = table[name].to_numpy()
+        if values.dtype.kind not in "bifu":
+            # Texts are numbered, and listed once in the note.
+            values, distinct = pd.factorize(values)
+            texts[name] = [str(text) for text in distinct]
+        columns[name] = values
+    note = {
+        "columns": list(columns),
+        "texts": texts,
+        "table_sources": [asdict(source) for source in sources],
+    }
+    columns[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:16]}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            # numpy's type hints take the names of the arrays for options.
+            np.savez(stream, **columns)  # type: ignore[arg-type]
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _forget_oldest(folder: Path) -> None:
+    files = sorted(folder.glob("*.npz"), key=lambda path: path.stat().st_mtime_ns)
+    for path in files[: max(0, len(files) - KEPT_FILES)]:
+        path.unlink(missing_ok=True)

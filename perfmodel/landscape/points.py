@@ -1,0 +1,96 @@
+"""Usable configurations side by side, and the frontiers among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetplan.perfmodel.landscape.landscape import AGGREGATED, DECODE, PREFILL
+from fleetplan.perfmodel.landscape.pareto import BoolArray, pareto_mask
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Usable configurations, each array of shape (n_points,).
+
+    Attributes
+    ----------
+    row : IntArray
+        Position in the whole search space: the same space numbers its rows the same way every time.
+    option, request : IntArray
+        Positions in the options and in the requests.
+    phase : NDArray[np.str_]
+        prefill, decode or aggregated.
+    layout : NDArray[np.object_]
+        A `Parallelism` each.
+    batch : IntArray
+        Sequences of one attention-DP rank and micro-batch.
+    ttft_ms, tpot_ms : FloatArray
+        NaN where the phase has none. [ms]
+    requests_per_s_per_accelerator, memory_gib : FloatArray
+        As in `Block`.
+    usd_per_million_tokens, kwh_per_million_tokens : FloatArray
+        As in `Block`.
+    """
+
+    row: IntArray
+    option: IntArray
+    request: IntArray
+    phase: NDArray[np.str_]
+    layout: NDArray[np.object_]
+    batch: IntArray
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    requests_per_s_per_accelerator: FloatArray
+    memory_gib: FloatArray
+    usd_per_million_tokens: FloatArray
+    kwh_per_million_tokens: FloatArray
+
+    @property
+    def count(self) -> int:
+        """How many points there are."""
+        return self.option.size
+
+    def take(self, rows: IntArray | BoolArray) -> Points:
+        """Return some of the points."""
+        return Points(*(getattr(self, name)[rows] for name in Points.__slots__))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Points]) -> Points:
+        """Return the points of all parts, one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+    @property
+    def costs(self) -> tuple[FloatArray, ...]:
+        """What is to be small: minus throughput, latencies, cost; shape (n_points,) each.
+
+        A latency that the phase does not have, or a cost that is not known, decides nothing.
+        """
+        columns = (
+            -self.requests_per_s_per_accelerator,
+            self.ttft_ms,
+            self.tpot_ms,
+            self.usd_per_million_tokens,
+        )
+        return tuple(np.where(np.isnan(column), 0.0, column) for column in columns)
+
+
+def frontiers(points: Points, across_options: bool) -> Points:
+    """Keep the frontier of each phase and request, and of each option unless options compete."""
+    if not points.count:
+        return points
+    phases = np.array([PREFILL, DECODE, AGGREGATED])
+    option = np.zeros_like(points.option) if across_options else points.option
+    key = (option * phases.size + np.argmax(points.phase[:, None] == phases, axis=1)) * (
+        int(points.request.max()) + 1
+    ) + points.request
+    order = np.argsort(key, kind="stable")
+    costs = points.costs
+    kept = np.zeros(points.count, dtype=np.bool_)
+    for rows in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        kept[rows[pareto_mask([column[rows] for column in costs])]] = True
+    return points.take(kept)

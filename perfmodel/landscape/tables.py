@@ -1,0 +1,199 @@
+"""Points of a sweep as a table: names instead of positions, and what the numbers rest on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from fleetplan.perfmodel.evaluator import PhaseResult, disaggregated_requests_per_s, prefill_to_decode_ratio
+from fleetplan.perfmodel.landscape.grid import Option
+from fleetplan.perfmodel.landscape.landscape import AGGREGATED, PREFILL, RequestShape
+from fleetplan.perfmodel.landscape.points import Points
+from fleetplan.perfmodel.landscape.sweeps import SweepSpace
+from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.steps import ConfigurationBatch, weakest_provenance
+
+CLUSTER_ACCELERATORS: Final = 256
+"""Rates of a cluster are those of so many accelerators, as in the tables of Meta, Optimizing Deployment
+Configurations for LLM Inference."""
+
+MOST_PAIRS: Final = 2_000_000
+"""Most pairs of a prefill and a decode configuration that are held at once."""
+
+
+def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...]) -> pd.DataFrame:
+    """Return one row a point.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `row`, `phase`, `request`, `hardware`, `weights`, `kv`, `config`, `parallelism`, `pp`, `tp`,
+        `cp`, `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`, `requests_per_s_per_accelerator`,
+        `requests_per_s_per_256`, `ttft_ms`, `tpot_ms`, `usd_per_million_tokens`, `kwh_per_million_tokens`,
+        `memory_gib_per_accelerator`.
+    """
+    layouts = points.layout.tolist()
+    options = [space.options[position] for position in points.option.tolist()]
+    batch = points.batch.tolist()
+    return pd.DataFrame(
+        {
+            "row": points.row,
+            "phase": points.phase,
+            "request": [request_names[position] for position in points.request.tolist()],
+            "hardware": [option.hardware for option in options],
+            "weights": [option.evaluator.precision.weights for option in options],
+            "kv": [option.evaluator.precision.kv for option in options],
+            "config": [f"{layout.label} b{size}" for layout, size in zip(layouts, batch, strict=True)],
+            "parallelism": [layout.label for layout in layouts],
+            **{
+                name: [getattr(each, name) for each in layouts]
+                for name in ("pp", "tp", "cp", "dp", "ffn_tp", "ep")
+            },
+            "batch": points.batch,
+            "accelerators_per_replica": [layout.accelerators for layout in layouts],
+            "requests_per_s_per_accelerator": points.requests_per_s_per_accelerator,
+            "requests_per_s_per_256": points.requests_per_s_per_accelerator * CLUSTER_ACCELERATORS,
+            "ttft_ms": points.ttft_ms,
+            "tpot_ms": points.tpot_ms,
+            "usd_per_million_tokens": points.usd_per_million_tokens,
+            "kwh_per_million_tokens": points.kwh_per_million_tokens,
+            "memory_gib_per_accelerator": points.memory_gib,
+        }
+    )
+
+
+def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
+    """Return what the numbers of some points rest on, one row a point and in the same order.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `source` (the weakest kind of evidence that holds a tenth of the time), `bottleneck`, and
+        `share_measured` to `share_roofline`.
+    """
+    columns: dict[str, FloatArray | np.ndarray] = {
+        f"share_{each.label}": np.full(points.count, np.nan) for each in Provenance
+    }
+    columns["source"] = np.full(points.count, "", dtype=object)
+    columns["bottleneck"] = np.full(points.count, "", dtype=object)
+    labels = np.array([each.label for each in Provenance], dtype=object)
+    for position, option in enumerate(space.options):
+        for phase in np.unique(points.phase).tolist():
+            rows = np.flatnonzero((points.option == position) & (points.phase == phase))
+            if not rows.size:
+                continue
+            result = evaluate_points(option, phase, points.take(rows), space.requests)
+            shares = result.shares
+            for each in Provenance:
+                columns[f"share_{each.label}"][rows] = shares[each]
+            columns["source"][rows] = labels[weakest_provenance(shares)]
+            columns["bottleneck"][rows] = np.array(result.names, dtype=object)[result.bottleneck]
+    return pd.DataFrame(columns)
+
+
+def evaluate_points(
+    option: Option, phase: str, points: Points, requests: tuple[RequestShape, ...]
+) -> PhaseResult:
+    """Evaluate points of one option and phase once more, in full detail."""
+    configurations = configurations_of(
+        points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
+    )
+    if phase == PREFILL:
+        return option.evaluator.prefill(configurations)
+    if phase == AGGREGATED:
+        return option.evaluator.aggregated(configurations)
+    return option.evaluator.decode(configurations)
+
+
+def configurations_of(
+    layouts: list[Parallelism], batch: IntArray, requests: list[RequestShape]
+) -> ConfigurationBatch:
+    """Return configurations one after the other, shape (n_points,) each array."""
+
+    def lengths(values: list[int]) -> IntArray:
+        return np.array(values, dtype=np.int64)
+
+    return ConfigurationBatch(
+        Layouts.of(layouts),
+        batch,
+        lengths([request.input_tokens for request in requests]),
+        lengths([request.prefix_tokens for request in requests]),
+        lengths([request.decode_context_tokens for request in requests]),
+        lengths([request.output_tokens for request in requests]),
+    )
+
+
+def pair_table(
+    prefill: Points, decode: Points, space: SweepSpace, request_names: tuple[str, ...]
+) -> pd.DataFrame:
+    """Disaggregated serving: every prefill configuration with every decode configuration of a request.
+
+    Parameters
+    ----------
+    prefill, decode : Points
+        Frontiers of the phases: what is best in the pair is on them, as every number of a pair gets better
+        when a number of one of the two does.
+    space, request_names
+        As in `point_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `request`, `prefill_row`, `decode_row`, `prefill`, `decode` (hardware and configuration),
+        `accelerators_per_replica` (of one replica of each), `prefill_accelerators_per_decode_accelerator`,
+        `requests_per_s_per_accelerator`, `requests_per_s_per_256`, `ttft_ms`, `tpot_ms`,
+        `usd_per_million_tokens`, `kwh_per_million_tokens`. One row a pair.
+
+    Raises
+    ------
+    ValueError
+        More than `MOST_PAIRS` pairs.
+    """
+    parts = []
+    for request in np.unique(decode.request).tolist():
+        first = prefill.take(prefill.request == request)
+        second = decode.take(decode.request == request)
+        if first.count * second.count > MOST_PAIRS:
+            raise ValueError(f"{first.count} x {second.count} pairs are more than {MOST_PAIRS}")
+        left = np.repeat(np.arange(first.count), second.count)
+        right = np.tile(np.arange(second.count), first.count)
+        parts.append(_pairs(first.take(left), second.take(right), space, request_names[request]))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _pairs(prefill: Points, decode: Points, space: SweepSpace, request: str) -> pd.DataFrame:
+    rates = prefill.requests_per_s_per_accelerator, decode.requests_per_s_per_accelerator
+    rate = disaggregated_requests_per_s(*rates)
+    names = [
+        [
+            f"{space.options[position].hardware} {layout.label} b{size}"
+            for position, layout, size in zip(
+                part.option.tolist(), part.layout.tolist(), part.batch.tolist(), strict=True
+            )
+        ]
+        for part in (prefill, decode)
+    ]
+    accelerators = [
+        np.array([layout.accelerators for layout in part.layout.tolist()], dtype=np.int64)
+        for part in (prefill, decode)
+    ]
+    return pd.DataFrame(
+        {
+            "request": request,
+            "prefill_row": prefill.row,
+            "decode_row": decode.row,
+            "prefill": names[0],
+            "decode": names[1],
+            "accelerators_per_replica": accelerators[0] + accelerators[1],
+            "prefill_accelerators_per_decode_accelerator": prefill_to_decode_ratio(*rates),
+            "requests_per_s_per_accelerator": rate,
+            "requests_per_s_per_256": rate * CLUSTER_ACCELERATORS,
+            "ttft_ms": prefill.ttft_ms,
+            "tpot_ms": decode.tpot_ms,
+            "usd_per_million_tokens": prefill.usd_per_million_tokens + decode.usd_per_million_tokens,
+            "kwh_per_million_tokens": prefill.kwh_per_million_tokens + decode.kwh_per_million_tokens,
+        }
+    )

@@ -1,0 +1,36 @@
+"""The operators of a decoder step: kinds, dimensions, number formats, and the work of each.
+
+In: nothing. Out: `Operator` and `OperatorKind`, the array types and `Provenance` that all rooms share, and
+`work`, which returns the floating-point operations and bytes of an operator.
+"""
+
+from fleetplan.perfmodel.operators.arrays import ByteArray, FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.operators.counts import active_experts, attended_pairs, groups_reached
+from fleetplan.perfmodel.operators.formats import (
+    ACTIVATION_BYTES,
+    BYTES_PER_ELEMENT,
+    STATE_BYTES,
+    ActivationScales,
+)
+from fleetplan.perfmodel.operators.kinds import COLLECTIVE_KINDS, DIMENSIONS, Operator, OperatorKind
+from fleetplan.perfmodel.operators.work_done import Work, work
+
+__all__ = [
+    "ACTIVATION_BYTES",
+    "BYTES_PER_ELEMENT",
+    "COLLECTIVE_KINDS",
+    "DIMENSIONS",
+    "STATE_BYTES",
+    "ActivationScales",
+    "ByteArray",
+    "FloatArray",
+    "IntArray",
+    "Operator",
+    "OperatorKind",
+    "Provenance",
+    "Work",
+    "active_experts",
+    "attended_pairs",
+    "groups_reached",
+    "work",
+]

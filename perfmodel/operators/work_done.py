@@ -1,0 +1,217 @@
+"""The work that an operator is: floating-point operations and bytes on one accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
+from fleetplan.perfmodel.operators.counts import active_experts, attended_pairs, groups_reached
+from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, BYTES_PER_ELEMENT, STATE_BYTES
+from fleetplan.perfmodel.operators.kinds import OperatorKind
+
+RECURRENCE_CHUNK_TOKENS: Final = 64
+"""Tokens that a recurrence over a prompt handles at once, as attention among themselves. [tokens]
+
+Source: flash-linear-attention, `chunk_gated_delta_rule`, which the measured frameworks call: chunks of 64."""
+
+SCORE_BYTES: Final = 4.0
+"""Scores of an indexer are FP32. [bytes] Source: the published inference code of DeepSeek-V3.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operator has to move and compute on one accelerator, each of shape (n_configs,)."""
+
+    flops: FloatArray
+    weight_bytes: FloatArray
+    kv_bytes: FloatArray
+    activation_bytes: FloatArray
+    link_bytes: FloatArray
+
+
+def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
+    """Floating-point operations and bytes of an operator on one accelerator.
+
+    Parameters
+    ----------
+    kind, dtype, dims
+        As in `fleetplan.perfmodel.operators.Operator`.
+
+    Returns
+    -------
+    Work
+        flops counts a multiply-add as two. Link bytes are those that the busiest rank sends.
+    """
+    size = BYTES_PER_ELEMENT[dtype]
+    return _WORK[kind](kind, size, dims, {name: values.astype(np.float64) for name, values in dims.items()})
+
+
+_Ints = dict[str, IntArray]
+_Floats = dict[str, FloatArray]
+
+
+def _gemm(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    groups = d["groups"] if kind is OperatorKind.BATCHED_GEMM else np.ones(d["m"].shape)
+    flops = 2 * groups * d["m"] * d["n"] * d["k"]
+    activations = ACTIVATION_BYTES * groups * d["m"] * (d["n"] + d["k"])
+    zero = np.zeros(flops.shape)
+    return Work(flops, size * groups * d["n"] * d["k"], zero, activations, zero)
+
+
+def _prefill_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], dims["window"])
+    flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * pairs
+    inside = np.where(dims["window"] > 0, np.minimum(d["prefix_tokens"], d["window"]), d["prefix_tokens"])
+    kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * (d["new_tokens"] + inside)
+    activations = 2 * ACTIVATION_BYTES * d["batch"] * d["new_tokens"] * d["heads"] * d["head_dim"]
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, kv, activations, zero)
+
+
+def _decode_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    seen = np.where(dims["window"] > 0, np.minimum(d["context_tokens"], d["window"]), d["context_tokens"])
+    flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * seen
+    kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * seen
+    activations = 2 * ACTIVATION_BYTES * d["batch"] * d["heads"] * d["head_dim"]
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, kv, activations, zero)
+
+
+def _latent_prefill(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
+    both = d["heads"] * (d["key_head_dim"] + d["value_head_dim"])
+    # The rebuilt keys and values are activations; the cache was read to rebuild them.
+    rows = d["batch"] * (2 * d["new_tokens"] + d["prefix_tokens"])
+    zero = np.zeros(rows.shape)
+    return Work(2 * d["batch"] * both * pairs, zero, zero, ACTIVATION_BYTES * rows * both, zero)
+
+
+def _latent_decode(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    latent = d["kv_rank"] + d["rope_head_dim"]
+    flops = 2 * d["batch"] * d["heads"] * (latent + d["kv_rank"]) * d["context_tokens"]
+    kv = size * d["batch"] * latent * d["context_tokens"]
+    activations = ACTIVATION_BYTES * d["batch"] * d["heads"] * (latent + d["kv_rank"])
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, kv, activations, zero)
+
+
+def _sparse_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    queries = d["batch"] * d["new_tokens"]
+    latent = d["kv_rank"] + d["rope_head_dim"]
+    # A kernel works on a list of `top_k` tokens for every query, which a short context does not fill.
+    listed = np.minimum(d["prefix_tokens"] + d["new_tokens"], d["top_k"])
+    flops = 2 * queries * d["heads"] * (latent + d["kv_rank"]) * listed
+    gathered = size * queries * latent * listed
+    activations = ACTIVATION_BYTES * queries * d["heads"] * (latent + d["kv_rank"])
+    zero = np.zeros(flops.shape)
+    return Work(flops, zero, gathered, activations, zero)
+
+
+def _token_selection(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
+    scored = d["batch"] * pairs
+    keys = d["batch"] * (d["prefix_tokens"] + d["new_tokens"])
+    # Scores are written once and read once; those of a context within top_k are not read.
+    chosen = d["prefix_tokens"] + d["new_tokens"] > d["top_k"]
+    scores = np.where(chosen, 2.0, 1.0) * SCORE_BYTES * scored
+    zero = np.zeros(scored.shape)
+    return Work(2 * d["heads"] * d["head_dim"] * scored, zero, size * keys * d["head_dim"], scores, zero)
+
+
+def _recurrence(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    is_delta = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE)
+    is_prefill = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.SCAN_PREFILL)
+    tokens = d["batch"] * d["new_tokens"] if is_prefill else d["batch"]
+    key, value = d["key_head_dim"], d["value_head_dim"]
+    channels = d["value_heads"] * value + 2 * d["key_heads"] * key
+    # The state is read and added to once a token; the delta rule also subtracts what it would predict.
+    flops = (6 if is_delta else 4) * key * value
+    if is_prefill:
+        # Within a chunk as attention does it, with one more product of keys for the delta rule.
+        flops = flops + 2 * RECURRENCE_CHUNK_TOKENS * ((2 if is_delta else 1) * key + value)
+    state = d["value_heads"] * key * value + channels * (d["taps"] - 1)
+    # The convolution writes what the recurrence reads; the recurrence writes the output.
+    moved = tokens * (3 * channels + d["value_heads"] * value)
+    convolution = 2 * tokens * channels * d["taps"]
+    zero = np.zeros(tokens.shape)
+    return Work(
+        tokens * d["value_heads"] * flops + convolution,
+        zero,
+        2 * STATE_BYTES * d["batch"] * state,
+        ACTIVATION_BYTES * moved,
+        zero,
+    )
+
+
+def _experts(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    products = 2 if kind is OperatorKind.UNGATED_MOE else 3
+    routed = d["tokens"] * d["top_k"] / d["moe_ep"]
+    width = d["intermediate"] / d["moe_tp"]
+    flops = 2 * products * routed * d["hidden"] * width
+    reached = active_experts(dims["tokens"], dims["top_k"], dims["experts"]) / d["moe_ep"]
+    weights = products * size * reached * d["hidden"] * width
+    activations = ACTIVATION_BYTES * routed * (2 * d["hidden"] + products * width)
+    zero = np.zeros(flops.shape)
+    return Work(flops, weights, zero, activations, zero)
+
+
+def _collective(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    trips = 2 if kind is OperatorKind.ALL_REDUCE else 1
+    zero = np.zeros(d["message_bytes"].shape)
+    return Work(zero, zero, zero, zero, trips * d["message_bytes"] * (1 - 1 / d["ranks"]))
+
+
+def _send(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    zero = np.zeros(d["message_bytes"].shape)
+    return Work(zero, zero, zero, zero, d["message_bytes"])
+
+
+def _routed(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    copies = groups_reached(dims["top_k"], dims["ep"])
+    zero = np.zeros(d["tokens"].shape)
+    sent = ACTIVATION_BYTES * d["tokens"] * copies * d["hidden"] * (1 - 1 / d["ep"])
+    return Work(zero, zero, zero, zero, sent)
+
+
+def _elementwise(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    zero = np.zeros(d["traffic_bytes"].shape)
+    return Work(zero, zero, zero, d["traffic_bytes"], zero)
+
+
+def _sampling(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+    # Logits are read once at least; how often a kernel goes over them is its own affair.
+    logits = d["rows"] * d["vocab"]
+    zero = np.zeros(logits.shape)
+    return Work(zero, zero, zero, ACTIVATION_BYTES * logits, zero)
+
+
+_WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], Work]]] = {
+    OperatorKind.GEMM: _gemm,
+    OperatorKind.BATCHED_GEMM: _gemm,
+    OperatorKind.PREFILL_ATTENTION: _prefill_attention,
+    OperatorKind.DECODE_ATTENTION: _decode_attention,
+    OperatorKind.LATENT_PREFILL_ATTENTION: _latent_prefill,
+    OperatorKind.LATENT_DECODE_ATTENTION: _latent_decode,
+    OperatorKind.SPARSE_ATTENTION: _sparse_attention,
+    OperatorKind.TOKEN_SELECTION: _token_selection,
+    OperatorKind.DELTA_PREFILL: _recurrence,
+    OperatorKind.DELTA_DECODE: _recurrence,
+    OperatorKind.SCAN_PREFILL: _recurrence,
+    OperatorKind.SCAN_DECODE: _recurrence,
+    OperatorKind.MOE: _experts,
+    OperatorKind.UNGATED_MOE: _experts,
+    OperatorKind.DISPATCHED_MOE: _experts,
+    OperatorKind.ALL_REDUCE: _collective,
+    OperatorKind.ALL_GATHER: _collective,
+    OperatorKind.REDUCE_SCATTER: _collective,
+    OperatorKind.ALL_TO_ALL: _collective,
+    OperatorKind.SEND_RECV: _send,
+    OperatorKind.EXPERT_DISPATCH: _routed,
+    OperatorKind.EXPERT_COMBINE: _routed,
+    OperatorKind.ELEMENTWISE: _elementwise,
+    OperatorKind.TOKEN_SAMPLING: _sampling,
+}

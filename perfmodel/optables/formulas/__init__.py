@@ -1,0 +1,1 @@
+"""Times without a table: roofline, collectives, small kernels."""

@@ -1,0 +1,83 @@
+"""Times of attention behind an indexer, by latency and bandwidth: no table holds its operators alone.
+
+The measured package holds whole attention blocks, and three kernels for one number of heads. The constants
+below come from those kernels; a test holds the sum of a block's operators against the blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, work
+from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
+
+SPARSE_MATRIX_RATIO: Final = 0.55
+"""Matrix throughput of attention to chosen tokens, over the BF16 peak. Source: aiconfigurator-core 0.12.0,
+glm5_dsa_attn_module (flash_mla_sparse_fwd), 4,096 queries and more: 0.58-0.59 on h200_sxm, 0.52 on b200_sxm
+with its heads filled up to a tile."""
+
+HEAD_TILE: Final = 64
+BLACKWELL_HEAD_TILE: Final = 128
+"""Heads that a kernel computes together; fewer cost as much. Source: vLLM 0.24 pads query heads to 128 for
+FlashMLA's sparse kernel on Blackwell and to 64 elsewhere."""
+
+SPARSE_FLOOR_US: Final = 8.4
+"""Least time of latent attention over a cache. [us] Source: the same package, smallest row of generation_mla:
+8.4 us on b200_sxm, 10.7 to 11.4 us on h100_sxm and h200_sxm."""
+
+SCORE_MATRIX_RATIO: Final = 0.45
+"""Matrix throughput of an indexer's scores, over the FP8 peak (BF16 where a part has no FP8 units). Source:
+the same package, glm5_mqa_logits_module, 4,096 queries and more: 0.43-0.47 on h200_sxm, 0.34-0.44 on
+b200_sxm."""
+
+SCORE_LAUNCH_US: Final = 3.6
+"""Least time of an indexer's scores. [us] Source: the same table, smallest rows of h100_sxm, h200_sxm and
+b200_sxm: 3.5-3.6 us."""
+
+CHOICE_LAUNCH_US: Final = 3.8
+CHOICE_US_PER_1000_TOKENS: Final = 0.21
+"""Least time of the choice of the best tokens [us], and what a query needs for its context [us a thousand
+tokens], however few queries there are: one block works on each. Source: the same package, glm5_topk_module:
+3.6-3.9 us at 2,049 tokens, 27.5 us more at 131,072 on h100_sxm and h200_sxm, 24 us more on b200_sxm."""
+
+_US_PER_MS: Final = 1e3
+_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
+_FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
+
+
+def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
+    """Time of latent attention to chosen tokens, shape (n,), in ms."""
+    done = work(OperatorKind.SPARSE_ATTENTION, dtype, dims)
+    tile = BLACKWELL_HEAD_TILE if accelerator.measured_system in BLACKWELL_SYSTEMS else HEAD_TILE
+    filled = -(-dims["heads"] // tile) * tile / dims["heads"]
+    flops_per_ms = accelerator.bf16_tflops * _FLOPS_PER_MS_OF_TFLOPS * SPARSE_MATRIX_RATIO
+    computing = done.flops * filled / flops_per_ms
+    # Neighbouring queries of a prompt choose much the same tokens, and find them in the chip's own cache.
+    gathered = done.kv_bytes / dims["new_tokens"]
+    bytes_per_ms = accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    reading = (gathered + done.activation_bytes) / (bytes_per_ms * accelerator.efficiency.kv_read_ratio)
+    busy_ms: FloatArray = np.maximum(computing, reading)
+    return np.maximum(busy_ms, SPARSE_FLOOR_US / _US_PER_MS)
+
+
+def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
+    """Time of an indexer's scores and of the choice by them, shape (n,), in ms.
+
+    Contexts within `top_k` are scored, because their keys must be cached, but there is nothing to choose.
+    """
+    done = work(OperatorKind.TOKEN_SELECTION, dtype, dims)
+    peak_tflops = accelerator.peak_tflops("fp8") or accelerator.bf16_tflops
+    bytes_per_ms = accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    scoring = np.maximum(
+        done.flops / (peak_tflops * _FLOPS_PER_MS_OF_TFLOPS * SCORE_MATRIX_RATIO),
+        done.kv_bytes / (bytes_per_ms * accelerator.efficiency.kv_read_ratio),
+    )
+    score_traffic_ms = done.activation_bytes / (bytes_per_ms * accelerator.efficiency.weight_read_ratio)
+    context = dims["prefix_tokens"] + dims["new_tokens"]
+    one_query_us = CHOICE_LAUNCH_US + CHOICE_US_PER_1000_TOKENS * context / 1e3
+    choosing = np.where(context > dims["top_k"], one_query_us / _US_PER_MS, 0.0)
+    time_ms: FloatArray = scoring + np.maximum(score_traffic_ms, choosing) + SCORE_LAUNCH_US / _US_PER_MS
+    return time_ms

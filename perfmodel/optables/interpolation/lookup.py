@@ -1,0 +1,270 @@
+"""Tables of one operator kind and data type, ready to be asked for times.
+
+A query names a site (the dimensions that a sweep held fixed) and a point on the sweep's axes. A site that
+was measured answers from its own surface. Any other gets a surface made for it: the utilisation (speed of
+light over time) of near sites, averaged by logarithm, at its own speed of light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import (
+    COLLECTIVE_KINDS,
+    ByteArray,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    Provenance,
+)
+from fleetplan.perfmodel.optables.interpolation.light import light_at, light_grid
+from fleetplan.perfmodel.optables.interpolation.neighbours import (
+    Lenders,
+    grid_lenders,
+    line_lenders,
+    nearest_lenders,
+    site_features,
+)
+from fleetplan.perfmodel.optables.interpolation.surfaces import (
+    Axis,
+    Position,
+    Surfaces,
+    build_surfaces,
+    evaluate,
+    grown,
+    locate,
+)
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
+from fleetplan.perfmodel.optables.times import OperatorTimes
+from fleetplan.perfmodel.optables.unique import unique_rows
+
+BoolArray = NDArray[np.bool_]
+
+_AXIS_POWER: Final[dict[str, float]] = {
+    # A fixed time plus a time in proportion. Left-out nodes on H200 are predicted worse in logarithmic space
+    # (all-reduce 8-11 % instead of 1-2 %), and no better in any space between.
+    "m": 1.0,
+    "batch": 1.0,
+    "tokens": 1.0,
+    "context_tokens": 1.0,
+    # Causal attention turns from linear to quadratic in the range of the tables; of 1 to 2, 1.5 predicted
+    # left-out nodes best.
+    "new_tokens": 1.5,
+    "message_bytes": 1.0,
+}
+
+FOREIGN_DISTANCE: Final = 2.0
+"""How unlike a site of another framework is, beside its dimensions. [doublings] Without it, left-out MoE
+sites of vLLM and TensorRT-LLM on H200 are predicted up to twice as badly."""
+
+
+_KEPT_SURFACES: Final = 4096
+"""Lent surfaces that a table keeps, a few kB each; all are dropped when there would be more."""
+
+
+class _LentSurfaces:
+    """Surfaces of unmeasured sites that were asked for before: a model asks for its few shapes often."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[FloatArray, ByteArray]] = {}
+
+    def surfaces(self, queried: IntArray, make: Callable[[IntArray], Surfaces]) -> Surfaces:
+        """Return the surfaces of sites, shape (n_queries, n_dims); `make` is asked for the new ones alone."""
+        keys = [row.tobytes() for row in np.ascontiguousarray(queried)]
+        known = self._known
+        new = np.array([key not in known for key in keys], dtype=np.bool_)
+        made = make(queried[new])
+        if len(known) + len(made.latency_ms) > _KEPT_SURFACES:
+            # Not emptied: another thread may be reading it.
+            known = {key: known[key] for key in keys if key in known}
+        for row, position in enumerate(np.flatnonzero(new)):
+            known[keys[position]] = (made.latency_ms[row], made.provenance[row])
+        self._known = known
+        found = [known[key] for key in keys]
+        return Surfaces(
+            made.axes, np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTable:
+    """Measured sites of one kind and data type on one accelerator.
+
+    Attributes
+    ----------
+    accelerator : Accelerator
+        Whose speed of light scales borrowed times.
+    kind : OperatorKind
+        Which operator.
+    dtype : str
+        Which data type.
+    sites : IntArray
+        One row a site, in the order of `site_dimensions`, shape (n_sites, n_dims).
+    surfaces : Surfaces
+        One grid a site.
+    is_own : BoolArray
+        Whether a site was measured under the framework itself, shape (n_sites,).
+    """
+
+    accelerator: Accelerator
+    kind: OperatorKind
+    dtype: str
+    sites: IntArray
+    surfaces: Surfaces
+    is_own: BoolArray
+    _kept: _LentSurfaces = field(default_factory=_LentSurfaces, init=False, repr=False, compare=False)
+
+    def times(self, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Time and provenance of the operator, shape (n,) each."""
+        sites = np.stack([dims[name] for name in site_dimensions(self.kind)], axis=1)
+        axes = AXES[self.kind]
+        second = dims[axes[-1]].astype(np.float64)
+        first = dims[axes[0]].astype(np.float64) if len(axes) == 2 else np.ones(second.shape)
+        return self.times_at(sites, first, second)
+
+    def times_at(self, sites: IntArray, first: FloatArray, second: FloatArray) -> OperatorTimes:
+        """Time and provenance at points that need not be whole numbers.
+
+        Parameters
+        ----------
+        sites : IntArray
+            Shape (n, n_dims).
+        first, second : FloatArray
+            Values on the axes, shape (n,) each; `first` is of no meaning where there is one axis.
+        """
+        names = site_dimensions(self.kind)
+        distinct = unique_rows({name: sites[:, column] for column, name in enumerate(names)})
+        queried = np.stack([distinct.dims[name] for name in names], axis=1)
+        surfaces = self.surfaces_of(queried)
+        places = (locate(surfaces.axes[0], first), locate(surfaces.axes[1], second))
+        latency_ms, provenance = evaluate(surfaces, distinct.codes, *places)
+        beyond = places[0].outside | places[1].outside
+        if beyond.any():
+            held = self._light_ratio(
+                sites[beyond],
+                (first[beyond], second[beyond]),
+                tuple(_part(place, beyond) for place in places),
+            )
+            latency_ms[beyond] *= held
+        return OperatorTimes(latency_ms, provenance)
+
+    def is_measured(self, sites: IntArray) -> BoolArray:
+        """Tell which of the sites, shape (n, n_dims), were measured."""
+        return self._position(sites) >= 0
+
+    def surfaces_of(self, queried: IntArray) -> Surfaces:
+        """Surfaces of sites, measured or lent, shape (n_queries, n_first, n_second)."""
+        position = self._position(queried)
+        lent = position < 0
+        if not lent.any():
+            return Surfaces(
+                self.surfaces.axes, self.surfaces.latency_ms[position], self.surfaces.provenance[position]
+            )
+        latency_ms = self.surfaces.latency_ms[np.maximum(position, 0)]
+        provenance = self.surfaces.provenance[np.maximum(position, 0)]
+        made = self._kept.surfaces(queried[lent], self._lent)
+        latency_ms[lent] = made.latency_ms
+        provenance[lent] = made.provenance
+        return Surfaces(self.surfaces.axes, latency_ms, provenance)
+
+    def _position(self, queried: IntArray) -> IntArray:
+        """Row of each queried site in the table, -1 where it was not measured, shape (n_queries,)."""
+        both = np.concatenate([self.sites, queried])
+        codes = unique_rows({str(column): both[:, column] for column in range(both.shape[1])}).codes
+        # Sites of a table are distinct and come first, so their codes count up.
+        found = codes[len(self.sites) :]
+        return np.where(found < len(self.sites), found, -1)
+
+    def _lent(self, queried: IntArray) -> Surfaces:
+        axes = self.surfaces.axes
+        if not len(queried):
+            nothing = self.surfaces.latency_ms[:0]
+            return Surfaces(axes, nothing, self.surfaces.provenance[:0])
+        lenders = self._lenders(queried)
+        log_slowness = np.zeros((len(queried), axes[0].nodes.size, axes[1].nodes.size))
+        label = np.broadcast_to(lenders.provenance[:, None, None], log_slowness.shape)
+        for lender, weight in zip(
+            lenders.sites.T, lenders.weights[..., None, None].swapaxes(0, 1), strict=True
+        ):
+            light_ms = light_grid(self.accelerator, self.kind, self.dtype, self.sites[lender], axes)
+            log_slowness += weight * np.log(self.surfaces.latency_ms[lender] / light_ms)
+            label = np.where(weight > 0, np.maximum(label, self.surfaces.provenance[lender]), label)
+        light_ms = light_grid(self.accelerator, self.kind, self.dtype, queried, axes)
+        return grown(axes, np.exp(log_slowness) * light_ms, label)
+
+    def _lenders(self, queried: IntArray) -> Lenders:
+        sites, queries = site_features(self.kind, self.sites), site_features(self.kind, queried)
+        if self.kind is OperatorKind.GEMM:
+            return grid_lenders(sites, queries)
+        if self.kind in COLLECTIVE_KINDS:
+            return line_lenders(sites[:, 0], queries[:, 0])
+        return nearest_lenders(sites, queries, np.where(self.is_own, 0.0, FOREIGN_DISTANCE))
+
+    def _light_ratio(
+        self, sites: IntArray, values: tuple[FloatArray, FloatArray], places: tuple[Position, ...]
+    ) -> FloatArray:
+        """Speed of light at a point beyond the grid over that at the grid's edge."""
+        wanted = light_at(self.accelerator, self.kind, self.dtype, sites, values)
+        edge = light_at(
+            self.accelerator, self.kind, self.dtype, sites, (places[0].clipped, places[1].clipped)
+        )
+        return wanted / edge
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredGrid:
+    """The rows of a table, laid on a grid.
+
+    Attributes
+    ----------
+    sites : IntArray
+        Shape (n_sites, n_dims).
+    axes : tuple[Axis, Axis]
+        Nodes along which the sites were swept.
+    latency_ms : FloatArray
+        NaN where nothing was measured, shape (n_sites, n_first, n_second). [ms]
+    provenance : ByteArray
+        Same shape.
+    """
+
+    sites: IntArray
+    axes: tuple[Axis, Axis]
+    latency_ms: FloatArray
+    provenance: ByteArray
+
+
+def measured_grid(rows: MeasuredRows) -> MeasuredGrid:
+    """Lay the rows of a table on a grid."""
+    names = site_dimensions(rows.kind)
+    distinct = unique_rows({name: rows.dims[name] for name in names})
+    sites = np.stack([distinct.dims[name] for name in names], axis=1)
+    columns = [rows.dims[name] for name in AXES[rows.kind]]
+    if len(columns) == 1:
+        columns = [np.ones(rows.n_rows, dtype=np.int64), columns[0]]
+    powers = [_AXIS_POWER[name] for name in AXES[rows.kind]]
+    (first, row), (second, column) = (np.unique(values, return_inverse=True) for values in columns)
+    axes = (Axis(first.astype(np.float64), powers[0]), Axis(second.astype(np.float64), powers[-1]))
+    latency_ms = np.full((len(sites), first.size, second.size), np.nan)
+    provenance = np.zeros(latency_ms.shape, dtype=np.uint8)
+    latency_ms[distinct.codes, row, column] = rows.latency_ms
+    provenance[distinct.codes, row, column] = rows.provenance
+    return MeasuredGrid(sites, axes, latency_ms, provenance)
+
+
+def lookup_table(accelerator: Accelerator, rows: MeasuredRows) -> LookupTable:
+    """Build the surfaces of all sites of a table."""
+    grid = measured_grid(rows)
+    light_ms = light_grid(accelerator, rows.kind, rows.dtype, grid.sites, grid.axes)
+    surfaces = build_surfaces(grid.axes, grid.latency_ms, grid.provenance, light_ms)
+    is_own = (grid.provenance == Provenance.MEASURED).any(axis=(1, 2), where=~np.isnan(grid.latency_ms))
+    return LookupTable(accelerator, rows.kind, rows.dtype, grid.sites, surfaces, is_own)
+
+
+def _part(place: Position, keep: BoolArray) -> Position:
+    return Position(place.lower[keep], place.weight[keep], place.clipped[keep], place.outside[keep])

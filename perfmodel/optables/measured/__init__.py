@@ -1,0 +1,1 @@
+"""The packaged tables of measured operator times, one module a family of operators."""

@@ -1,0 +1,266 @@
+"""Importer of the measured operator tables that the package aiconfigurator-core brings along.
+
+The package is never imported: that would load its engine. Its folder of Parquet files is found and read by
+column name, because the column order differs between versions. `latency` is in milliseconds in the families
+read here (it is microseconds in others of that package), and `message_size` counts elements, not bytes:
+the 16-bit rows of one size take as long as the 8-bit rows of twice that size.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
+from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
+from fleetplan.perfmodel.optables.measured.delta import delta_net_tables
+from fleetplan.perfmodel.optables.measured.dispatch import (
+    all_to_all_tables,
+    low_latency_tables,
+    nvlink_tables,
+    throughput_tables,
+)
+from fleetplan.perfmodel.optables.measured.experts import (
+    dispatched_expert_tables,
+    expert_tables,
+    wide_expert_tables,
+)
+from fleetplan.perfmodel.optables.measured.latent import absorbed_product_tables, latent_attention_tables
+from fleetplan.perfmodel.optables.measured.products import products_alone, quantisation_files
+from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGE: Final = "aiconfigurator-core"
+IMPORTER_VERSION: Final = 4
+"""Raised whenever the rows that come out of the same file change: older cached imports are not read."""
+
+FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
+BLACKWELL_SYSTEMS: Final = frozenset({"b200_sxm", "b300_sxm", "gb200", "gb300", "rtx_pro_6000_server"})
+"""Systems of one generation, whose kernels differ from those of the others."""
+
+_LIBRARIES: Final = frozenset({"nccl", "oneccl"})
+"""Communication libraries: their tables are the same for all frameworks."""
+
+_NCCL_KINDS: Final = {
+    "all_reduce": OperatorKind.ALL_REDUCE,
+    "all_gather": OperatorKind.ALL_GATHER,
+    "reduce_scatter": OperatorKind.REDUCE_SCATTER,
+    "alltoall": OperatorKind.ALL_TO_ALL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One file of measurements.
+
+    Attributes
+    ----------
+    path : Path
+        The Parquet file.
+    family : str
+        A key of the folders of families: gemm, context_attention, moe, nccl and so on.
+    framework : str
+        trtllm, sglang, vllm or nccl.
+    version : str
+        Version of the framework that was measured.
+    package_version : str
+        Version of the package that the file came with.
+    """
+
+    path: Path
+    family: str
+    framework: str
+    version: str
+    package_version: str
+
+    @property
+    def quantisation_files(self) -> tuple[Path, ...]:
+        """Tables of what a GEMM table holds beside the product; see `measured_products`."""
+        return quantisation_files(self.path, self.family, self.framework)
+
+
+_FAMILY_FOLDERS: Final = {
+    "gemm": "gemm",
+    "context_attention": "attention",
+    "generation_attention": "attention",
+    "moe": "moe",
+    "wideep_context_moe": "moe",
+    "wideep_generation_moe": "moe",
+    "wideep_moe": "moe",
+    "context_mla": "mla",
+    "generation_mla": "mla",
+    "mla_bmm": "mla_bmm",
+    "gdn": "linear_attention",
+    "custom_allreduce": "comm",
+    "nccl": "comm",
+    "oneccl": "comm",
+    "wideep_deepep_ll": "comm",
+    "wideep_deepep_normal": "comm",
+    "moe_a2a": "comm",
+    "trtllm_alltoall": "comm",
+}
+
+_ROUTED: Final = ("trtllm_alltoall", "moe_a2a", "wideep_deepep_ll", "wideep_deepep_normal")
+
+FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    OperatorKind.GEMM: ("gemm",),
+    OperatorKind.PREFILL_ATTENTION: ("context_attention",),
+    OperatorKind.DECODE_ATTENTION: ("generation_attention",),
+    OperatorKind.LATENT_PREFILL_ATTENTION: ("context_mla",),
+    OperatorKind.LATENT_DECODE_ATTENTION: ("generation_mla",),
+    OperatorKind.BATCHED_GEMM: ("mla_bmm",),
+    OperatorKind.MOE: ("moe",),
+    OperatorKind.UNGATED_MOE: ("moe",),
+    OperatorKind.DISPATCHED_MOE: ("wideep_context_moe", "wideep_generation_moe", "wideep_moe"),
+    OperatorKind.DELTA_PREFILL: ("gdn",),
+    OperatorKind.DELTA_DECODE: ("gdn",),
+    OperatorKind.EXPERT_DISPATCH: _ROUTED,
+    OperatorKind.EXPERT_COMBINE: _ROUTED,
+    OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl", "oneccl"),
+    OperatorKind.ALL_GATHER: ("nccl", "oneccl"),
+    OperatorKind.REDUCE_SCATTER: ("nccl", "oneccl"),
+    OperatorKind.ALL_TO_ALL: ("nccl",),
+}
+"""The families that hold a kind, the preferred one first."""
+
+
+def data_folder() -> Path | None:
+    """Find the folder of the measured systems; None where the package is not installed."""
+    spec = importlib.util.find_spec("aiconfigurator_core")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "systems" / "data"
+    return folder if folder.is_dir() else None
+
+
+def table_files(
+    system: str, family: str, framework: str, folder: Path | None = None
+) -> tuple[TableFile, ...]:
+    """List the files of a family, the newest framework version first.
+
+    Parameters
+    ----------
+    system : str
+        h200_sxm and the like: `Accelerator.measured_system`.
+    family : str
+        A key of the families named in `TableFile`.
+    framework : str
+        trtllm, sglang or vllm; NCCL tables are the same for all.
+    folder : Path, optional
+        Folder of the systems; that of the installed package by default.
+
+    Returns
+    -------
+    tuple[TableFile, ...]
+        Empty where nothing was measured or the package is absent.
+    """
+    root = data_folder() if folder is None else folder
+    if root is None:
+        return ()
+    owner = family if family in _LIBRARIES else framework
+    paths = (root / system / _FAMILY_FOLDERS[family] / owner).glob(f"*/{family}_perf.parquet")
+    package_version = _package_version() if folder is None else "local folder"
+    files = [TableFile(path, family, owner, path.parent.name, package_version) for path in paths]
+    return tuple(sorted(files, key=lambda file: _version_order(file.version), reverse=True))
+
+
+def _package_version() -> str:
+    try:
+        return importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return "not recorded"
+
+
+def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
+    """Return versions in falling order of their numbers."""
+    return tuple(sorted(versions, key=_version_order, reverse=True))
+
+
+def _version_order(version: str) -> tuple[tuple[int, ...], str]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)), version
+
+
+def read_table(file: TableFile) -> list[MeasuredRows]:
+    """Read one Parquet file into our long format, one table a kind and data type."""
+    import pyarrow.parquet  # noqa: PLC0415  (half a second that a cached import does not need)
+
+    if file.family not in _READERS:
+        raise ValueError(f"unknown table family {file.family!r}")
+    tables = _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
+    return tables + products_alone(tables, file.quantisation_files)
+
+
+def _attention(frame: pd.DataFrame, kind: OperatorKind, sequence: dict[str, str]) -> list[MeasuredRows]:
+    if "window_size" not in frame.columns:
+        frame = frame.assign(window_size=0)
+    if kind is OperatorKind.PREFILL_ATTENTION:
+        frame = frame[frame["step"] == 0]
+    columns = {
+        "batch": "batch_size",
+        "heads": "num_heads",
+        "kv_heads": "num_key_value_heads",
+        "head_dim": "head_dim",
+        "window": "window_size",
+    }
+    return split_by_dtype(frame[frame["beam_width"] == 1], kind, "kv_cache_dtype", columns | sequence)
+
+
+def _without_eager(frame: pd.DataFrame) -> pd.DataFrame:
+    # Serving captures graphs; eager rows measure the launch from Python.
+    graph = frame[~frame["kernel_source"].str.contains("eager")]
+    return frame if graph.empty else graph
+
+
+def _collective(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
+    if frame.empty:
+        return []
+    size = whole_numbers(frame, "message_size") * int(ACTIVATION_BYTES)
+    dims = {"ranks": whole_numbers(frame, "num_gpus"), "message_bytes": size}
+    return [measured_rows(kind, "bf16", dims, frame["latency"].to_numpy(dtype=np.float64))]
+
+
+def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
+    half = frame[frame["nccl_dtype"] == "half"]
+    return [
+        table
+        for name, kind in _NCCL_KINDS.items()
+        for table in _collective(half[half["op_name"] == name], kind)
+    ]
+
+
+_READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
+    "gemm": lambda frame: split_by_dtype(
+        frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}
+    ),
+    "context_attention": lambda frame: _attention(
+        frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}
+    ),
+    "generation_attention": lambda frame: _attention(
+        frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}
+    ),
+    "context_mla": latent_attention_tables,
+    "generation_mla": latent_attention_tables,
+    "mla_bmm": absorbed_product_tables,
+    "moe": expert_tables,
+    "wideep_context_moe": lambda frame: dispatched_expert_tables(frame, 0),
+    "wideep_generation_moe": lambda frame: dispatched_expert_tables(frame, 1),
+    "wideep_moe": wide_expert_tables,
+    "gdn": delta_net_tables,
+    "custom_allreduce": lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
+    "nccl": _nccl,
+    "oneccl": _nccl,
+    "wideep_deepep_ll": low_latency_tables,
+    "wideep_deepep_normal": throughput_tables,
+    "moe_a2a": all_to_all_tables,
+    "trtllm_alltoall": nvlink_tables,
+}
+"""What reads a family's table; the keys are all families that are understood."""

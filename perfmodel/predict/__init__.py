@@ -1,0 +1,23 @@
+"""Latency, throughput, memory and power of given configurations: the table of `plan predict`.
+
+In: a table of cases (`read_cases`). Out: the same rows with the predicted figures (`predict`). `TPOT_ERROR`
+is the error against published benchmarks, by hardware.
+"""
+
+from fleetplan.perfmodel.predict.case_files import read_cases
+from fleetplan.perfmodel.predict.cases import DEFAULT_FRAMEWORK, FRAMEWORKS, Cases, parse_cases
+from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
+from fleetplan.perfmodel.predict.prediction import predict
+from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
+
+__all__ = [
+    "DEFAULT_FRAMEWORK",
+    "FRAMEWORKS",
+    "NUMBER_COLUMNS",
+    "OUTPUT_COLUMNS",
+    "TPOT_ERROR",
+    "Cases",
+    "parse_cases",
+    "predict",
+    "read_cases",
+]

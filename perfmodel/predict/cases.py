@@ -1,0 +1,305 @@
+"""The table of cases that `predict` reads: defaults, and a reason for every row that cannot be predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.predict.technique_columns import (
+    TechniqueColumns,
+    misspelt_columns,
+    parse_technique_columns,
+)
+
+MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
+FRAMEWORKS: Final = ("vllm", "sglang", "trtllm")
+DEFAULT_FRAMEWORK: Final = "vllm"
+
+REQUIRED_COLUMNS: Final = ("case_id", "model", "hardware", "weights", "mode", "tp", "input_tokens")
+OPTIONAL_COLUMNS: Final = (
+    "backend",
+    "kv",
+    "pp",
+    "ep",
+    "dp",
+    "moe_tp",
+    "cp",
+    "output_tokens",
+    "prefix_tokens",
+    "batch",
+    "concurrency",
+    "requests_per_s",
+    "n_accelerators",
+)
+
+_LOAD_COLUMN: Final = {
+    "prefill": "batch",
+    "decode": "batch",
+    "static": "batch",
+    "closed_loop": "concurrency",
+    "burst": "concurrency",
+    "open_loop": "requests_per_s",
+}
+_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop")
+_OTHER_SPELLINGS: Final = {
+    "tensorrt-llm": "trtllm",
+    "trt-llm": "trtllm",
+    "tensorrt_llm": "trtllm",
+    # FP16 has the width and the matrix peak of BF16.
+    "fp16": "bf16",
+    "float16": "bf16",
+    "bfloat16": "bf16",
+    "nvfp4": "fp4",
+}
+
+LARGEST_COUNT: Final = 100_000_000
+"""Largest token count, batch or degree that is taken at its word; products stay within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees:
+    """Parallelism as a row states it; `moe_tp` is 0 where it is left out."""
+
+    pp: int
+    tp: int
+    dp: int
+    ep: int
+    moe_tp: int
+    cp: int = 1
+
+    def parallelism(self, has_experts: bool) -> Parallelism:
+        """Return the layout that is meant.
+
+        A left-out `moe_tp` follows from the accelerators of a stage. Decoders without experts have no
+        use for it, so benchmark tables write 1 there: it is ignored.
+
+        Raises
+        ------
+        ValueError
+            Attention and experts do not take the same accelerators.
+        """
+        stage = self.tp * self.dp * self.cp
+        stated = self.moe_tp if has_experts else 0
+        ffn_tp = stated or max(1, stage // self.ep)
+        if ffn_tp * self.ep != stage:
+            attention = "tp*dp" if self.cp == 1 else "tp*dp*cp"
+            raise ValueError(
+                f"{attention} = {stage} and moe_tp*ep = {ffn_tp}*{self.ep} must be the same accelerators"
+            )
+        return Parallelism(pp=self.pp, tp=self.tp, dp=self.dp, ffn_tp=ffn_tp, ep=self.ep, cp=self.cp)
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The rows of a table of cases, each array of shape (n_rows,).
+
+    Attributes
+    ----------
+    case_id : pandas.Series
+        As given.
+    model, hardware, backend, weights, kv, mode : NDArray
+        Names; defaults are filled in, spellings unified.
+    degrees : tuple[Degrees, ...]
+        Parallelism.
+    input_tokens, output_tokens, prefix_tokens : IntArray
+        0 where left out. [tokens]
+    load : FloatArray
+        Batch, concurrency or rate, as the mode asks for.
+    n_accelerators : IntArray
+        0 where left out: one replica.
+    techniques : TechniqueColumns
+        What is switched on.
+    reason : NDArray
+        Why a row cannot be predicted; '' where it can.
+    """
+
+    case_id: pd.Series
+    model: NDArray[np.object_]
+    hardware: NDArray[np.object_]
+    backend: NDArray[np.object_]
+    weights: NDArray[np.object_]
+    kv: NDArray[np.object_]
+    mode: NDArray[np.object_]
+    degrees: tuple[Degrees, ...]
+    input_tokens: IntArray
+    output_tokens: IntArray
+    prefix_tokens: IntArray
+    load: FloatArray
+    n_accelerators: IntArray
+    techniques: TechniqueColumns
+    reason: NDArray[np.object_]
+
+
+def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
+    """Check a table of cases and fill in its defaults.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns of `REQUIRED_COLUMNS` and any of `OPTIONAL_COLUMNS` and of the technique columns
+        (`fleetplan.perfmodel.predict.technique_columns.COLUMNS`); others are carried by nobody and ignored.
+        Empty cells take the default: degrees of 1, no prefix, one replica, vLLM; the KV cache is FP8 for
+        FP8 and FP4 weights under TensorRT-LLM and BF16 elsewhere, as the frameworks do.
+    path : str
+        What to call the table in errors.
+
+    Raises
+    ------
+    InputError
+        Required columns are missing, or technique columns misspelt.
+    """
+    _check_columns(frame, path)
+    reasons = _Reasons(len(frame))
+    mode = _names(frame, "mode", "")
+    backend = _names(frame, "backend", DEFAULT_FRAMEWORK)
+    weights = _names(frame, "weights", "")
+    reasons.unknown("mode", mode, MODES)
+    reasons.unknown("backend", backend, FRAMEWORKS)
+    reasons.unknown("weights", weights, ("bf16", "fp8", "fp8-ffn", "int8", "int4", "fp4", "mxfp4"))
+    kv = _names(frame, "kv", "")
+    narrow = (backend == "trtllm") & np.isin(weights.astype(str), ("fp8", "fp8-ffn", "fp4"))
+    kv = np.where(kv == "", np.where(narrow, "fp8", "bf16"), kv)
+    reasons.unknown("kv", kv, ("bf16", "fp8"))
+    input_tokens = _whole(frame, "input_tokens", None, 1, reasons)
+    output_tokens = _whole(frame, "output_tokens", 0, 0, reasons)
+    needs_output = np.isin(mode.astype(str), _NEEDS_OUTPUT) & (output_tokens < 1)
+    reasons.add(needs_output, "output_tokens: at least 1 is needed in this mode")
+    techniques = parse_technique_columns(frame, mode)
+    for code, setting in enumerate(techniques.distinct):
+        if setting.problem:
+            reasons.add(techniques.codes == code, setting.problem)
+    return Cases(
+        case_id=frame["case_id"],
+        model=_text(frame, "model"),
+        hardware=_text(frame, "hardware"),
+        backend=backend,
+        weights=weights,
+        kv=kv,
+        mode=mode,
+        degrees=_degrees(frame, reasons),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        prefix_tokens=_whole(frame, "prefix_tokens", 0, 0, reasons),
+        load=_load(frame, mode, reasons),
+        n_accelerators=_whole(frame, "n_accelerators", 0, 1, reasons),
+        techniques=techniques,
+        reason=reasons.texts,
+    )
+
+
+class _Reasons:
+    """Collects what is wrong, row by row; every problem of a row is named."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.texts: NDArray[np.object_] = np.full(n_rows, "", dtype=object)
+
+    def add(self, rows: NDArray[np.bool_], text: str) -> None:
+        for row in np.flatnonzero(rows):
+            self.texts[row] = f"{self.texts[row]}; {text}" if self.texts[row] else text
+
+    def unknown(self, column: str, values: NDArray[np.object_], allowed: tuple[str, ...]) -> None:
+        for value in set(values.tolist()) - set(allowed):
+            what = f"{column}: {value!r} is not known" if value else f"{column}: missing"
+            self.add(values == value, f"{what}; {names_hint(value, allowed)}")
+
+
+def _check_columns(frame: pd.DataFrame, path: str) -> None:
+    known = (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
+    given = [str(column) for column in frame.columns]
+    issues = []
+    for column in REQUIRED_COLUMNS:
+        if column not in given:
+            meant = nearest(column, [name for name in given if name not in known])
+            hint = "" if meant is None else f"is it the column {meant!r}?"
+            issues.append(Issue(path, 1, 1, column, "required column is missing", hint))
+    for column in sorted({name for name in given if given.count(name) > 1}):
+        issues.append(Issue(path, 1, 1, column, "the column is there twice"))
+    others = [name for name in given if name not in known]
+    for column, meant in misspelt_columns(others).items():
+        issues.append(Issue(path, 1, 1, column, "unknown column", f"did you mean {meant!r}?"))
+    if issues:
+        raise InputError(issues)
+
+
+def _text(frame: pd.DataFrame, column: str) -> NDArray[np.object_]:
+    if column not in frame.columns:
+        return np.full(len(frame), "", dtype=object)
+    values = frame[column]
+    texts = [
+        "" if missing else str(value).strip() for value, missing in zip(values, values.isna(), strict=True)
+    ]
+    return np.array(texts, dtype=object).reshape(len(frame))
+
+
+def _names(frame: pd.DataFrame, column: str, default: str) -> NDArray[np.object_]:
+    texts = [text.lower() or default for text in _text(frame, column)]
+    names = [_OTHER_SPELLINGS.get(text, text) for text in texts]
+    return np.array(names, dtype=object).reshape(len(frame))
+
+
+def _numbers(frame: pd.DataFrame, column: str, reasons: _Reasons) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Values as floats, NaN where left out or wrong, and which rows are left out."""
+    if column not in frame.columns:
+        n_rows = len(frame)
+        return np.full(n_rows, np.nan), np.ones(n_rows, dtype=np.bool_)
+    texts = _text(frame, column)
+    missing: NDArray[np.bool_] = texts == ""
+    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+    wrong = ~missing & ~np.isfinite(numbers)
+    for value in set(texts[wrong].tolist()):
+        reasons.add(texts == value, f"{column}: {value!r} is not a finite number")
+    return np.where(wrong, np.nan, numbers), missing
+
+
+def _whole(frame: pd.DataFrame, column: str, default: int | None, least: int, reasons: _Reasons) -> IntArray:
+    numbers, missing = _numbers(frame, column, reasons)
+    if default is None:
+        reasons.add(missing, f"{column}: missing")
+    given = np.isfinite(numbers)
+    wrong = given & ((numbers != np.round(numbers)) | (numbers < least) | (numbers > LARGEST_COUNT))
+    for value in set(numbers[wrong].tolist()):
+        text = f"{column}: {value:g} is not a whole number from {least} to {LARGEST_COUNT}"
+        reasons.add(numbers == value, text)
+    fallback = 1 if default is None else default
+    return np.where(given & ~wrong, numbers, fallback).astype(np.int64)
+
+
+def _load(frame: pd.DataFrame, mode: NDArray[np.object_], reasons: _Reasons) -> FloatArray:
+    load = np.ones(len(frame))
+    for column in ("batch", "concurrency"):
+        rows = np.array([_LOAD_COLUMN.get(each) == column for each in mode], dtype=np.bool_)
+        if rows.any():
+            selected = _Reasons(len(frame))
+            values = _whole(frame, column, None, 1, selected)
+            for text in set(selected.texts[rows].tolist()) - {""}:
+                reasons.add(rows & (selected.texts == text), text)
+            load = np.where(rows, values, load)
+    rows = np.array([each == "open_loop" for each in mode], dtype=np.bool_)
+    if rows.any():
+        selected = _Reasons(len(frame))
+        rates, missing = _numbers(frame, "requests_per_s", selected)
+        selected.add(missing, "requests_per_s: missing")
+        selected.add(np.isfinite(rates) & (rates <= 0), "requests_per_s: must be above 0")
+        for text in set(selected.texts[rows].tolist()) - {""}:
+            reasons.add(rows & (selected.texts == text), text)
+        load = np.where(rows & (rates > 0), rates, load)
+    return load
+
+
+def _degrees(frame: pd.DataFrame, reasons: _Reasons) -> tuple[Degrees, ...]:
+    columns = [
+        _whole(frame, "pp", 1, 1, reasons),
+        _whole(frame, "tp", None, 1, reasons),
+        _whole(frame, "dp", 1, 1, reasons),
+        _whole(frame, "ep", 1, 1, reasons),
+        _whole(frame, "moe_tp", 0, 1, reasons),
+        _whole(frame, "cp", 1, 1, reasons),
+    ]
+    return tuple(Degrees(*row) for row in np.stack(columns, axis=1).tolist())

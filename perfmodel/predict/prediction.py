@@ -1,0 +1,317 @@
+"""Latency, throughput and memory of explicit configurations: one answer for every row that is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError, names_hint
+from fleetplan.fleet.inventory import Accelerator, Precision
+from fleetplan.fleet.power import power_capped
+from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
+from fleetplan.perfmodel.evaluator import (
+    NO_TECHNIQUES,
+    Calibration,
+    Evaluator,
+    build_evaluator,
+    with_calibration,
+)
+from fleetplan.perfmodel.landscape import layout_problem
+from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.optables import UnsupportedDtype
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.predict.case_files import read_cases
+from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
+from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, burst, closed_loop, open_loop
+from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
+from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
+
+__all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
+
+_MS_PER_S: Final = 1e3
+
+
+def predict(
+    frame: pd.DataFrame,
+    folder: Path = Path(),
+    path: str = "cases",
+    calibration: Calibration | None = None,
+) -> pd.DataFrame:
+    """Predict every row of a table of cases.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        See `fleetplan.perfmodel.predict.cases.parse_cases`. `batch` counts the sequences of one attention-DP
+        rank and pipeline micro-batch; `concurrency` and `requests_per_s` are those of all `n_accelerators`.
+    folder : Path
+        Where relative paths of model configs start; the working directory if left out.
+    path : str
+        What to call the table in errors.
+    calibration : Calibration, optional
+        Times of deployments that it holds for are multiplied by its ratios.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `OUTPUT_COLUMNS`, one row an input row and in the same order. `status` is ok or rejected, then
+        with a `reason`; numbers that a mode does not have, and all numbers of a rejected row, are NaN.
+        A row that needs more memory than there is has `status` ok and `fits` False: its times hold for
+        an accelerator with more memory. `latency_ms` is one step in prefill and decode mode, the whole
+        batch in static mode and a request from end to end in the loops. Rates are those of
+        `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
+        of the time.
+
+    Raises
+    ------
+    InputError
+        Required columns are missing.
+    """
+    cases = parse_cases(frame, path)
+    answers = Answers(cases.reason)
+    keys = pd.DataFrame(
+        {
+            "model": cases.model,
+            "hardware": cases.hardware,
+            "backend": cases.backend,
+            "weights": cases.weights,
+            "kv": cases.kv,
+            "techniques": cases.techniques.codes,
+        },
+        dtype=object,
+    )
+    codes = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
+    for code in range(int(codes.max()) + 1 if codes.size else 0):
+        rows = np.flatnonzero((codes == code) & (cases.reason == ""))
+        if rows.size:
+            _predict_group(cases, rows, folder, answers, calibration)
+    return answers.frame(cases.case_id)
+
+
+def _predict_group(
+    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+) -> None:
+    first = int(rows[0])
+    hardware = _hardware_name(str(cases.hardware[first]))
+    catalogue = accelerators()
+    if hardware not in catalogue:
+        given = str(cases.hardware[first])
+        what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
+        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        return
+    precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
+    setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
+    try:
+        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+    except ValueError as error:
+        answers.reject(rows, f"power_cap_w: {error}")
+        return
+    model, framework = str(cases.model[first]), str(cases.backend[first])
+    if setting.software.activation_scales == "dynamic" and (framework, precision.weights) != (
+        "trtllm",
+        "fp8",
+    ):
+        answers.reject(rows, "activation_scales: dynamic is known of trtllm with weights fp8 alone")
+        return
+    try:
+        evaluator = build_evaluator(
+            model, accelerator, framework, precision, folder, setting.techniques, setting.software
+        )
+    except InputError as error:
+        answers.reject(rows, "; ".join(f"model: {issue}" for issue in error.issues))
+        return
+    except UnsupportedArchitecture as error:
+        answers.reject(rows, f"model: {error}")
+        return
+    evaluator = with_calibration(evaluator, framework, calibration)
+    problem = technique_problem(evaluator.architecture, setting.techniques) or sampling_problem(
+        framework, setting.techniques
+    )
+    if problem:
+        answers.reject(rows, problem)
+        return
+    rows, found = _runnable(cases, rows, evaluator, answers)
+    layouts = Layouts.of(found)
+    for mode in sorted(set(cases.mode[rows].tolist())):
+        selected = np.flatnonzero(cases.mode[rows] == mode)
+        _predict_mode(cases, rows[selected], layouts.take(selected), str(mode), evaluator, answers)
+
+
+def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
+    return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
+
+
+def _hardware_name(given: str) -> str:
+    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+
+
+def _runnable(
+    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: Answers
+) -> tuple[IntArray, list[Parallelism]]:
+    """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
+    kept: list[int] = []
+    layouts: list[Parallelism] = []
+    known: dict[Degrees, Parallelism | str] = {}
+    for row in rows.tolist():
+        degrees = cases.degrees[row]
+        if degrees not in known:
+            known[degrees] = _layout(degrees, evaluator)
+        layout = known[degrees]
+        if isinstance(layout, str):
+            answers.reason[row] = layout
+        elif cases.n_accelerators[row] % layout.accelerators:
+            answers.reason[row] = (
+                f"n_accelerators: {cases.n_accelerators[row]} is no multiple of the "
+                f"{layout.accelerators} of one replica ({layout.label})"
+            )
+        else:
+            kept.append(row)
+            layouts.append(layout)
+    return np.array(kept, dtype=np.int64), layouts
+
+
+def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
+    """Return the layout, or why it cannot run."""
+    architecture = evaluator.architecture
+    has_experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
+    try:
+        layout = degrees.parallelism(has_experts)
+    except ValueError as error:
+        return str(error)
+    return layout_problem(architecture, layout, evaluator.accelerator) or layout
+
+
+def _predict_mode(
+    cases: Cases, rows: IntArray, layouts: Layouts, mode: str, evaluator: Evaluator, answers: Answers
+) -> None:
+    replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
+    try:
+        if mode in {"closed_loop", "burst", "open_loop"}:
+            framework = str(cases.backend[rows[0]])
+            load = Load(
+                layouts,
+                cases.input_tokens[rows],
+                cases.prefix_tokens[rows],
+                cases.output_tokens[rows],
+                evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT,
+            )
+            each = cases.load[rows] / replicas
+            if mode == "burst":
+                state = burst(evaluator, load, each)
+            else:
+                solve = closed_loop if mode == "closed_loop" else open_loop
+                state = solve(evaluator, framework, load, each)
+            result = _loop_result(state, load)
+            _reject_overload(answers, rows, state, replicas)
+        else:
+            result = _step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
+    except UnsupportedDtype as error:
+        answers.reject(rows, f"weights: {error}")
+    except UnsupportedArchitecture as error:
+        answers.reject(rows, f"model: {error}")
+    else:
+        answers.fill(rows, result)
+        answers.numbers["requests_per_s"][rows] *= replicas
+
+
+def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> ConfigurationBatch:
+    input_tokens, prefix_tokens = cases.input_tokens[rows], cases.prefix_tokens[rows]
+    output_tokens = cases.output_tokens[rows]
+    context = input_tokens + prefix_tokens
+    if mode == "static":
+        # Over the whole batch decode attends, in the mean, to the prompt and half the output.
+        context = context + output_tokens // 2
+    batch = cases.load[rows].astype(np.int64)
+    return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
+
+
+def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
+    if mode == "static":
+        return _static_result(evaluator, batch)
+    if mode == "prefill":
+        phase = evaluator.prefill(batch)
+        tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
+    else:
+        phase = evaluator.decode(batch)
+        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * _MS_PER_S
+    return ModeResult(
+        ttft_ms=phase.ttft_ms,
+        tpot_ms=phase.tpot_ms,
+        latency_ms=phase.latency_ms,
+        requests_per_s=phase.requests_per_s,
+        output_tokens_per_s_per_accelerator=tokens_per_s / batch.layouts.accelerators,
+        memory_gib_per_accelerator=phase.memory.total_gib,
+        fits=phase.memory.fits,
+        by_provenance_ms=phase.by_provenance_ms,
+        bottleneck=phase.bottleneck,
+        names=phase.names,
+    )
+
+
+def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
+    """One batch from start to end: prefill, then a decode step for each further token."""
+    if evaluator.techniques == NO_TECHNIQUES:
+        prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
+        prefill = evaluator.prefill_result(batch, prompts)
+        decode = evaluator.decode_result(batch, generation)
+    else:
+        prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
+    tokens = batch.output_tokens - 1
+    decoding = tokens * decode.tpot_ms
+    latency = prefill.latency_ms + decoding
+    rate = batch.sequences / latency * _MS_PER_S
+    mostly_decode = decoding >= prefill.latency_ms
+    memory = _static_memory(evaluator, batch)
+    return ModeResult(
+        ttft_ms=prefill.latency_ms,
+        tpot_ms=decode.tpot_ms,
+        latency_ms=latency,
+        requests_per_s=rate,
+        output_tokens_per_s_per_accelerator=rate * batch.output_tokens / batch.layouts.accelerators,
+        memory_gib_per_accelerator=memory.total_gib,
+        fits=memory.fits,
+        by_provenance_ms=prefill.by_provenance_ms + decoding / decode.latency_ms * decode.by_provenance_ms,
+        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
+        names=decode.names,
+    )
+
+
+def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
+    # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
+    alone = replace(evaluator, kv_residency="microbatch")
+    kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
+    return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)
+
+
+def _loop_result(state: SteadyState, load: Load) -> ModeResult:
+    tokens_per_s = state.requests_per_s * load.output_tokens
+    return ModeResult(
+        ttft_ms=state.ttft_ms,
+        tpot_ms=state.tpot_ms,
+        latency_ms=state.ttft_ms + (load.output_tokens - 1) * state.tpot_ms,
+        requests_per_s=state.requests_per_s,
+        output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
+        memory_gib_per_accelerator=state.memory.total_gib,
+        fits=state.memory.fits & state.fits,
+        by_provenance_ms=state.by_provenance_ms,
+        bottleneck=state.bottleneck,
+        names=state.names,
+    )
+
+
+def _reject_overload(
+    answers: Answers, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
+) -> None:
+    for position in np.flatnonzero(~state.sustained).tolist():
+        most = state.requests_per_s[position] * replicas[position]
+        answers.reason[rows[position]] = (
+            f"requests_per_s: the configuration sustains {most:.4g} at most (batch {state.batch[position]})"
+        )

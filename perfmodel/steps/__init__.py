@@ -1,0 +1,51 @@
+"""One pass through a decoder: its operators, their times, and the memory that it takes.
+
+In: an architecture, a layout and a batch. Out: `step_operators`, the operators of the pass; `step_times`,
+their times with provenance; `memory_use`, what weights, activations and KV caches take. `StepShape` and
+`ConfigurationBatch` say how many tokens of how many sequences.
+"""
+
+from fleetplan.perfmodel.steps.decoder_step import step_operators
+from fleetplan.perfmodel.steps.latency import (
+    NO_DETAIL,
+    TABLED_KINDS,
+    OperatorTimesSource,
+    StepTimes,
+    provenance_shares,
+    step_times,
+    weakest_provenance,
+)
+from fleetplan.perfmodel.steps.memory import MemoryUse, memory_use
+from fleetplan.perfmodel.steps.precision import KV_PRECISIONS, WEIGHT_PRECISIONS, PartDtypes, part_dtypes
+from fleetplan.perfmodel.steps.shapes import (
+    ConfigurationBatch,
+    StepShape,
+    decode_shape,
+    mixed_shape,
+    prefill_shape,
+)
+from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software
+
+__all__ = [
+    "KV_PRECISIONS",
+    "NO_DETAIL",
+    "TABLED_KINDS",
+    "TODAYS_SOFTWARE",
+    "WEIGHT_PRECISIONS",
+    "ConfigurationBatch",
+    "MemoryUse",
+    "OperatorTimesSource",
+    "PartDtypes",
+    "Software",
+    "StepShape",
+    "StepTimes",
+    "decode_shape",
+    "memory_use",
+    "mixed_shape",
+    "part_dtypes",
+    "prefill_shape",
+    "provenance_shares",
+    "step_operators",
+    "step_times",
+    "weakest_provenance",
+]

@@ -1,0 +1,253 @@
+"""The operators of one step of a decoder: prompts, generated tokens, or both in one fused iteration.
+
+A step runs over all pipeline stages; its operators are counted over all of them. Every attention-DP rank
+holds sequences of its own, so attention sees the sequences of one rank and the feed-forward part may see
+the tokens of all ranks of a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.architecture import (
+    Attention,
+    DenseFfn,
+    Ffn,
+    GroupedQueryAttention,
+    LatentAttention,
+    LinearAttention,
+    ModelArchitecture,
+    MoeFfn,
+)
+from fleetplan.perfmodel.operators import (
+    ACTIVATION_BYTES,
+    BYTES_PER_ELEMENT,
+    IntArray,
+    Operator,
+    OperatorKind,
+)
+from fleetplan.perfmodel.steps.communication import (
+    attention_reduction,
+    context_communication,
+    dense_ffn_communication,
+    dispatched,
+    embedding_reduction,
+    expert_communication,
+    pipeline_communication,
+)
+from fleetplan.perfmodel.steps.experts import routed_experts
+from fleetplan.perfmodel.steps.latent import latent_attention
+from fleetplan.perfmodel.steps.linear import linear_attention
+from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm
+from fleetplan.perfmodel.steps.precision import PartDtypes
+from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.sharding import cache_elements_per_token, heads_per_accelerator, qkv_width
+
+QK_NORM_MODEL_TYPES: Final = frozenset(
+    {
+        "gemma3",
+        "gemma3_text",
+        "minimax_m2",
+        "qwen3",
+        "qwen3_moe",
+        "qwen3_5_moe",
+        "qwen3_5_moe_text",
+        "qwen3_next",
+    }
+)
+"""Decoders that norm the query and key heads after their projection. Source: their modeling code in Hugging
+Face transformers."""
+
+GATED_SHARED_EXPERT_MODEL_TYPES: Final = frozenset(
+    {"qwen2_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"}
+)
+"""Decoders that scale the output of the shared expert by a learned gate of each token. Source: as above."""
+
+
+def step_operators(
+    architecture: ModelArchitecture, dtypes: PartDtypes, shape: StepShape
+) -> Iterator[Operator]:
+    """Yield the operators of a step, each with its dimensions and its count over all pipeline stages.
+
+    Parameters
+    ----------
+    architecture : ModelArchitecture
+        Layers of any kind of attention with dense or mixture-of-experts feed-forward blocks.
+    dtypes : PartDtypes
+        Data types by part.
+    shape : StepShape
+        Parallelism, sequences and lengths of n configurations.
+    """
+    yield from _embedding(architecture, shape)
+    attention_counts: dict[Attention, int] = {}
+    ffn_counts: dict[Ffn, int] = {}
+    # Layers of one shape run the same operators, wherever in the model they stand.
+    for group in architecture.groups:
+        if group.attention is not None:
+            attention_counts[group.attention] = attention_counts.get(group.attention, 0) + group.count
+        if group.ffn is not None:
+            ffn_counts[group.ffn] = ffn_counts.get(group.ffn, 0) + group.count
+    for attention, layers in attention_counts.items():
+        match attention:
+            case GroupedQueryAttention():
+                yield from _attention(architecture, dtypes, attention, layers, shape)
+            case LatentAttention():
+                yield from latent_attention(architecture.hidden_size, dtypes, attention, layers, shape)
+            case LinearAttention():
+                yield from linear_attention(architecture.hidden_size, dtypes, attention, layers, shape)
+    for ffn, layers in ffn_counts.items():
+        if isinstance(ffn, DenseFfn):
+            yield from _dense_ffn(architecture, dtypes, ffn, layers, shape)
+        else:
+            yield from _mixture(architecture, dtypes, ffn, layers, shape)
+    yield from _head(architecture, dtypes, shape)
+    yield from pipeline_communication(architecture.hidden_size, shape.share_tokens, shape.layouts)
+
+
+def _embedding(architecture: ModelArchitecture, shape: StepShape) -> Iterator[Operator]:
+    # Each row is read once and written once.
+    yield elementwise("embedding", 2 * shape.share_tokens * architecture.hidden_size, 1)
+    yield from embedding_reduction(architecture.hidden_size, shape.share_tokens, shape.layouts)
+
+
+def _attention(
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    attention: GroupedQueryAttention,
+    layers: int,
+    shape: StepShape,
+) -> Iterator[Operator]:
+    tokens, tp = shape.local_tokens, shape.layouts.tp
+    hidden = constant(architecture.hidden_size, tokens)
+    heads, kv_heads = heads_per_accelerator(attention, tp)
+    width = qkv_width(attention, tp)
+    # The norm with its residual reads and writes both streams; rotary positions and the write to the
+    # cache read and write the projections once.
+    yield elementwise("attention_norm", tokens * (4 * architecture.hidden_size + 2 * width), layers)
+    yield gemm("qkv_projection", dtypes.attention, tokens, width, hidden, layers)
+    if architecture.model_type in QK_NORM_MODEL_TYPES:
+        normed = heads * attention.head_dim + kv_heads * attention.head_dim
+        yield elementwise("query_key_norm", 2 * tokens * normed, layers)
+    yield from _attention_cores(dtypes.kv, attention, heads, kv_heads, layers, shape)
+    yield from context_communication(
+        architecture.hidden_size,
+        cache_elements_per_token(attention, tp),
+        BYTES_PER_ELEMENT[dtypes.kv],
+        heads * attention.value_head_dim,
+        layers,
+        shape,
+    )
+    yield gemm(
+        "output_projection", dtypes.attention, tokens, hidden, heads * attention.value_head_dim, layers
+    )
+    yield from attention_reduction(
+        architecture.hidden_size, tokens, shape.layouts, layers, architecture.parallel_blocks
+    )
+
+
+def _attention_cores(
+    kv_dtype: str,
+    attention: GroupedQueryAttention,
+    heads: IntArray,
+    kv_heads: IntArray,
+    layers: int,
+    shape: StepShape,
+) -> Iterator[Operator]:
+    common = {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": constant(attention.head_dim, heads),
+        "window": constant(attention.window, heads),
+    }
+    # A step without prompts, or without generated tokens, runs the operator no times; its dimensions
+    # stay at the smallest valid shape.
+    if shape.prefill_sequences.any():
+        prefill = {
+            "batch": np.maximum(1, shape.prefill_sequences),
+            "new_tokens": np.maximum(1, shape.local_new_tokens),
+            "prefix_tokens": shape.local_prefix_tokens,
+            **common,
+        }
+        count = np.where(shape.prefill_sequences > 0, float(layers), 0.0)
+        yield Operator("prefill_attention", OperatorKind.PREFILL_ATTENTION, kv_dtype, prefill, count)
+    if shape.decode_sequences.any():
+        # The last tokens, which are all that a window leaves, are not spread over context-parallel ranks.
+        context = shape.context_tokens if attention.window else shape.local_context_tokens
+        decode = {
+            "batch": np.maximum(1, shape.decode_sequences),
+            "context_tokens": np.maximum(1, context),
+            **common,
+        }
+        count = np.where(shape.decode_sequences > 0, float(layers), 0.0)
+        yield Operator("decode_attention", OperatorKind.DECODE_ATTENTION, kv_dtype, decode, count)
+
+
+def _dense_block(
+    prefix: str, dtype: str, hidden_size: int, ffn: DenseFfn, layers: int, shape: StepShape
+) -> Iterator[Operator]:
+    tokens = shape.ffn_tokens
+    hidden = constant(hidden_size, tokens)
+    width = -(-ffn.intermediate_size // shape.layouts.ffn_tp)
+    wide = (2 if ffn.gated else 1) * width
+    yield gemm(f"{prefix}_gate_up", dtype, tokens, wide, hidden, layers)
+    yield elementwise(f"{prefix}_activation", tokens * (wide + width), layers)
+    yield gemm(f"{prefix}_down", dtype, tokens, hidden, width, layers)
+
+
+def _dense_ffn(
+    architecture: ModelArchitecture, dtypes: PartDtypes, ffn: DenseFfn, layers: int, shape: StepShape
+) -> Iterator[Operator]:
+    hidden_size = architecture.hidden_size
+    if not architecture.parallel_blocks:
+        yield elementwise("ffn_norm", 4 * shape.share_tokens * hidden_size, layers)
+    yield from _dense_block("ffn", dtypes.dense_ffn, hidden_size, ffn, layers, shape)
+    yield from dense_ffn_communication(hidden_size, shape.share_tokens, shape.layouts, layers)
+
+
+def _mixture(
+    architecture: ModelArchitecture, dtypes: PartDtypes, ffn: MoeFfn, layers: int, shape: StepShape
+) -> Iterator[Operator]:
+    hidden_size, tokens = architecture.hidden_size, shape.share_tokens
+    yield elementwise("ffn_norm", 4 * tokens * hidden_size, layers)
+    hidden = constant(hidden_size, tokens)
+    yield gemm("router", dtypes.other, tokens, constant(ffn.experts, tokens), hidden, layers)
+    width = hidden
+    if ffn.latent_size is not None:
+        # Tokens enter a narrower space before they are sent to the experts, and leave it afterwards.
+        width = constant(ffn.latent_size, tokens)
+        yield gemm("latent_down", dtypes.other, tokens, width, hidden, layers)
+        yield gemm("latent_up", dtypes.other, tokens, hidden, width, layers)
+    yield from routed_experts(dtypes, ffn, width, layers, shape)
+    if ffn.shared_intermediate_size:
+        shared = DenseFfn(ffn.shared_intermediate_size, ffn.gated)
+        yield from _dense_block("shared_experts", dtypes.shared_experts, hidden_size, shared, layers, shape)
+        if architecture.model_type in GATED_SHARED_EXPERT_MODEL_TYPES:
+            # One row of weights, the sigmoid, its product with the output, the sum with the routed experts.
+            yield elementwise("shared_experts_gate", tokens * hidden_size, layers)
+            yield elementwise("shared_experts_sum", 5 * tokens * hidden_size, layers)
+    elif ffn.merged_experts:
+        # Tokens that are dispatched leave the shared experts behind, which then run as a block of their own.
+        apart = dispatched(shape.layouts)
+        if apart.any():
+            alone = DenseFfn(ffn.merged_experts * ffn.intermediate_size, ffn.gated)
+            block = _dense_block("shared_experts", dtypes.routed_experts, hidden_size, alone, layers, shape)
+            for operator in block:
+                yield replace(operator, count=np.where(apart, operator.count, 0.0))
+    yield from expert_communication(hidden_size, ffn, dtypes.routed_experts, shape, layers)
+
+
+def _head(architecture: ModelArchitecture, dtypes: PartDtypes, shape: StepShape) -> Iterator[Operator]:
+    # Only the last token of a prompt needs logits.
+    rows = shape.prefill_sequences + shape.decode_sequences
+    hidden = constant(architecture.hidden_size, rows)
+    vocab = -(-architecture.vocab_size // shape.layouts.tp)
+    yield elementwise("final_norm", 4 * rows * architecture.hidden_size, 1)
+    yield gemm("lm_head", dtypes.other, rows, vocab, hidden, 1)
+    message = rows * architecture.vocab_size * int(ACTIVATION_BYTES)
+    dims = {"message_bytes": message, "ranks": shape.layouts.tp, "stride": constant(1, rows)}
+    count = np.where(shape.layouts.tp > 1, 1.0, 0.0)
+    yield Operator("lm_head_all_gather", OperatorKind.ALL_GATHER, "bf16", dims, count)

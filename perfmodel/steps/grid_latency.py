@@ -1,0 +1,211 @@
+"""The time of a step for every layout with every batch size and every request at once.
+
+A search asks for a cross product, so the arrays of its configurations are not written out: layouts vary
+along the first axis, batch sizes along the second, requests along the third, and NumPy broadcasting does
+the rest. An operator then has the shape of what it depends on (a decode GEMM has no third axis), layouts
+that give it equal dimensions are looked up once, and what remains is to gather and to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import DIMENSIONS, FloatArray, IntArray, Operator, OperatorKind, Provenance
+from fleetplan.perfmodel.optables import OperatorTimes
+from fleetplan.perfmodel.steps.latency import (
+    OperatorTimesSource,
+    StepTimes,
+    kernels_of,
+    overhead_ms_per_kernel,
+)
+
+Shape = tuple[int, ...]
+Numbers = TypeVar("Numbers", IntArray, FloatArray)
+
+CROSSED_AXES: Final = 3
+"""Layouts, batch sizes, requests."""
+
+_LAYOUTS: Final = 0
+_REQUESTS: Final = 2
+
+
+def crossed_step_times(
+    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
+) -> StepTimes:
+    """Add up the operators of a step over a cross product.
+
+    Parameters
+    ----------
+    operators : Iterable[Operator]
+        Dimensions and counts of shape (n_layouts or 1, n_batches or 1, n_requests or 1).
+    source, accelerator
+        As in `fleetplan.perfmodel.steps.latency.step_times`.
+
+    Returns
+    -------
+    StepTimes
+        Latency of the broadcast shape of the operators, without detail: what it rests on and what takes
+        most of it is asked of `step_times`, for the few configurations that somebody looks at.
+
+    Raises
+    ------
+    UnsupportedDtype
+        The accelerator has no matrix units for a data type of the step.
+    """
+    folded = [_folded(operator) for operator in operators]
+    if not folded:
+        raise ValueError("a step needs at least one operator")
+    total, roofline_kernels = _Sum(), _Sum()
+    overhead_ms = overhead_ms_per_kernel(accelerator)
+    for operator, found in _looked_up(folded, source):
+        # A kernel that runs no times takes none, also where it could not run at all.
+        runs = operator.count > 0
+        times = operator.count * (found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0))
+        total.add(operator.folds, times)
+        kernels = kernels_of(operator.kind)
+        if overhead_ms and kernels:
+            unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
+            roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)
+    latency_ms = total.value()
+    if overhead_ms:
+        latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
+    return StepTimes.without_detail(latency_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folds:
+    """Which of the distinct slices each slice along an axis is.
+
+    Attributes
+    ----------
+    layouts, requests : IntArray or None
+        Shape (n_layouts,) and (n_requests,); None where nothing was folded.
+    """
+
+    layouts: IntArray | None
+    requests: IntArray | None
+
+    @property
+    def key(self) -> tuple[bytes, bytes]:
+        """What arrays that were folded alike share."""
+        return (
+            b"" if self.layouts is None else self.layouts.tobytes(),
+            b"" if self.requests is None else self.requests.tobytes(),
+        )
+
+    def unfolded(self, values: FloatArray) -> FloatArray:
+        """Repeat the slices that were folded."""
+        if self.requests is not None and values.shape[2] > 1:
+            values = values[:, :, self.requests]
+        return values if self.layouts is None or values.shape[0] == 1 else values[self.layouts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """An operator with its equal layouts and equal requests folded into one.
+
+    Attributes
+    ----------
+    kind, dtype, dims, count
+        As in `Operator`, folded.
+    folds : _Folds
+        How.
+    shape : Shape
+        Broadcast shape of `dims`.
+    """
+
+    kind: OperatorKind
+    dtype: str
+    dims: dict[str, IntArray]
+    count: FloatArray
+    folds: _Folds
+    shape: Shape
+
+
+def _folded(operator: Operator) -> _Folded:
+    dims, count = operator.dims, operator.count
+    if any(array.ndim != CROSSED_AXES for array in (count, *dims.values())):
+        raise ValueError(f"{operator.name} is not crossed: its dimensions need {CROSSED_AXES} axes")
+    codes: dict[int, IntArray | None] = {}
+    for axis in (_LAYOUTS, _REQUESTS):
+        codes[axis], first = _distinct_slices([count, *dims.values()], axis)
+        if first is not None:
+            dims = {name: _slices(array, first, axis) for name, array in dims.items()}
+            count = _slices(count, first, axis)
+    shape = np.broadcast_shapes(*(array.shape for array in dims.values()))
+    folds = _Folds(codes[_LAYOUTS], codes[_REQUESTS])
+    return _Folded(operator.kind, operator.dtype, dims, count, folds, shape)
+
+
+def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:
+    """Codes of equal slices along an axis, and where each code first stands; None where all differ."""
+    varying = [np.moveaxis(array, axis, 0) for array in arrays if array.shape[axis] > 1]
+    if not varying:
+        return None, None
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    codes = []
+    for position in range(varying[0].shape[0]):
+        key = b"".join(array[position].tobytes() for array in varying)
+        if key not in seen:
+            seen[key] = len(first)
+            first.append(position)
+        codes.append(seen[key])
+    if len(first) == len(codes):
+        return None, None
+    return np.array(codes, dtype=np.int64), np.array(first, dtype=np.int64)
+
+
+def _slices(array: Numbers, positions: IntArray, axis: int) -> Numbers:
+    return array if array.shape[axis] == 1 else np.take(array, positions, axis=axis)
+
+
+def _looked_up(folded: list[_Folded], source: OperatorTimesSource) -> Iterable[tuple[_Folded, OperatorTimes]]:
+    """Yield each operator with its times in its own shape; operators of one table share a look-up."""
+    by_table: dict[tuple[OperatorKind, str], list[_Folded]] = {}
+    for operator in folded:
+        by_table.setdefault((operator.kind, operator.dtype), []).append(operator)
+    for (kind, dtype), sharing in by_table.items():
+        dims = {
+            name: np.concatenate(
+                [np.broadcast_to(operator.dims[name], operator.shape).ravel() for operator in sharing]
+            )
+            for name in DIMENSIONS[kind]
+        }
+        found = source.times_of_distinct(kind, dtype, dims)
+        start = 0
+        for operator in sharing:
+            end = start + int(np.prod(operator.shape))
+            latency_ms = found.latency_ms[start:end].reshape(operator.shape)
+            yield operator, OperatorTimes(latency_ms, found.provenance[start:end].reshape(operator.shape))
+            start = end
+
+
+def _mostly(flags: np.ndarray) -> FloatArray:
+    """The flags as numbers, in the smallest shape that holds them."""
+    if flags.all() or not flags.any():
+        return np.full((1,) * flags.ndim, float(flags.flat[0]))
+    return flags.astype(np.float64)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """A sum of arrays that were folded in different ways, unfolded as late as possible."""
+
+    parts: dict[tuple[bytes, bytes], tuple[_Folds, FloatArray]] = field(default_factory=dict)
+
+    def add(self, folds: _Folds, values: FloatArray) -> None:
+        known = self.parts.get(folds.key)
+        self.parts[folds.key] = (folds, values if known is None else known[1] + values)
+
+    def value(self) -> FloatArray:
+        # Small arrays first: the large ones are then touched once each.
+        total: FloatArray = np.zeros((1,) * CROSSED_AXES)
+        for folds, values in sorted(self.parts.values(), key=lambda part: part[1].size):
+            total = total + folds.unfolded(values)
+        return total

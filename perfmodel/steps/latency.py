@@ -1,0 +1,248 @@
+"""The time of a step: the sum of its operators, and how much of it rests on which kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import (
+    DIMENSIONS,
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Operator,
+    OperatorKind,
+    Provenance,
+)
+from fleetplan.perfmodel.optables import OperatorTimes
+
+LABEL_SHARE: Final = 0.10
+"""A number is called by its weakest kind of evidence that holds at least this share of its time."""
+
+TABLED_KINDS: Final = frozenset(
+    {
+        OperatorKind.GEMM,
+        OperatorKind.MOE,
+        OperatorKind.PREFILL_ATTENTION,
+        OperatorKind.DECODE_ATTENTION,
+        OperatorKind.LATENT_PREFILL_ATTENTION,
+        OperatorKind.LATENT_DECODE_ATTENTION,
+        OperatorKind.SPARSE_ATTENTION,
+        OperatorKind.TOKEN_SELECTION,
+        OperatorKind.BATCHED_GEMM,
+        OperatorKind.UNGATED_MOE,
+        OperatorKind.DISPATCHED_MOE,
+        OperatorKind.DELTA_PREFILL,
+        OperatorKind.DELTA_DECODE,
+        OperatorKind.SCAN_PREFILL,
+        OperatorKind.SCAN_DECODE,
+    }
+)
+KERNELS_OF_KIND: Final = {
+    OperatorKind.MOE: 2,
+    OperatorKind.UNGATED_MOE: 2,
+    OperatorKind.DISPATCHED_MOE: 2,
+    OperatorKind.DELTA_PREFILL: 2,
+    OperatorKind.DELTA_DECODE: 2,
+    OperatorKind.SCAN_PREFILL: 2,
+    OperatorKind.SCAN_DECODE: 2,
+}
+"""Large kernels of an operator of `TABLED_KINDS`; 1 where it is not named. Experts are two grouped products,
+a recurrence comes after a convolution."""
+
+DENSE_LAYER_KERNELS: Final = 5
+"""Large kernels of a dense decoder layer (two projections, attention, two products of the feed-forward part):
+the layer that `Efficiency.layer_overhead_us` was fitted on."""
+
+_US_PER_MS: Final = 1e3
+
+OVERHEAD_NAME: Final = "layer_overhead"
+"""The name in a breakdown of launches and gaps that no operator contains."""
+
+
+NO_DETAIL: Final = ""
+"""The name in a breakdown that was not made."""
+
+
+class OperatorTimesSource(Protocol):
+    """What the evaluator needs of a source of operator times."""
+
+    def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Time and provenance of an operator for an array of configurations."""
+        ...
+
+    def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Answer the same for rows of which few are equal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The time of one step for an array of configurations.
+
+    Attributes
+    ----------
+    latency_ms : FloatArray
+        One pass over all pipeline stages, shape (n_configs,); infinite where it cannot run. [ms]
+    by_provenance_ms : FloatArray
+        The same time by `Provenance`, shape (4, n_configs). [ms]
+    names : tuple[str, ...]
+        What takes time: operators, and the overhead of the layers.
+    breakdown_ms : FloatArray
+        The same time by name, shape (n_names, n_configs). [ms]
+    """
+
+    latency_ms: FloatArray
+    by_provenance_ms: FloatArray
+    names: tuple[str, ...]
+    breakdown_ms: FloatArray
+
+    @classmethod
+    def without_detail(cls, latency_ms: FloatArray) -> StepTimes:
+        """Times alone: shares are NaN and there is no bottleneck's name, in shapes that broadcast."""
+        small = (1,) * latency_ms.ndim
+        nothing = np.full((len(Provenance), *small), np.nan)
+        return cls(latency_ms, nothing, (NO_DETAIL,), np.zeros((1, *small)))
+
+    def part(self, rows: slice) -> StepTimes:
+        """Return the times of some of the configurations."""
+        return StepTimes(
+            self.latency_ms[rows], self.by_provenance_ms[:, rows], self.names, self.breakdown_ms[:, rows]
+        )
+
+    @property
+    def bottleneck(self) -> IntArray:
+        """Where in `names` the one that takes most of the time stands, shape (n_configs,)."""
+        largest: IntArray = np.argmax(self.breakdown_ms, axis=0).astype(np.int64)
+        return largest
+
+
+def step_times(
+    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
+) -> StepTimes:
+    """Add up the operators of a step.
+
+    Launches, gaps and small kernels (`Efficiency.layer_overhead_us` a dense layer) were fitted together with
+    the roofline, so they count for the kernels that the roofline prices, in equal parts; measured kernels
+    follow one another in a captured graph and need no such term. A layer of latent attention with experts,
+    which has nine large kernels instead of five, waits nine fifths as long.
+
+    Parameters
+    ----------
+    operators : Iterable[Operator]
+        At least one, all for the same n configurations.
+    source : OperatorTimesSource
+        Operator times of `accelerator`.
+    accelerator : Accelerator
+        For its layer overhead.
+
+    Raises
+    ------
+    UnsupportedDtype
+        The accelerator has no matrix units for a data type of the step.
+    """
+    listed = list(operators)
+    if not listed:
+        raise ValueError("a step needs at least one operator")
+    totals = _Totals.zero(listed[0].count.size)
+    rows: dict[str, FloatArray] = {operator.name: np.zeros(operator.count.size) for operator in listed}
+    for operator, found in _looked_up(listed, source):
+        # A kernel that runs no times takes none, also where it could not run at all.
+        time = operator.count * np.where(operator.count > 0, found.latency_ms, 0.0)
+        totals.add(operator, time, found.provenance)
+        rows[operator.name] += time
+    overhead = overhead_ms_per_kernel(accelerator) * totals.roofline_kernels
+    if overhead.any():
+        rows[OVERHEAD_NAME] = overhead
+        totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
+    by_provenance = totals.by_provenance_ms
+    return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
+
+
+def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
+    """Launches, gaps and small kernels that come with a large kernel that the roofline prices. [ms]."""
+    efficiency = accelerator.efficiency
+    return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / _US_PER_MS
+
+
+def kernels_of(kind: OperatorKind) -> int:
+    """Large kernels of an operator; 0 for collectives and small kernels, which hold their own latency."""
+    return KERNELS_OF_KIND.get(kind, 1) if kind in TABLED_KINDS else 0
+
+
+def _looked_up(
+    operators: list[Operator], source: OperatorTimesSource
+) -> Iterator[tuple[Operator, OperatorTimes]]:
+    """Yield each operator with its times; operators of one table share a look-up."""
+    by_table: dict[tuple[OperatorKind, str], list[Operator]] = {}
+    for operator in operators:
+        by_table.setdefault((operator.kind, operator.dtype), []).append(operator)
+    for (kind, dtype), sharing in by_table.items():
+        dims = {
+            name: np.concatenate([operator.dims[name] for operator in sharing]) for name in DIMENSIONS[kind]
+        }
+        found = source.times(kind, dtype, dims)
+        n_configs = sharing[0].count.size
+        for position, operator in enumerate(sharing):
+            rows = slice(position * n_configs, (position + 1) * n_configs)
+            yield operator, OperatorTimes(found.latency_ms[rows], found.provenance[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    by_provenance_ms: FloatArray
+    roofline_kernels: FloatArray
+    index: IntArray
+
+    @classmethod
+    def zero(cls, n_configs: int) -> _Totals:
+        shape = (len(Provenance), n_configs)
+        return cls(np.zeros(shape), np.zeros(n_configs), np.arange(n_configs))
+
+    def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
+        self.by_provenance_ms[provenance, self.index] += time_ms
+        kernels = kernels_of(operator.kind)
+        if kernels:
+            runs = np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
+            self.roofline_kernels[:] += kernels * runs
+
+
+def joined_times(parts: list[StepTimes]) -> StepTimes:
+    """Return the times of all `parts`, one after the other."""
+    # A chunk without, say, any pipeline does not name its operators.
+    names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+    blocks = []
+    for part in parts:
+        block = np.zeros((len(names), part.latency_ms.size))
+        for row, name in enumerate(part.names):
+            block[names.index(name)] = part.breakdown_ms[row]
+        blocks.append(block)
+    return StepTimes(
+        np.concatenate([part.latency_ms for part in parts]),
+        np.concatenate([part.by_provenance_ms for part in parts], axis=1),
+        names,
+        np.concatenate(blocks, axis=1),
+    )
+
+
+def provenance_shares(by_provenance_ms: FloatArray) -> FloatArray:
+    """Share of the time by `Provenance`, shape (4, n_configs); each column adds up to one.
+
+    Zero in all rows where the time is not finite.
+    """
+    total = by_provenance_ms.sum(axis=0)
+    usable = np.isfinite(total) & (total > 0)
+    shares: FloatArray = np.where(usable, by_provenance_ms, 0.0) / np.where(usable, total, 1.0)
+    return shares
+
+
+def weakest_provenance(shares: FloatArray) -> ByteArray:
+    """Find the weakest `Provenance` that holds at least `LABEL_SHARE` of the time, shape (n_configs,)."""
+    holds = shares >= LABEL_SHARE
+    weakest_first = holds[::-1]
+    found = len(Provenance) - 1 - np.argmax(weakest_first, axis=0)
+    return np.where(holds.any(axis=0), found, int(Provenance.ROOFLINE)).astype(np.uint8)

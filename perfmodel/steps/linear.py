@@ -1,0 +1,85 @@
+"""The operators of attention with a recurrent state: gated delta nets, Mamba-2, lightning attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fleetplan.perfmodel.architecture import LinearAttention, LinearVariant
+from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.steps.communication import attention_reduction
+from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm
+from fleetplan.perfmodel.steps.precision import PartDtypes
+from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.sharding import linear_heads, linear_input_width
+
+
+def linear_attention(
+    hidden_size: int, dtypes: PartDtypes, attention: LinearAttention, layers: int, shape: StepShape
+) -> Iterator[Operator]:
+    """Yield the operators of `layers` layers with a recurrent state.
+
+    A prompt's cached prefix is its state: it costs nothing to continue from it, however long it is.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Width of the residual stream.
+    dtypes : PartDtypes
+        Data types by part.
+    attention : LinearAttention
+        One layer.
+    layers : int
+        How many of it there are.
+    shape : StepShape
+        Parallelism, sequences and lengths of n configurations.
+    """
+    tokens, tp = shape.local_tokens, shape.layouts.tp
+    hidden = constant(hidden_size, tokens)
+    width = linear_input_width(attention, tp)
+    _, value_heads = linear_heads(attention, tp)
+    output = value_heads * attention.value_head_dim
+    # The norm reads and writes both residual streams; the gated norm of the output reads it and the gate.
+    yield elementwise("attention_norm", 4 * tokens * hidden_size, layers)
+    yield elementwise("gated_norm", 3 * tokens * output, layers)
+    if attention.variant is LinearVariant.GATED_DELTA_NET:
+        # Decay and beta have a projection of their own, in BF16 in every published checkpoint; a kernel then
+        # brings the outputs of both projections into the order of the recurrence.
+        scalars = value_heads * attention.scalars
+        yield elementwise("linear_rearrangement", 2 * tokens * width, layers)
+        yield gemm("linear_scalar_projection", dtypes.other, tokens, scalars, hidden, layers)
+        width = width - scalars
+    yield gemm("linear_input_projection", dtypes.attention, tokens, width, hidden, layers)
+    yield from _recurrences(attention, layers, shape)
+    yield gemm("output_projection", dtypes.attention, tokens, hidden, output, layers)
+    yield from attention_reduction(hidden_size, tokens, shape.layouts, layers)
+
+
+def _recurrences(attention: LinearAttention, layers: int, shape: StepShape) -> Iterator[Operator]:
+    is_delta = attention.variant is LinearVariant.GATED_DELTA_NET
+    key_heads, value_heads = linear_heads(attention, shape.layouts.tp)
+    common = {
+        "key_heads": key_heads,
+        "value_heads": value_heads,
+        "key_head_dim": constant(attention.key_head_dim, key_heads),
+        "value_head_dim": constant(attention.value_head_dim, key_heads),
+        "taps": constant(attention.convolution_width, key_heads),
+    }
+    if shape.prefill_sequences.any():
+        kind = OperatorKind.DELTA_PREFILL if is_delta else OperatorKind.SCAN_PREFILL
+        prompts = {
+            "batch": np.maximum(1, shape.prefill_sequences),
+            "new_tokens": np.maximum(1, shape.new_tokens),
+        }
+        count = _layers_where(shape.prefill_sequences, layers)
+        yield Operator("prefill_recurrence", kind, "bf16", {**prompts, **common}, count)
+    if shape.decode_sequences.any():
+        kind = OperatorKind.DELTA_DECODE if is_delta else OperatorKind.SCAN_DECODE
+        batch = {"batch": np.maximum(1, shape.decode_sequences)}
+        count = _layers_where(shape.decode_sequences, layers)
+        yield Operator("decode_recurrence", kind, "bf16", {**batch, **common}, count)
+
+
+def _layers_where(sequences: IntArray, layers: int) -> FloatArray:
+    return np.where(sequences > 0, float(layers), 0.0)

@@ -1,0 +1,239 @@
+"""What a configuration keeps in the memory of its fullest accelerator, and whether that fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.architecture import (
+    DenseFfn,
+    GroupedQueryAttention,
+    ModelArchitecture,
+    MoeFfn,
+    index_bytes_per_token,
+)
+from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.steps.precision import PartDtypes
+from fleetplan.perfmodel.steps.shapes import StepShape
+from fleetplan.perfmodel.steps.sharding import (
+    activation_width,
+    cache_elements_per_token,
+    state_bytes_per_sequence,
+    weights_per_accelerator,
+)
+
+KvResidency = Literal["all", "microbatch"]
+"""Whether the KV cache of all pipeline micro-batches is resident, or of one alone (as the paper counts)."""
+
+FRAMEWORK_RESERVE_RATIO: Final = 0.10
+"""Part of the memory that serving frameworks leave free: CUDA context, allocator, fragmentation.
+Source: vLLM, `gpu_memory_utilization`, documented default 0.9; TensorRT-LLM,
+`free_gpu_memory_fraction`, documented default 0.9."""
+
+COMMUNICATION_BUFFER_GIB: Final = 0.5
+"""Buffers of the collectives of an accelerator that has peers. [GiB]
+Source: NCCL keeps `NCCL_BUFFSIZE` = 4 MiB (documented default) a channel, direction and communicator: 2 x 32
+channels for each of two communicators."""
+
+LOGIT_BYTES: Final = 4.0
+"""Frameworks sample from FP32 logits. [bytes]"""
+
+_BYTES_PER_GIB: Final = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Memory of the fullest accelerator of each configuration, each array of shape (n_configs,). [GiB].
+
+    Attributes
+    ----------
+    weights_gib, kv_gib, activations_gib, communication_gib : FloatArray
+        By what is kept.
+    reserve_gib : float
+        Left to the framework.
+    capacity_gib : float
+        What the accelerator has.
+    """
+
+    weights_gib: FloatArray
+    kv_gib: FloatArray
+    activations_gib: FloatArray
+    communication_gib: FloatArray
+    reserve_gib: float
+    capacity_gib: float
+
+    @property
+    def total_gib(self) -> FloatArray:
+        """All of it, with the reserve, shape (n_configs,). [GiB]."""
+        return self.without_kv_gib + self.kv_gib
+
+    @property
+    def without_kv_gib(self) -> FloatArray:
+        """All of it but the KV cache, shape (n_configs,). [GiB]."""
+        return self.weights_gib + self.activations_gib + self.communication_gib + self.reserve_gib
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether it fits, shape (n_configs,)."""
+        return self.total_gib <= self.capacity_gib
+
+    @property
+    def weights_fit(self) -> NDArray[np.bool_]:
+        """Whether the weights alone fit beside the reserve, shape (n_configs,)."""
+        return self.weights_gib + self.reserve_gib <= self.capacity_gib
+
+
+def memory_use(
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    accelerator: Accelerator,
+    shape: StepShape,
+    sequences: IntArray,
+    kv_tokens: IntArray,
+    kv_residency: KvResidency = "all",
+) -> MemoryUse:
+    """Memory that configurations keep.
+
+    Parameters
+    ----------
+    architecture, dtypes, accelerator
+        The model, its data types, and where it runs.
+    shape : StepShape
+        The largest step, for activations.
+    sequences : IntArray
+        Sequences of one attention-DP rank in one micro-batch whose cache is kept, shape (n_configs,).
+    kv_tokens : IntArray
+        Tokens that the cache keeps of each, shape (n_configs,). [tokens]
+    kv_residency : {"all", "microbatch"}
+        Whether all micro-batches in flight keep their cache, or one alone.
+    """
+    layouts = shape.layouts
+    in_flight = layouts.pp if kv_residency == "all" else np.ones_like(layouts.pp)
+    kv = in_flight * sequences * kv_gib_per_sequence(architecture, dtypes, layouts, kv_tokens)
+    has_peers = layouts.accelerators > 1
+    return MemoryUse(
+        weights_gib=weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
+        kv_gib=kv,
+        activations_gib=_activations_gib(architecture, shape),
+        communication_gib=np.where(has_peers & (not accelerator.sram_only), COMMUNICATION_BUFFER_GIB, 0.0),
+        reserve_gib=0.0 if accelerator.sram_only else FRAMEWORK_RESERVE_RATIO * accelerator.hbm_gib,
+        capacity_gib=accelerator.hbm_gib,
+    )
+
+
+def weights_gib(
+    architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts, even: bool = False
+) -> FloatArray:
+    """Weights of the fullest accelerator, shape (n_configs,). [GiB].
+
+    A stage holds whole layers, the mean of the model's; the first stage also holds the embedding and the
+    last the LM head, so a pipeline's fullest stage holds one of the two. With `even`, a compiler places every
+    matrix where there is room, and all accelerators hold the mean.
+    """
+    per_layer: FloatArray = np.zeros(layouts.pp.shape)
+    for group in architecture.groups:
+        share = group.count / architecture.layer_count
+        if group.attention is not None:
+            weights = weights_per_accelerator(architecture.hidden_size, group.attention, layouts.tp)
+            per_layer += share * weights * BYTES_PER_ELEMENT[dtypes.attention]
+        per_layer += share * _ffn_bytes(architecture, dtypes, group.ffn, layouts)
+    matrix = architecture.vocab_size * architecture.hidden_size * BYTES_PER_ELEMENT[dtypes.other]
+    one_stage = matrix if architecture.tied_embeddings else 2 * matrix
+    if even:
+        all_layers = per_layer * architecture.layer_count + one_stage / layouts.tp
+        mean: FloatArray = all_layers / layouts.pp / _BYTES_PER_GIB
+        return mean
+    ends = np.where(layouts.pp > 1, matrix, one_stage) / layouts.tp
+    total: FloatArray = (per_layer * _stage_layers(architecture, layouts) + ends) / _BYTES_PER_GIB
+    return total
+
+
+def kv_gib_per_sequence(
+    architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts, kv_tokens: IntArray | FloatArray
+) -> FloatArray:
+    """Cache of one sequence on one accelerator of a stage, shape (n_configs,). [GiB].
+
+    Context parallelism shares out the tokens. Layers with a window keep that many; a key-value head is never
+    split, so from `kv_heads` accelerators on each holds a whole one.
+    """
+    per_layer = np.zeros(layouts.pp.shape)
+    size = BYTES_PER_ELEMENT[dtypes.kv]
+    for group in architecture.groups:
+        if group.attention is None:
+            continue
+        attention = group.attention
+        window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
+        shared = -(-kv_tokens // layouts.cp)
+        kept = np.minimum(shared, window) if window else shared
+        token = cache_elements_per_token(attention, layouts.tp) * size + index_bytes_per_token(attention)
+        cache = kept * token
+        each = cache + state_bytes_per_sequence(attention, layouts.tp)
+        # Not in place: the layouts and the tokens of a cross product have different shapes.
+        per_layer = per_layer + group.count / architecture.layer_count * each
+    total: FloatArray = per_layer * _stage_layers(architecture, layouts) / _BYTES_PER_GIB
+    return total
+
+
+def resident_sequences(one: MemoryUse, many: MemoryUse, many_sequences: IntArray) -> FloatArray:
+    """Sequences of one rank and micro-batch that fit, shape (n_configs,).
+
+    Cache and activations grow in a straight line with them. Below one where not even one fits.
+
+    Parameters
+    ----------
+    one, many : MemoryUse
+        Memory with one sequence, and with `many_sequences` of them, at least two.
+    """
+    each_gib = (many.total_gib - one.total_gib) / (many_sequences - 1)
+    fitting: FloatArray = 1.0 + (one.capacity_gib - one.total_gib) / each_gib
+    return fitting
+
+
+def _stage_layers(architecture: ModelArchitecture, layouts: Layouts) -> IntArray:
+    return -(-architecture.layer_count // layouts.pp)
+
+
+def _ffn_bytes(
+    architecture: ModelArchitecture, dtypes: PartDtypes, ffn: DenseFfn | MoeFfn | None, layouts: Layouts
+) -> FloatArray:
+    hidden = architecture.hidden_size
+    match ffn:
+        case None:
+            return np.zeros(layouts.pp.shape)
+        case DenseFfn():
+            return ffn.weights(hidden) * BYTES_PER_ELEMENT[dtypes.dense_ffn] / layouts.ffn_tp
+        case MoeFfn():
+            routed = ffn.routed_weights(hidden) * BYTES_PER_ELEMENT[dtypes.routed_experts]
+            shared = ffn.shared_weights(hidden) * BYTES_PER_ELEMENT[dtypes.shared_experts]
+            router = ffn.router_weights(hidden) * BYTES_PER_ELEMENT[dtypes.other]
+            # Redundant experts fill up groups that cannot hold equally many.
+            held = -(-ffn.experts // layouts.ep) / ffn.experts
+            mixture: FloatArray = routed * held / layouts.ffn_tp + shared / layouts.ffn_tp + router
+            return mixture
+
+
+def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> FloatArray:
+    # The residual stream and its normed copy live through a layer, beside the widest of its blocks.
+    layouts, hidden = shape.layouts, architecture.hidden_size
+    widest = np.zeros(shape.rank_tokens.shape)
+    for group in architecture.groups:
+        if group.attention is not None:
+            width = activation_width(group.attention, layouts.tp)
+            widest = np.maximum(widest, shape.local_tokens * width)
+        match group.ffn:
+            case DenseFfn() as dense:
+                block = 3 * dense.intermediate_size / layouts.ffn_tp + hidden
+                widest = np.maximum(widest, shape.ffn_tokens * block)
+            case MoeFfn() as moe:
+                routed = shape.stage_tokens * moe.top_k / layouts.ep
+                block = 3 * moe.intermediate_size / layouts.ffn_tp + hidden
+                widest = np.maximum(widest, routed * block)
+    logits = (shape.prefill_sequences + shape.decode_sequences) * architecture.vocab_size * LOGIT_BYTES
+    streams = 2 * shape.local_tokens * hidden
+    total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / _BYTES_PER_GIB
+    return total

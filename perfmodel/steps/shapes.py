@@ -1,0 +1,203 @@
+"""What is evaluated: configurations of a model, and the steps that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.parallelism import Layouts
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """What a step of each configuration works on, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    layouts : Layouts
+        Parallelism.
+    prefill_sequences : IntArray
+        Prompts of one attention-DP rank in one micro-batch; 0 in a decode step.
+    new_tokens, prefix_tokens : IntArray
+        Tokens of a prompt to compute, and tokens that its cache holds already. [tokens]
+    decode_sequences : IntArray
+        Sequences of one rank in one micro-batch that gain a token; 0 in a prefill step.
+    context_tokens : IntArray
+        Tokens that such a sequence attends to. [tokens]
+    """
+
+    layouts: Layouts
+    prefill_sequences: IntArray
+    new_tokens: IntArray
+    prefix_tokens: IntArray
+    decode_sequences: IntArray
+    context_tokens: IntArray
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether it is a cross product whose axes broadcast; see `steps.grid_latency`."""
+        return self.prefill_sequences.ndim > 1 or self.layouts.pp.ndim > 1
+
+    @property
+    def rank_tokens(self) -> IntArray:
+        """Tokens of one attention-DP rank, shape (n_configs,). [tokens]."""
+        return self.prefill_sequences * self.new_tokens + self.decode_sequences
+
+    @property
+    def local_tokens(self) -> IntArray:
+        """Tokens that the projections of attention on one accelerator compute, shape (n_configs,). [tokens].
+
+        Context parallelism shares out the tokens of prompts; a generated token is on all of its ranks.
+        """
+        if self._is_whole:
+            return self.rank_tokens
+        return self.prefill_sequences * self.local_new_tokens + self.decode_sequences
+
+    @property
+    def share_tokens(self) -> IntArray:
+        """Tokens of a rank that one of its context-parallel accelerators brings to the feed-forward part."""
+        return self.rank_tokens if self._is_whole else -(-self.rank_tokens // self.layouts.cp)
+
+    @property
+    def local_new_tokens(self) -> IntArray:
+        """Tokens of one prompt that one accelerator computes, shape (n_configs,). [tokens]."""
+        return self.new_tokens if self._is_whole else -(-self.new_tokens // self.layouts.cp)
+
+    @property
+    def local_prefix_tokens(self) -> IntArray:
+        """Prefix over which its queries see as many keys as they do in the whole prompt. [tokens].
+
+        Prompts are dealt out so that all accelerators see equally many pairs of queries and keys.
+        """
+        if self._is_whole:
+            return self.prefix_tokens
+        return self.prefix_tokens + (self.new_tokens - self.local_new_tokens) // 2
+
+    @property
+    def local_context_tokens(self) -> IntArray:
+        """Cached tokens of a sequence that one accelerator attends to in decode. [tokens]."""
+        return self.context_tokens if self._is_whole else -(-self.context_tokens // self.layouts.cp)
+
+    @property
+    def _is_whole(self) -> bool:
+        # Without context parallelism the arrays keep the few axes that they have in a cross product.
+        return bool((self.layouts.cp == 1).all())
+
+    @property
+    def stage_tokens(self) -> IntArray:
+        """Tokens of all ranks of a stage, shape (n_configs,). [tokens]."""
+        return self.rank_tokens * self.layouts.dp
+
+    @property
+    def ffn_tokens(self) -> IntArray:
+        """Tokens that a dense block computes on one accelerator, shape (n_configs,). [tokens].
+
+        The `ep` groups of `ffn_tp` accelerators each hold the whole dense block and share the tokens.
+        """
+        return -(-self.stage_tokens // self.layouts.ep)
+
+    @classmethod
+    def joined(cls, shapes: Sequence[StepShape]) -> StepShape:
+        """Return the steps of all `shapes`, one after the other."""
+        return cls(
+            Layouts.joined([shape.layouts for shape in shapes]),
+            np.concatenate([shape.prefill_sequences for shape in shapes]),
+            np.concatenate([shape.new_tokens for shape in shapes]),
+            np.concatenate([shape.prefix_tokens for shape in shapes]),
+            np.concatenate([shape.decode_sequences for shape in shapes]),
+            np.concatenate([shape.context_tokens for shape in shapes]),
+        )
+
+    def take(self, rows: IntArray) -> StepShape:
+        """Return the steps at `rows`, in that order."""
+        return StepShape(
+            self.layouts.take(rows),
+            self.prefill_sequences[rows],
+            self.new_tokens[rows],
+            self.prefix_tokens[rows],
+            self.decode_sequences[rows],
+            self.context_tokens[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationBatch:
+    """What to evaluate, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    layouts : Layouts
+        Parallelism.
+    batch : IntArray
+        Sequences of one attention-DP rank in one pipeline micro-batch.
+    input_tokens, prefix_tokens : IntArray
+        New tokens of a prompt, and tokens that its cache already holds. [tokens]
+    context_tokens : IntArray
+        Tokens that decode attends to in the mean. [tokens]
+    output_tokens : IntArray
+        Tokens that a request generates. [tokens]
+    """
+
+    layouts: Layouts
+    batch: IntArray
+    input_tokens: IntArray
+    prefix_tokens: IntArray
+    context_tokens: IntArray
+    output_tokens: IntArray
+
+    @property
+    def sequences(self) -> IntArray:
+        """Sequences of one micro-batch over all attention-DP ranks, shape (n_configs,)."""
+        return self.batch * self.layouts.dp
+
+    def take(self, rows: IntArray) -> ConfigurationBatch:
+        """Return the configurations at `rows`, in that order."""
+        return ConfigurationBatch(
+            self.layouts.take(rows),
+            self.batch[rows],
+            self.input_tokens[rows],
+            self.prefix_tokens[rows],
+            self.context_tokens[rows],
+            self.output_tokens[rows],
+        )
+
+    @property
+    def held_tokens(self) -> IntArray:
+        """Tokens whose cache a sequence holds when it ends, shape (n_configs,). [tokens].
+
+        Decode attends to `context_tokens` in the mean, half its output below the end.
+        """
+        return self.context_tokens + -(-self.output_tokens // 2)
+
+
+def prefill_shape(configurations: ConfigurationBatch) -> StepShape:
+    """Return the step of prompts alone."""
+    none = np.zeros_like(configurations.batch)
+    return StepShape(
+        configurations.layouts,
+        configurations.batch,
+        configurations.input_tokens,
+        configurations.prefix_tokens,
+        none,
+        none,
+    )
+
+
+def decode_shape(configurations: ConfigurationBatch) -> StepShape:
+    """Return the step of generated tokens alone."""
+    return mixed_shape(configurations, np.zeros_like(configurations.batch))
+
+
+def mixed_shape(configurations: ConfigurationBatch, prompts: IntArray) -> StepShape:
+    """Return the fused iteration of `prompts` whole prompts and `batch` generated tokens a rank."""
+    return StepShape(
+        configurations.layouts,
+        prompts,
+        configurations.input_tokens,
+        configurations.prefix_tokens,
+        configurations.batch,
+        configurations.context_tokens,
+    )

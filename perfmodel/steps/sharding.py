@@ -1,0 +1,116 @@
+"""What one accelerator holds and computes of an attention layer: heads, weights, cache, recurrent state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetplan.perfmodel.architecture import (
+    Attention,
+    GroupedQueryAttention,
+    LatentAttention,
+    LinearAttention,
+)
+from fleetplan.perfmodel.architecture.decoder import STATE_BYTES_PER_ELEMENT
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+
+
+def heads_per_accelerator(attention: GroupedQueryAttention, tp: IntArray) -> tuple[IntArray, IntArray]:
+    """Query heads and key-value heads of one accelerator, shape (n_configs,); never below one."""
+    return -(-attention.heads // tp), np.maximum(1, -(-attention.kv_heads // tp))
+
+
+def qkv_width(attention: GroupedQueryAttention, tp: IntArray) -> IntArray:
+    """Output width of the query, key and value projection on one accelerator, shape (n_configs,)."""
+    heads, kv_heads = heads_per_accelerator(attention, tp)
+    gate = heads * attention.value_head_dim if attention.output_gate else 0
+    return heads * attention.head_dim + gate + kv_heads * (attention.head_dim + attention.value_head_dim)
+
+
+def latent_query_width(attention: LatentAttention, tp: IntArray) -> IntArray:
+    """Width of the queries of one accelerator, shape (n_configs,)."""
+    return -(-attention.heads // tp) * (attention.nope_head_dim + attention.rope_head_dim)
+
+
+def linear_heads(attention: LinearAttention, tp: IntArray) -> tuple[IntArray, IntArray]:
+    """Key heads (groups of B and C) and value heads of one accelerator, shape (n_configs,); at least one."""
+    return np.maximum(1, -(-attention.key_heads // tp)), -(-attention.value_heads // tp)
+
+
+def linear_channels(attention: LinearAttention, tp: IntArray) -> IntArray:
+    """Channels that the causal convolution of one accelerator mixes, shape (n_configs,)."""
+    key_heads, value_heads = linear_heads(attention, tp)
+    return value_heads * attention.value_head_dim + 2 * key_heads * attention.key_head_dim
+
+
+def linear_input_width(attention: LinearAttention, tp: IntArray) -> IntArray:
+    """Output width of the input projection on one accelerator, shape (n_configs,).
+
+    Queries, keys and values, the gate, and the scalars of each value head.
+    """
+    _, value_heads = linear_heads(attention, tp)
+    return linear_channels(attention, tp) + value_heads * (attention.value_head_dim + attention.scalars)
+
+
+def weights_per_accelerator(hidden_size: int, attention: Attention, tp: IntArray) -> IntArray:
+    """Weights of one layer's attention on one accelerator, shape (n_configs,).
+
+    The projections down to a latent space, and an indexer, are on every accelerator; all others are shared
+    out by heads.
+    """
+    match attention:
+        case GroupedQueryAttention():
+            heads, _ = heads_per_accelerator(attention, tp)
+            return hidden_size * (qkv_width(attention, tp) + heads * attention.value_head_dim)
+        case LatentAttention():
+            heads = -(-attention.heads // tp)
+            queries = latent_query_width(attention, tp)
+            down = attention.kv_elements_per_token + (attention.query_rank or 0)
+            up = (attention.query_rank or hidden_size) * queries
+            rebuilt = attention.kv_rank * heads * (attention.nope_head_dim + attention.value_head_dim)
+            projected = hidden_size * (down + heads * attention.value_head_dim) + up + rebuilt
+            return projected + attention.index_weights(hidden_size)
+        case LinearAttention():
+            _, value_heads = linear_heads(attention, tp)
+            output = value_heads * attention.value_head_dim
+            taps = linear_channels(attention, tp) * attention.convolution_weights(1)
+            return hidden_size * (linear_input_width(attention, tp) + output) + taps
+
+
+def activation_width(attention: Attention, tp: IntArray) -> IntArray:
+    """Elements a token that a layer's attention keeps on one accelerator, shape (n_configs,)."""
+    match attention:
+        case GroupedQueryAttention():
+            heads, _ = heads_per_accelerator(attention, tp)
+            return qkv_width(attention, tp) + heads * attention.value_head_dim
+        case LatentAttention():
+            heads = -(-attention.heads // tp)
+            # Prompts rebuild the keys and values of every head beside the queries and the output.
+            rebuilt = heads * (attention.nope_head_dim + 2 * attention.value_head_dim)
+            latent = attention.kv_elements_per_token + (attention.query_rank or 0)
+            return latent_query_width(attention, tp) + rebuilt + latent
+        case LinearAttention():
+            _, value_heads = linear_heads(attention, tp)
+            return linear_input_width(attention, tp) + value_heads * attention.value_head_dim
+
+
+def cache_elements_per_token(attention: Attention, tp: IntArray) -> IntArray:
+    """Cached elements of one token of one layer on one accelerator, shape (n_configs,).
+
+    A key-value head is never split, and the latent vector serves all heads: every accelerator holds it.
+    """
+    match attention:
+        case GroupedQueryAttention():
+            _, kv_heads = heads_per_accelerator(attention, tp)
+            return kv_heads * (attention.head_dim + attention.value_head_dim)
+        case _:
+            return np.full(tp.shape, attention.kv_elements_per_token, dtype=np.int64)
+
+
+def state_bytes_per_sequence(attention: Attention, tp: IntArray) -> FloatArray:
+    """Recurrent state of one sequence in one layer on one accelerator, shape (n_configs,). [bytes]."""
+    if not isinstance(attention, LinearAttention):
+        return np.zeros(tp.shape)
+    _, value_heads = linear_heads(attention, tp)
+    recurrent = value_heads * attention.value_head_dim * attention.key_head_dim
+    recent = linear_channels(attention, tp) * (attention.convolution_width - 1)
+    return (recurrent + recent).astype(np.float64) * STATE_BYTES_PER_ELEMENT

@@ -1,0 +1,209 @@
+"""How a prompt is computed: whole or in chunks, over a cache that is there, is loaded, or is recomputed.
+
+A chunk attends to the chunks before it. Attention over them grows in a straight line with their length,
+so n equal chunks take n times the chunk that has half of the others before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.steps import NO_DETAIL, ConfigurationBatch, StepShape, StepTimes
+from fleetplan.perfmodel.techniques.session_cache import TierHits
+
+_SHORTEST_LOAD_MS: Final = 1e-9
+"""Keeps the rate of loads finite where nothing is loaded. [ms]"""
+
+StepsEvaluator: TypeAlias = Callable[[Sequence[StepShape]], list[StepTimes]]
+ShapeOfPrompt: TypeAlias = Callable[[IntArray, IntArray], StepShape]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """A prompt as equal chunks, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    count : IntArray
+        Chunks of a prompt.
+    new_tokens, prefix_tokens : IntArray
+        Tokens of a chunk, and tokens before the mean chunk. [tokens]
+    """
+
+    count: IntArray
+    new_tokens: IntArray
+    prefix_tokens: IntArray
+
+
+def chunks_of(input_tokens: IntArray, prefix_tokens: IntArray, chunk_tokens: int | None) -> Chunks:
+    """Cut prompts into as few equal chunks as `chunk_tokens` allows; None leaves them whole."""
+    if chunk_tokens is None:
+        return Chunks(np.ones_like(input_tokens), input_tokens, prefix_tokens)
+    count = -(-input_tokens // chunk_tokens)
+    new_tokens = -(-input_tokens // count)
+    return Chunks(count, new_tokens, prefix_tokens + (input_tokens - new_tokens) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTimes:
+    """The mean prompt of each configuration.
+
+    Attributes
+    ----------
+    iteration : StepTimes
+        The mean iteration that carries prompt tokens.
+    iterations : FloatArray
+        Iterations a prompt takes in the mean, shape (n_configs,).
+    load_ms : FloatArray
+        Time to load the caches of sessions in the mean, shape (n_configs,). [ms]
+    """
+
+    iteration: StepTimes
+    iterations: FloatArray
+    load_ms: FloatArray
+
+    @property
+    def computed(self) -> StepTimes:
+        """All iterations of a prompt together."""
+        whole = bool(np.all(self.iterations == 1.0))
+        return self.iteration if whole else scaled_times(self.iteration, self.iterations)
+
+
+def prompt_times(
+    evaluate: StepsEvaluator,
+    shape_of: ShapeOfPrompt,
+    configurations: ConfigurationBatch,
+    chunk_tokens: int | None,
+    shared_prefix_tokens: int,
+    hits: Sequence[TierHits],
+) -> PromptTimes:
+    """Evaluate prompts.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Gives the times of steps.
+    shape_of : callable
+        The step of a chunk, from its new tokens and the tokens before it.
+    configurations : ConfigurationBatch
+        Parallelism, batch sizes and lengths.
+    chunk_tokens : int or None
+        Most prompt tokens of an iteration. [tokens]
+    shared_prefix_tokens : int
+        Part of the prefix whose cache is always there. [tokens]
+    hits : Sequence[TierHits]
+        Tiers that may hold the rest of the prefix; without any it is always there. What a tier holds is
+        loaded where that is faster than to compute it again.
+    """
+    new_tokens, prefix_tokens = configurations.input_tokens, configurations.prefix_tokens
+    warm = chunks_of(new_tokens, prefix_tokens, chunk_tokens)
+    if not hits:
+        (times,) = evaluate([shape_of(warm.new_tokens, warm.prefix_tokens)])
+        return PromptTimes(times, warm.count.astype(np.float64), np.zeros(times.latency_ms.shape))
+    shared = np.minimum(shared_prefix_tokens, prefix_tokens)
+    cold = chunks_of(new_tokens + prefix_tokens - shared, shared, chunk_tokens)
+    warm_step, cold_step = evaluate([shape_of(each.new_tokens, each.prefix_tokens) for each in (warm, cold)])
+    warm_ms = warm.count * warm_step.latency_ms
+    cold_ms = cold.count * cold_step.latency_ms
+    warm_ratio, load_ms = np.zeros(warm_ms.shape), np.zeros(warm_ms.shape)
+    for tier in hits:
+        loaded = np.where(warm_ms + tier.load_ms < cold_ms, tier.hit_ratio, 0.0)
+        warm_ratio = warm_ratio + loaded
+        load_ms = load_ms + loaded * tier.load_ms
+    warm_iterations = warm_ratio * warm.count
+    cold_iterations = (1.0 - warm_ratio) * cold.count
+    iterations = warm_iterations + cold_iterations
+    mean = mixed_times(warm_step, cold_step, cold_iterations / iterations)
+    return PromptTimes(mean, iterations, load_ms)
+
+
+def scaled_times(times: StepTimes, factor: FloatArray | float) -> StepTimes:
+    """Return the times of a step that runs `factor` times."""
+    latency = times.latency_ms * factor
+    if times.names == (NO_DETAIL,):
+        return StepTimes.without_detail(latency)
+    return StepTimes(latency, times.by_provenance_ms * factor, times.names, times.breakdown_ms * factor)
+
+
+def mixed_times(first: StepTimes, second: StepTimes, second_ratio: FloatArray) -> StepTimes:
+    """Return the mean of two steps with the same operators; `second_ratio` of them are the second."""
+    latency = (1.0 - second_ratio) * first.latency_ms + second_ratio * second.latency_ms
+    if first.names == (NO_DETAIL,):
+        return StepTimes.without_detail(latency)
+    return StepTimes(
+        latency,
+        (1.0 - second_ratio) * first.by_provenance_ms + second_ratio * second.by_provenance_ms,
+        first.names,
+        (1.0 - second_ratio) * first.breakdown_ms + second_ratio * second.breakdown_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """Continuous batching with prompts in several iterations, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    carrying_ratio : FloatArray
+        Share of iterations that carry prompt tokens.
+    ttft_ms, iteration_ms : FloatArray
+        Time to first token, and the mean iteration. [ms]
+    prompts_per_ms : FloatArray
+        Of one rank and micro-batch. [1/ms]
+    """
+
+    carrying_ratio: FloatArray
+    ttft_ms: FloatArray
+    iteration_ms: FloatArray
+    prompts_per_ms: FloatArray
+
+
+def batching(
+    batch: IntArray,
+    steps_per_sequence: FloatArray,
+    sequences_per_prompt: int,
+    prompts_together: IntArray,
+    decode_ms: FloatArray,
+    prompts: PromptTimes,
+) -> Batching:
+    """Steady state of continuous batching.
+
+    Every place of the batch is free again after `steps_per_sequence` iterations, so that many prompts are
+    due. Where more is due than iterations can carry, all of them carry prompts and the prompts set the
+    rate; where more is due than can be loaded, the loads do. Sequences that are not decoding wait for their
+    first token.
+
+    Parameters
+    ----------
+    batch : IntArray
+        Sequences of one rank and micro-batch.
+    steps_per_sequence : FloatArray
+        Decode steps of a sequence.
+    sequences_per_prompt : int
+        Sequences that one prompt starts.
+    prompts_together : IntArray
+        Prompts that share an iteration.
+    decode_ms : FloatArray
+        An iteration without prompts. [ms]
+    prompts : PromptTimes
+        Iterations with them.
+    """
+    prompts_resident = batch / sequences_per_prompt
+    due = prompts_resident / steps_per_sequence * prompts.iterations / prompts_together
+    ratio = np.minimum(1.0, due)
+    carrying_ms = prompts.iteration.latency_ms
+    iteration_ms = (1.0 - ratio) * decode_ms + ratio * carrying_ms
+    ttft_ms = prompts.iterations * carrying_ms + prompts.load_ms
+    decoding_ms = steps_per_sequence * iteration_ms
+    unlimited = prompts_resident / (ttft_ms + decoding_ms)
+    carried = prompts_together / (prompts.iterations * carrying_ms)
+    loaded = prompts_together / np.maximum(prompts.load_ms, _SHORTEST_LOAD_MS)
+    per_ms = np.minimum(np.where(due > 1.0, np.minimum(unlimited, carried), unlimited), loaded)
+    # Little's law: whoever is not decoding waits for the first token.
+    waiting_ms = prompts_resident / per_ms - decoding_ms
+    return Batching(ratio, np.maximum(ttft_ms, waiting_ms), iteration_ms, per_ms)

@@ -1,0 +1,183 @@
+"""How tokens spread over experts: how many a step reaches, and how much more the busiest rank gets.
+
+Decode reads the experts that its tokens reach; prefill waits for the expert-parallel rank with most
+tokens. Both are effects on the time of the routed experts relative to tokens that pick experts evenly and
+at random, which is what the operator tables and the roofline stand for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator, ExpertRouting
+from fleetplan.fleet.inventory.techniques import ExpertPlacement
+from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance, active_experts, work
+from fleetplan.perfmodel.optables import OperatorTimes
+from fleetplan.perfmodel.optables.formulas.roofline import busy_ms
+from fleetplan.perfmodel.steps import OperatorTimesSource
+
+EVEN_ROUTING: Final = ExpertRouting()
+
+RANDOM_PLACEMENTS: Final = 512
+"""Placements by chance whose busiest rank is averaged: the mean is then known to about 1 %."""
+
+_STEEPEST_EXPONENT: Final = 64.0
+_BISECTIONS: Final = 60
+
+
+def reached_experts(
+    routing: ExpertRouting, tokens: IntArray, top_k: IntArray, experts: IntArray
+) -> FloatArray:
+    """Experts that a step reaches, by the activation model of `routing`.
+
+    balanced: min(E, k T). uniform: E (1 - (1 - k/E)^T). log-linear: intercept + slope ln T, never fewer
+    than the k of one token nor more than balanced. The three models are those of Meta, Optimizing
+    Deployment Configurations for LLM Inference, section 4.5; the parameters of the last are the user's.
+    """
+    most: FloatArray = np.minimum(experts, top_k * tokens).astype(np.float64)
+    match routing.activation:
+        case "uniform":
+            return active_experts(tokens, top_k, experts)
+        case "balanced":
+            return most
+        case "log-linear":
+            assert routing.log_linear_intercept is not None, "the schema asks for both parameters"
+            assert routing.log_linear_slope is not None, "the schema asks for both parameters"
+            line = routing.log_linear_intercept + routing.log_linear_slope * np.log(np.maximum(tokens, 1))
+            reached: FloatArray = np.clip(line, np.minimum(top_k, most), most)
+            return reached
+
+
+@cache
+def expert_shares(experts: int, busiest_ratio: float) -> tuple[float, ...]:
+    """Share of routed tokens by expert, the busiest first: a power law with the given first share.
+
+    Raises
+    ------
+    ValueError
+        The busiest of `experts` cannot have this share: less than an even one, or all.
+    """
+    if not 1 / experts <= busiest_ratio < 1:
+        raise ValueError(
+            f"the busiest of {experts} experts has {1 / experts:.4g} to 1, not {busiest_ratio:g}"
+        )
+    log_ranks = np.log(np.arange(1, experts + 1))
+    low, high = 0.0, _STEEPEST_EXPONENT
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if 1 / np.exp(-middle * log_ranks).sum() > busiest_ratio else (middle, high)
+    weights = np.exp(-high * log_ranks)
+    return tuple((weights / weights.sum()).tolist())
+
+
+@cache
+def busiest_rank_ratio(experts: int, ranks: int, busiest_ratio: float, placement: ExpertPlacement) -> float:
+    """Tokens of the busiest expert-parallel rank over an even split; at least 1.
+
+    Parameters
+    ----------
+    experts, ranks : int
+        Experts, shared out over the ranks; in equal numbers as far as they go.
+    busiest_ratio : float
+        Share of routed tokens that the busiest expert receives.
+    placement : {"mixed", "random", "sorted"}
+        Hottest experts to the rank with least load; by chance; in the order of their load (the worst).
+    """
+    if ranks == 1:
+        return 1.0
+    each = -(-experts // ranks)
+    # Places that no expert takes receive nothing.
+    shares = np.zeros(ranks * each)
+    shares[:experts] = expert_shares(experts, busiest_ratio)
+    match placement:
+        case "sorted":
+            busiest = float(shares[:each].sum())
+        case "mixed":
+            busiest = _mixed_busiest(shares, ranks, each)
+        case "random":
+            shuffler = np.random.default_rng(0)
+            found = [
+                shuffler.permutation(shares).reshape(ranks, each).sum(axis=1).max()
+                for _ in range(RANDOM_PLACEMENTS)
+            ]
+            busiest = math.fsum(found) / RANDOM_PLACEMENTS
+    return busiest * ranks
+
+
+def _mixed_busiest(shares: FloatArray, ranks: int, each: int) -> float:
+    load, room = np.zeros(ranks), np.full(ranks, each)
+    for share in shares:
+        rank = int(np.argmin(np.where(room > 0, load, np.inf)))
+        load[rank] += share
+        room[rank] -= 1
+    return float(load.max())
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSource:
+    """A source of operator times whose routed experts follow a routing.
+
+    Attributes
+    ----------
+    source : OperatorTimesSource
+        Times for tokens that pick experts evenly and at random.
+    accelerator : Accelerator
+        For the ratio of memory to compute time, by its roofline.
+    routing : ExpertRouting
+        Activation model, skew and placement.
+    """
+
+    source: OperatorTimesSource
+    accelerator: Accelerator
+    routing: ExpertRouting
+
+    def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Time and provenance of an operator; changed ones are extrapolated at best."""
+        return self._routed(kind, dtype, dims, self.source.times(kind, dtype, dims))
+
+    def times_of_distinct(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Answer the same for rows of which few are equal."""
+        return self._routed(kind, dtype, dims, self.source.times_of_distinct(kind, dtype, dims))
+
+    def _routed(
+        self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray], found: OperatorTimes
+    ) -> OperatorTimes:
+        if kind not in (OperatorKind.MOE, OperatorKind.DISPATCHED_MOE) or self.routing == EVEN_ROUTING:
+            return found
+        ratio = self._time_ratio(dtype, dims)
+        changed = np.where(
+            ratio == 1.0, found.provenance, np.maximum(found.provenance, Provenance.EXTRAPOLATED)
+        )
+        return OperatorTimes(found.latency_ms * ratio, changed.astype(np.uint8))
+
+    def _time_ratio(self, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
+        even = work(OperatorKind.MOE, dtype, dims)
+        tokens, top_k, experts = dims["tokens"], dims["top_k"], dims["experts"]
+        reached = active_experts(tokens, top_k, experts)
+        reading = reached_experts(self.routing, tokens, top_k, experts) / np.where(reached > 0, reached, 1.0)
+        load = self._busiest_ranks(experts, dims["moe_ep"])
+        routed = replace(
+            even,
+            flops=even.flops * load,
+            weight_bytes=even.weight_bytes * reading,
+            activation_bytes=even.activation_bytes * load,
+        )
+        before = busy_ms(self.accelerator, OperatorKind.MOE, dtype, even)
+        after = busy_ms(self.accelerator, OperatorKind.MOE, dtype, routed)
+        ratio: FloatArray = after / np.where(before > 0, before, 1.0)
+        return ratio
+
+    def _busiest_ranks(self, experts: IntArray, ranks: IntArray) -> FloatArray:
+        busiest = self.routing.busiest_expert_ratio
+        if busiest is None:
+            return np.ones(experts.shape)
+        pairs = np.stack([experts.ravel(), ranks.ravel()], axis=1)
+        distinct, codes = np.unique(pairs, axis=0, return_inverse=True)
+        found = [busiest_rank_ratio(e, r, busiest, self.routing.placement) for e, r in distinct.tolist()]
+        loads: FloatArray = np.array(found)[codes.reshape(-1)].reshape(experts.shape)
+        return loads

@@ -1,0 +1,85 @@
+"""Weights and cache outside HBM, streamed in over a link while the step computes.
+
+The stream of the next layer is hidden behind the computation of this one, so a step takes the longer of
+the two. All weights of a mixture are streamed: which experts a layer needs is known too late.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Offload
+from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
+from fleetplan.perfmodel.steps import NO_DETAIL, StepTimes
+
+STREAMED_LAYERS: Final = 2
+"""Layers whose offloaded weights are in HBM at a time: the one that computes, and the next."""
+
+STALL_NAME: Final = "offload_stall"
+"""The name in a breakdown of the wait for the link."""
+
+_BYTES_PER_GIB: Final = 2.0**30
+_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
+
+
+def break_even_tokens(tflops: float, gb_per_s: float, bytes_per_weight: float) -> float:
+    """Tokens of a step that hide the stream of its weights. [tokens].
+
+    A token takes two operations a weight, so 2 T / peak = bytes / bandwidth.
+
+    Parameters
+    ----------
+    tflops : float
+        What the matrix units reach. [TFLOPS]
+    gb_per_s : float
+        The link. [GB/s]
+    bytes_per_weight : float
+        Of a weight. [bytes]
+    """
+    return bytes_per_weight * tflops * 1e12 / (2 * gb_per_s * 1e9)
+
+
+def stream_ms(offload: Offload, stages: IntArray, weights_gib: FloatArray, kv_gib: FloatArray) -> FloatArray:
+    """Time of the link in one pass over all pipeline stages, in ms.
+
+    Parameters
+    ----------
+    offload : Offload
+        Shares and bandwidth.
+    stages : IntArray
+        Pipeline stages: each streams its own part, one after the other in a pass.
+    weights_gib, kv_gib : FloatArray
+        Weights, and cache that the step reads, of the fullest accelerator of a stage. [GiB]
+    """
+    streamed_gib = offload.weights_ratio * weights_gib + offload.kv_ratio * kv_gib
+    time: FloatArray = stages * streamed_gib * _BYTES_PER_GIB / (offload.gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    return time
+
+
+def with_stall(times: StepTimes, streaming_ms: FloatArray) -> StepTimes:
+    """Return the times of a step that waits where the link takes longer than the computation."""
+    return with_wait(times, np.maximum(0.0, streaming_ms - times.latency_ms), STALL_NAME)
+
+
+def with_wait(times: StepTimes, wait_ms: FloatArray, name: str) -> StepTimes:
+    """Return the times with a wait after them; it rests on a declared bandwidth, as the roofline does."""
+    if not np.any(wait_ms):
+        return times
+    latency = times.latency_ms + wait_ms
+    if times.names == (NO_DETAIL,):
+        return StepTimes.without_detail(latency)
+    by_provenance = times.by_provenance_ms.copy()
+    by_provenance[Provenance.ROOFLINE] += wait_ms
+    breakdown = np.vstack([times.breakdown_ms, np.broadcast_to(wait_ms, latency.shape)])
+    return StepTimes(latency, by_provenance, (*times.names, name), breakdown)
+
+
+def resident_weights_ratio(offload: Offload | None, layers_per_stage: FloatArray) -> FloatArray:
+    """Share of the weights that is in HBM: what is not offloaded, and the layers being streamed."""
+    if offload is None:
+        return np.ones(np.shape(layers_per_stage))
+    buffered = np.minimum(1.0, STREAMED_LAYERS / layers_per_stage)
+    ratio: FloatArray = 1.0 - offload.weights_ratio * (1.0 - buffered)
+    return ratio

@@ -1,0 +1,42 @@
+"""Drawing tokens from the most likely ones (top-k, top-p), as a step does it.
+
+Benchmarks mostly ask for the likeliest token (temperature 0), which costs next to nothing. A server that is
+asked for no temperature takes the defaults of the model, and those of Llama 3 and Qwen 3 name a top-p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetplan.fleet.inventory import Techniques
+from fleetplan.perfmodel.operators import Operator, OperatorKind
+from fleetplan.perfmodel.optables.formulas.token_sampling import SAMPLING_NS_PER_LOGIT
+from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.steps.parts import constant, counts
+
+
+def sampling_operators(vocab_size: int, shape: StepShape, techniques: Techniques) -> Iterator[Operator]:
+    """Yield what drawing tokens adds to a step; nothing where the likeliest token is taken.
+
+    Parameters
+    ----------
+    vocab_size : int
+        Logits of a sequence.
+    shape : StepShape
+        Sequences of n configurations; a prompt draws its first token.
+    techniques : Techniques
+        Whether tokens are drawn.
+    """
+    if techniques.sampling == "greedy":
+        return
+    rows = shape.prefill_sequences + shape.decode_sequences
+    dims = {"rows": rows, "vocab": constant(vocab_size, rows)}
+    yield Operator("token_sampling", OperatorKind.TOKEN_SAMPLING, "bf16", dims, counts(1.0, rows))
+
+
+def sampling_problem(framework: str, techniques: Techniques) -> str:
+    """Say why tokens cannot be drawn under a framework; an empty string where they can."""
+    if techniques.sampling == "greedy" or framework in SAMPLING_NS_PER_LOGIT:
+        return ""
+    known = " and ".join(sorted(SAMPLING_NS_PER_LOGIT))
+    return f"sampling: what top-p costs is known of {known} alone, not of {framework}"

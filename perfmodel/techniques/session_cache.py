@@ -1,0 +1,85 @@
+"""Caches of sessions kept between requests: which tier holds them, and how long they take to load.
+
+Sessions fill the tiers in the given order, and a request is as likely to belong to one as to another, so
+a tier serves hits in proportion to the sessions that it holds. Sessions that no tier has room for are
+lost, and their requests compute the whole prompt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import PersistentKv
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+
+_BYTES_PER_GIB: Final = 2.0**30
+_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class TierHits:
+    """What one tier serves, each of shape (n_configs,).
+
+    Attributes
+    ----------
+    hit_ratio : FloatArray
+        Share of all requests whose session it holds.
+    load_ms : FloatArray
+        Time to bring a micro-batch of sessions into HBM. [ms]
+    """
+
+    hit_ratio: FloatArray
+    load_ms: FloatArray
+
+
+def tier_hits(
+    persistent: PersistentKv, session_gib: FloatArray, sequences: IntArray, accelerators: FloatArray
+) -> list[TierHits]:
+    """Hits of every tier, fastest first.
+
+    Parameters
+    ----------
+    persistent : PersistentKv
+        Sessions to keep, and the tiers.
+    session_gib : FloatArray
+        Cache of one session over all layers. [GiB]
+    sequences : IntArray
+        Prompts of one rank that are loaded together.
+    accelerators : FloatArray
+        Those that load the cache of one rank's prompts, each its own part.
+    """
+    held = held_sessions(persistent, session_gib)
+    loaded_bytes = sequences * session_gib * _BYTES_PER_GIB / accelerators
+    hits = []
+    for tier, sessions in zip(persistent.tiers, held, strict=True):
+        hit_ratio = persistent.hit_ratio * sessions / persistent.sessions_per_accelerator
+        speed = np.inf if tier.gb_per_s is None else tier.gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+        hits.append(TierHits(hit_ratio, loaded_bytes / speed))
+    return hits
+
+
+def held_sessions(persistent: PersistentKv, session_gib: FloatArray) -> list[FloatArray]:
+    """Sessions an accelerator that each tier holds, in the order of the tiers."""
+    waiting = np.full(np.shape(session_gib), persistent.sessions_per_accelerator)
+    held = []
+    for tier in persistent.tiers:
+        # A session without a cache takes no room.
+        room = np.where(session_gib > 0, tier.gib_per_accelerator / np.maximum(session_gib, 1e-12), np.inf)
+        here = np.minimum(waiting, room)
+        waiting = waiting - here
+        held.append(here)
+    return held
+
+
+def resident_gib(persistent: PersistentKv | None, session_gib: FloatArray) -> FloatArray:
+    """HBM of one accelerator that sessions take between their requests. [GiB]."""
+    taken = np.zeros(np.shape(session_gib))
+    if persistent is None:
+        return taken
+    for tier, sessions in zip(persistent.tiers, held_sessions(persistent, session_gib), strict=True):
+        if tier.gb_per_s is None:
+            taken = taken + sessions * session_gib
+    return taken

@@ -1,0 +1,84 @@
+"""The model catalogue: names, aliases and the facts it must have."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetplan.fleet.catalog import UnknownModelError, model_catalog
+from fleetplan.fleet.catalog.models import resolve
+from fleetplan.fleet.errors import InputError
+
+SHORT_NAMES = {
+    "llama2-70b": "meta-llama/Llama-2-70b-hf",
+    "llama3-8b": "meta-llama/Llama-3.1-8B",
+    "llama3-70b": "meta-llama/Llama-3.1-70B",
+    "llama3-405b": "meta-llama/Llama-3.1-405B",
+    "llama3.3-70b": "meta-llama/Llama-3.3-70B-Instruct",
+    "llama4-maverick": "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
+    "qwen2.5-72b": "Qwen/Qwen2.5-72B",
+    "qwen3-235b": "Qwen/Qwen3-235B-A22B",
+    "mixtral-8x7b": "mistralai/Mixtral-8x7B-v0.1",
+    "deepseek-r1": "deepseek-ai/DeepSeek-R1",
+    "kimi-k2": "moonshotai/Kimi-K2-Instruct",
+    "gpt-oss-120b": "openai/gpt-oss-120b",
+    "gemma3-27b": "google/gemma-3-27b-it",
+    "glm-4.5-air": "zai-org/GLM-4.5-Air",
+    "minimax-m2.5": "MiniMaxAI/MiniMax-M2.5",
+    "phi-4": "microsoft/phi-4",
+    "nemotron-3-nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+}
+
+
+def test_catalogue_has_the_widely_served_models() -> None:
+    assert len(model_catalog()) >= 35
+
+
+@pytest.mark.parametrize(("alias", "identifier"), SHORT_NAMES.items())
+def test_short_names(alias: str, identifier: str) -> None:
+    assert resolve(alias) == identifier
+
+
+@pytest.mark.parametrize("identifier", model_catalog())
+def test_entry_is_found_by_each_of_its_names_in_any_case(identifier: str) -> None:
+    facts = model_catalog()[identifier]
+    assert facts.name == identifier
+    assert facts.aliases
+    for name in (identifier, *facts.aliases):
+        assert resolve(name) == resolve(name.upper()) == resolve(f" {name.lower()} ") == identifier
+
+
+@pytest.mark.parametrize("identifier", model_catalog())
+def test_entry_names_its_source_and_its_own_config(identifier: str) -> None:
+    facts = model_catalog()[identifier]
+    assert facts.source.startswith(f"HF {identifier} config.json") or "Meta-Llama-3.1" in facts.source
+    assert "config.json" in facts.source
+    assert "model_type" in facts.config
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("lama3-70b", "llama3-70b"),
+        ("meta-llama/Llama-3.1-70", "meta-llama/Llama-3.1-70B"),
+        ("deepseek_v3", "deepseek-v3"),
+        ("Qwen3 32B", "qwen3-32b"),
+    ],
+)
+def test_unknown_name_gives_the_nearest(wrong: str, meant: str) -> None:
+    with pytest.raises(UnknownModelError) as caught:
+        resolve(wrong)
+    assert caught.value.reference == wrong
+    assert f"did you mean {meant!r}?" in caught.value.hint
+    assert str(caught.value).startswith(f"{wrong}: no such model in the catalogue; allowed: ")
+
+
+def test_unknown_name_is_a_mistake_of_the_user_and_nothing_is_guessed() -> None:
+    with pytest.raises(InputError) as caught:
+        resolve("zzzzzzzz")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_catalogue_cannot_be_changed_by_its_readers() -> None:
+    facts = model_catalog()["openai/gpt-oss-20b"]
+    with pytest.raises(TypeError):
+        facts.config["hidden_size"] = 1  # type: ignore[index]

@@ -1,0 +1,149 @@
+"""The block `hardware` and power caps."""
+
+from pathlib import Path
+
+import pytest
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.power import power_capped
+from fleetplan.fleet.resolve import load_fleet
+
+FLEET = """\
+version: 1
+pools: [{{name: p, hardware: {name}, hosts: 2, rented: {{usd_per_accelerator_hour: 2}}}}]
+services:
+  - {{name: chat, model: llama3-8b, workload: {{input_tokens: 9, output_tokens: 9}}, demand: 1}}
+hardware: {{{name}: {{{figures}}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fleet_with(name: str, figures: str) -> Fleet:
+    Path("fleet.yaml").write_text(FLEET.format(name=name, figures=figures), encoding="utf-8")
+    return load_fleet("fleet.yaml")
+
+
+def test_a_power_cap_slows_the_clock_by_its_cube_root() -> None:
+    h200 = accelerators()["H200-SXM"]
+    capped = power_capped(h200, 560)
+    # 560 of 700 W: the cube root of 0.8 is 0.92832.
+    assert capped.bf16_tflops == pytest.approx(989 * 0.928318, rel=1e-6)
+    assert capped.fp8_tflops == pytest.approx(1979 * 0.928318, rel=1e-6)
+    assert capped.fp4_tflops is None
+    assert (capped.hbm_gb_per_s, capped.scale_up_gb_per_s, capped.hbm_gib) == (4800, 450, 139.8)
+    # The host's share stays as it is.
+    assert (capped.tdp_w, capped.all_in_w) == (560, 1370 - 140)
+    assert capped.measured_system is None
+    assert power_capped(h200, 700).measured_system == "h200_sxm"
+
+
+@pytest.mark.parametrize("cap_w", [0, 349, 701])
+def test_a_cap_outside_the_range_of_the_rule(cap_w: float) -> None:
+    with pytest.raises(ValueError, match="outside the range"):
+        power_capped(accelerators()["H200-SXM"], cap_w)
+
+
+def test_a_part_like_another() -> None:
+    fleet = fleet_with("mine", "like: H200-SXM, power_cap_w: 600, accelerators_per_host: 4")
+    part = fleet.hardware["mine"]
+    assert part.accelerator is not None
+    assert (part.name, part.accelerators_per_host, part.power_w_per_accelerator) == ("mine", 4, 1270)
+    assert part.accelerator.sources[-2:] == (
+        "fleet file: accelerators_per_host 4",
+        "capped at 600 W of 700 W: clock times 0.950 (cube-root rule)",
+    )
+
+
+def test_a_change_to_a_catalogue_part_needs_no_like() -> None:
+    part = fleet_with("H200-SXM", "hbm_gib: 120").hardware["H200-SXM"].accelerator
+    assert part is not None
+    assert (part.hbm_gib, part.measured_system) == (120, "h200_sxm")
+
+
+def test_other_speed_is_no_longer_what_was_measured() -> None:
+    fleet = fleet_with("fast", "like: H200-SXM, hbm_gb_per_s: 6000")
+    part = fleet.hardware["fast"].accelerator
+    assert part is not None
+    assert (part.hbm_gb_per_s, part.measured_system) == (6000, None)
+    assert fleet.warnings == ("hardware.fast: differs from the measured H200-SXM: computed by the roofline",)
+
+
+def test_a_name_is_enough_for_engine_tables() -> None:
+    part = fleet_with("G2", "accelerators_per_host: 8").hardware["G2"]
+    assert (part.accelerators_per_host, part.accelerator, part.power_w_per_accelerator) == (8, None, None)
+    assert fleet_with("G2", "").hardware["G2"].accelerators_per_host == 1
+    assert fleet_with("G2", "all_in_w: 500").hardware["G2"].power_w_per_accelerator == 500
+
+
+def test_a_new_part_in_full() -> None:
+    figures = "bf16_tflops: 500, hbm_gib: 64, hbm_gb_per_s: 2000, scale_up_gb_per_s: 200, tdp_w: 500"
+    fleet = fleet_with("own", f"{figures}, accelerators_per_host: 4")
+    part = fleet.hardware["own"]
+    assert part.accelerator is not None
+    assert (part.accelerator.scale_up_accelerators, part.power_w_per_accelerator) == (4, 950)
+    assert fleet.warnings == ("hardware.own: names no roofline profile: computed with 'carried-over'",)
+    assert fleet_with("own", f"{figures}, profile: nvidia-fitted").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        (
+            "hbm_gib: 64, tdp_w: 500",
+            "hardware.own: a new part also needs bf16_tflops, hbm_gb_per_s, scale_up_gb_per_s; "
+            "or name a catalogue part with `like`",
+        ),
+        ("power_cap_w: 500", "hardware.own.power_cap_w: a cap needs a part to change; name it with `like`"),
+        (
+            "like: TPU-v5p, power_cap_w: 500",
+            "hardware.own.power_cap_w: the catalogue has no board power for this part; give tdp_w as well",
+        ),
+        (
+            "like: H200-SXM, profile: nvidia-fited",
+            "hardware.own.profile: there is no roofline profile 'nvidia-fited'; allowed: nvidia-fitted",
+        ),
+        ("like: H200-SXM, speed: 3", "hardware.own.speed: unknown key"),
+    ],
+)
+def test_mistakes(figures: str, expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        fleet_with("own", figures)
+    assert str(caught.value).split(" ", 1)[1].startswith(expected)
+
+
+def test_a_part_brings_its_own_operator_tables(folder: Path) -> None:
+    (folder / "own.csv").write_text("operator\n", encoding="utf-8")
+    fleet = fleet_with("H200-SXM", "optables: own.csv")
+    part = fleet.hardware["H200-SXM"].accelerator
+    assert part is not None
+    assert part.operator_tables == ("own.csv",)
+    assert part.measured_system == "h200_sxm"
+    assert "own.csv" in fleet.input_hashes
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [("optables: none.csv, like: H200-SXM", "cannot be read"), ("optables: none.csv", "needs the figures")],
+)
+def test_operator_tables_that_cannot_be_used(figures: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        fleet_with("mine", figures)
+
+
+def test_a_calibration_is_a_file_beside_the_fleet(folder: Path) -> None:
+    (folder / "own.yaml").write_text("version: 1\n", encoding="utf-8")
+    text = FLEET.format(name="H200-SXM", figures="hbm_gib: 100")
+    Path("fleet.yaml").write_text(text + "calibration: own.yaml\n", encoding="utf-8")
+    fleet = load_fleet("fleet.yaml")
+    assert fleet.calibration == Path("own.yaml")
+    assert "own.yaml" in fleet.input_hashes
+    Path("fleet.yaml").write_text(text + "calibration: none.yaml\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"fleet\.yaml:6:14: calibration: none\.yaml cannot be read"):
+        load_fleet("fleet.yaml")

@@ -1,0 +1,419 @@
+"""Architectures from configs: counts against published sizes, shapes by hand, refusals by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetplan.fleet.catalog import UnknownModelError, model_catalog
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.architecture import (
+    WHOLE_CONTEXT,
+    DenseFfn,
+    GroupedQueryAttention,
+    LatentAttention,
+    LayerGroup,
+    LinearAttention,
+    LinearVariant,
+    ModelArchitecture,
+    MoeFfn,
+    NativeQuantisation,
+    UnsupportedArchitecture,
+    architecture_from_config,
+    kept_tokens,
+    kv_bytes_per_token_per_layer,
+    load_architecture,
+)
+
+TOTAL_TOLERANCE = 0.02
+"""Published totals are rounded to two or three digits; Scout's 109B has its vision tower in it."""
+
+ACTIVE_TOLERANCE = 0.11
+"""Published active counts are whole billions, with or without embeddings (10B for 9.0B)."""
+
+TINY_LLAMA: dict[str, object] = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "vocab_size": 100,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+}
+TINY_DEEPSEEK: dict[str, object] = {
+    "model_type": "deepseek_v3",
+    "hidden_size": 64,
+    "vocab_size": 100,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 10,
+    "intermediate_size": 96,
+    "n_routed_experts": 6,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 12,
+    "first_k_dense_replace": 1,
+    "moe_layer_freq": 1,
+}
+
+
+def catalogued(identifier: str) -> ModelArchitecture:
+    return architecture_from_config(model_catalog()[identifier].config, identifier)
+
+
+def windows(architecture: ModelArchitecture) -> dict[int, int]:
+    """Layers by window of the attention."""
+    return {
+        group.attention.window: group.count
+        for group in architecture.groups
+        if isinstance(group.attention, GroupedQueryAttention)
+    }
+
+
+@pytest.mark.parametrize("identifier", model_catalog())
+def test_total_parameters_match_the_published_size(identifier: str) -> None:
+    published = model_catalog()[identifier].published_parameters * 1e9
+    assert catalogued(identifier).total_parameters == pytest.approx(published, rel=TOTAL_TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "identifier", [name for name, facts in model_catalog().items() if facts.published_active_parameters]
+)
+def test_active_parameters_match_the_published_size(identifier: str) -> None:
+    published = model_catalog()[identifier].published_active_parameters
+    assert published is not None
+    assert catalogued(identifier).active_parameters == pytest.approx(published * 1e9, rel=ACTIVE_TOLERANCE)
+
+
+@pytest.mark.parametrize("identifier", model_catalog())
+def test_parts_add_up(identifier: str) -> None:
+    architecture = catalogued(identifier)
+    by_group = sum(group.count * architecture.group_weights(group).total for group in architecture.groups)
+    weights = architecture.weight_count()
+    assert weights.layers == by_group
+    assert weights.total == by_group + weights.embedding + weights.head == architecture.total_parameters
+    assert (weights.head == 0) == architecture.tied_embeddings
+    assert architecture.active_parameters <= architecture.total_parameters
+
+
+def test_grouped_query_attention_by_hand() -> None:
+    architecture = architecture_from_config(TINY_LLAMA, "tiny")
+    attention = GroupedQueryAttention(heads=8, kv_heads=2, head_dim=8, value_head_dim=8)
+    assert architecture.groups == (LayerGroup(3, attention, DenseFfn(128)),)
+    assert architecture.layer_count == 3
+    weights = architecture.weight_count()
+    # q 64x64, k and v 64x16 each, o 64x64.
+    assert weights.attention == 3 * (4096 + 2 * 1024 + 4096)
+    assert weights.dense_ffn == 3 * 3 * 64 * 128
+    assert weights.embedding == weights.head == 6400
+    assert architecture.active_parameters == weights.layers + 6400
+    assert kv_bytes_per_token_per_layer(attention, 2.0) == 2 * 2 * 8 * 2
+    assert architecture.kv_bytes_per_token(2.0) == 3 * 64
+    assert architecture.kv_bytes_per_sequence(100, 2.0) == 100 * 3 * 64
+
+
+def test_latent_attention_and_shared_experts_by_hand() -> None:
+    architecture = architecture_from_config(TINY_DEEPSEEK, "tiny")
+    attention = LatentAttention(4, 24, 16, 8, 4, 10)
+    moe = MoeFfn(6, 2, 12, shared_experts=2, shared_intermediate_size=24)
+    assert architecture.groups == (LayerGroup(1, attention, DenseFfn(96)), LayerGroup(3, attention, moe))
+    queries = 64 * 24 + 24 * 4 * 12
+    latent = 64 * (16 + 4) + 16 * 4 * (8 + 10)
+    weights = architecture.weight_count()
+    assert weights.attention == 4 * (queries + latent + 4 * 10 * 64)
+    assert weights.dense_ffn == 3 * 64 * 96
+    assert weights.routed_experts == 3 * 6 * 3 * 64 * 12
+    assert weights.shared_experts == 3 * 3 * 64 * 24
+    assert weights.router == 3 * 64 * 6
+    assert architecture.active_parameters == weights.layers - weights.routed_experts * 4 // 6 + 6400
+    assert architecture.kv_bytes_per_token(1.0) == 4 * (16 + 4)
+
+
+def test_latent_attention_without_query_rank_projects_queries_at_once() -> None:
+    architecture = architecture_from_config({**TINY_DEEPSEEK, "q_lora_rank": None}, "tiny")
+    latent = 64 * (16 + 4) + 16 * 4 * (8 + 10)
+    assert architecture.weight_count().attention == 4 * (64 * 4 * 12 + latent + 4 * 10 * 64)
+
+
+def test_llama3_70b_cache_is_320_kib_a_token() -> None:
+    assert catalogued("meta-llama/Llama-3.1-70B").kv_bytes_per_token(2.0) == 320 * 1024
+
+
+def test_deepseek_v3_cache_is_70_kb_a_token() -> None:
+    """DeepSeek, Insights into DeepSeek-V3, ISCA 2025, Table 1: 70.272 KB a token in BF16."""
+    assert catalogued("deepseek-ai/DeepSeek-V3").kv_bytes_per_token(2.0) == 70_272
+
+
+def test_sliding_windows_alternate_in_gpt_oss() -> None:
+    architecture = catalogued("openai/gpt-oss-120b")
+    assert windows(architecture) == {128: 18, WHOLE_CONTEXT: 18}
+    a_token_and_layer = 2 * 8 * 64 * 2
+    assert architecture.kv_bytes_per_sequence(10_000, 2.0) == a_token_and_layer * 18 * (128 + 10_000)
+    assert architecture.kv_bytes_per_sequence(100, 2.0) == a_token_and_layer * 36 * 100
+
+
+def test_five_of_six_layers_slide_in_gemma3_and_every_other_in_gemma2() -> None:
+    assert windows(catalogued("google/gemma-3-27b-it")) == {1024: 52, WHOLE_CONTEXT: 10}
+    assert windows(catalogued("google/gemma-2-27b")) == {4096: 23, WHOLE_CONTEXT: 23}
+    assert catalogued("google/gemma-3-27b-it").tied_embeddings
+
+
+def test_mistral_slides_everywhere_until_its_second_version() -> None:
+    assert windows(catalogued("mistralai/Mistral-7B-v0.1")) == {4096: 32}
+    assert windows(catalogued("mistralai/Mistral-7B-v0.3")) == {WHOLE_CONTEXT: 32}
+
+
+def test_qwen_slides_only_where_it_says_so() -> None:
+    window: dict[str, object] = {"model_type": "qwen2", "sliding_window": 32, "max_window_layers": 2}
+    config = {**TINY_LLAMA, **window}
+    assert windows(architecture_from_config(config, "tiny")) == {WHOLE_CONTEXT: 3}
+    sliding = architecture_from_config({**config, "use_sliding_window": True}, "tiny")
+    assert windows(sliding) == {WHOLE_CONTEXT: 2, 32: 1}
+
+
+def test_llama4_chunks_and_interleaves() -> None:
+    maverick = catalogued("meta-llama/Llama-4-Maverick-17B-128E-Instruct")
+    chunked = [
+        g for g in maverick.groups if isinstance(g.attention, GroupedQueryAttention) and g.attention.window
+    ]
+    assert sum(group.count for group in chunked) == 36
+    assert all(isinstance(g.attention, GroupedQueryAttention) and g.attention.chunked for g in chunked)
+    moe = [group for group in maverick.groups if isinstance(group.ffn, MoeFfn)]
+    assert sum(group.count for group in moe) == 24
+    assert moe[0].ffn == MoeFfn(128, 1, 8192, shared_experts=1, shared_intermediate_size=8192)
+    assert [group.ffn for group in maverick.groups if isinstance(group.ffn, DenseFfn)] == [DenseFfn(16384)]
+    rotary = {**model_catalog()["meta-llama/Llama-4-Scout-17B-16E-Instruct"].config}
+    text = rotary["text_config"]
+    assert isinstance(text, dict)
+    rotary["text_config"] = {**text, "no_rope_layers": [1] * 47 + [0]}
+    assert windows(architecture_from_config(rotary, "scout")) == {8192: 47, WHOLE_CONTEXT: 1}
+
+
+def test_first_layers_of_deepseek_and_glm_are_dense() -> None:
+    for identifier, dense_count in (("deepseek-ai/DeepSeek-V3", 3), ("zai-org/GLM-4.5", 3)):
+        architecture = catalogued(identifier)
+        assert [group.count for group in architecture.groups if isinstance(group.ffn, DenseFfn)] == [
+            dense_count
+        ]
+        assert architecture.left_out == ("draft layers",)
+
+
+def test_gated_delta_net_hybrid() -> None:
+    architecture = catalogued("Qwen/Qwen3.5-397B-A17B")
+    linear, softmax = architecture.groups
+    assert (linear.count, softmax.count) == (45, 15)
+    assert linear.attention == LinearAttention(LinearVariant.GATED_DELTA_NET, 16, 64, 128, 128, 4)
+    assert isinstance(softmax.attention, GroupedQueryAttention)
+    assert softmax.attention.output_gate
+    # q with its gate, k and v, o.
+    assert softmax.attention.weights(4096) == 4096 * (2 * 32 * 256 + 2 * 2 * 256 + 32 * 256)
+    recurrent = 64 * 128 * 128
+    convolution = (64 * 128 + 2 * 16 * 128) * 3
+    growing = 15 * 2 * 2 * 256
+    assert (
+        architecture.kv_bytes_per_sequence(1000, 2.0) == 45 * 4 * (recurrent + convolution) + 2000 * growing
+    )
+
+
+def test_mamba_hybrid_numbers_each_block_as_a_layer() -> None:
+    architecture = catalogued("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
+    assert architecture.layer_count == 52
+    by_kind = {
+        (
+            group.attention.kind if group.attention else None,
+            group.ffn.kind if group.ffn else None,
+        ): group.count
+        for group in architecture.groups
+    }
+    assert by_kind == {("linear", None): 23, (None, "moe"): 23, ("gqa", None): 6}
+    mamba = architecture.groups[0].attention
+    assert isinstance(mamba, LinearAttention)
+    projections = 2688 * (2 * 4096 + 2 * 8 * 128 + 64) + 4096 * 2688
+    assert mamba.weights(2688) == projections + (4096 + 2 * 8 * 128) * 4
+
+
+def test_experts_in_a_latent_space() -> None:
+    architecture = catalogued("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8")
+    moe = next(group.ffn for group in architecture.groups if isinstance(group.ffn, MoeFfn))
+    assert (moe.latent_size, moe.gated) == (1024, False)
+    assert moe.routed_weights(4096) == 512 * 2 * 1024 * 2688
+    assert moe.router_weights(4096) == 4096 * 512 + 2 * 4096 * 1024
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, NativeQuantisation("fp8", "fp8_block")),
+        ({"quant_method": "fp8"}, NativeQuantisation("fp8", "fp8")),
+        ({"quant_method": "mxfp4"}, NativeQuantisation("mxfp4", "mxfp4")),
+        ({"quant_method": "awq", "bits": 4}, NativeQuantisation("awq", "int4")),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, NativeQuantisation("modelopt", "fp4")),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED"}, NativeQuantisation("modelopt", None)),
+        ({"quant_method": "bitsandbytes"}, NativeQuantisation("bitsandbytes", None)),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"type": "int", "num_bits": 4}}},
+            },
+            NativeQuantisation("compressed-tensors", "int4"),
+        ),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {}, "b": {}}},
+            NativeQuantisation("compressed-tensors", None),
+        ),
+    ],
+)
+def test_native_quantisation_is_kept_as_a_fact(
+    entry: dict[str, object], expected: NativeQuantisation
+) -> None:
+    config = {**TINY_LLAMA, "quantization_config": entry}
+    assert architecture_from_config(config, "tiny").quantisation == expected
+
+
+REFUSALS: list[tuple[dict[str, object], str]] = [
+    ({"model_type": "deepseek_v4"}, "no such model_type is understood"),
+    ({"model_type": ""}, "its config lacks 'model_type'"),
+    ({"kv_lora_rank": 512}, "'kv_lora_rank' is not understood in this family"),
+    ({"num_local_experts": 8}, "'num_local_experts' is not understood in this family"),
+    ({"block_configs": [{}]}, "'block_configs' is not understood in this family"),
+    ({"index_topk": 2048}, "'index_topk' is not understood in this family"),
+    ({"vocab_size": None}, "its config lacks 'vocab_size'"),
+    ({"hidden_size": "64"}, "'hidden_size' must be a whole number of at least 1, but is '64'"),
+    ({"hidden_size": True}, "'hidden_size' must be a whole number of at least 1, but is True"),
+    ({"num_hidden_layers": -1}, "'num_hidden_layers' must be a whole number of at least 1, but is -1"),
+    ({"num_key_value_heads": 3}, "8 heads cannot share 3 key-value heads evenly"),
+    ({"hidden_size": 65}, "hidden_size 65 is no multiple of 8 heads and 'head_dim' is missing"),
+    ({"tie_word_embeddings": "no"}, "'tie_word_embeddings' must be true or false, but is 'no'"),
+    ({"layer_types": ["full_attention"]}, "'layer_types' describes 1 layers, but the model has 3"),
+    ({"layer_types": "full_attention"}, "'layer_types' must be a list, but is 'full_attention'"),
+    (
+        {"layer_types": ["full_attention", "full_attention", "lightning"]},
+        "attention layers of type 'lightning' are not understood (known: full_attention)",
+    ),
+    (
+        {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
+        "its config lacks 'sliding_window'",
+    ),
+    ({"sliding_window": 16}, "it has a window of 16 tokens but no 'layer_types' that say which layers slide"),
+    ({"quantization_config": "fp8"}, "'quantization_config' must be a mapping"),
+    ({"model_type": "qwen3"}, "its config lacks 'head_dim'"),
+    ({"model_type": "mistral", "num_key_value_heads": None}, "its config lacks 'num_key_value_heads'"),
+    ({"model_type": "llama4", "text_config": []}, "'text_config' must be a mapping"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), REFUSALS)
+def test_what_is_not_understood_is_refused_by_name(change: dict[str, object], reason: str) -> None:
+    with pytest.raises(UnsupportedArchitecture) as caught:
+        architecture_from_config({**TINY_LLAMA, **change}, "my/model")
+    error = caught.value
+    assert error.model == "my/model"
+    assert error.model_type == change.get("model_type", "llama")
+    assert reason in error.reason
+    assert str(error).startswith(f"my/model: architecture {error.model_type!r} is not supported: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"num_experts_per_tok": 7}, "a token cannot use 7 of 6 experts"),
+        ({"index_topk": 2048}, "'index_topk' is not understood in this family"),
+        ({"v_head_dim": None}, "its config lacks 'v_head_dim'"),
+    ],
+)
+def test_latent_attention_and_experts_are_refused_by_name(change: dict[str, object], reason: str) -> None:
+    with pytest.raises(UnsupportedArchitecture, match=reason):
+        architecture_from_config({**TINY_DEEPSEEK, **change}, "tiny")
+
+
+def test_minimax_with_other_than_softmax_attention_is_refused() -> None:
+    config = {**model_catalog()["MiniMaxAI/MiniMax-M2.7"].config, "attn_type_list": [0] + [1] * 61}
+    with pytest.raises(UnsupportedArchitecture, match="attention of type 0 is not understood"):
+        architecture_from_config(config, "tiny")
+
+
+def test_hybrid_blocks_that_are_not_understood_are_refused() -> None:
+    config = {**model_catalog()["nvidia/Nemotron-H-56B-Base-8K"].config, "num_hidden_layers": 2}
+    with pytest.raises(UnsupportedArchitecture, match="blocks of type 'X' are not understood"):
+        architecture_from_config({**config, "hybrid_override_pattern": "MX"}, "tiny")
+    with pytest.raises(UnsupportedArchitecture, match="its pattern has 1 blocks, but num_hidden_layers is 2"):
+        architecture_from_config({**config, "hybrid_override_pattern": "M"}, "tiny")
+
+
+def test_block_names_and_pattern_letters_mean_the_same() -> None:
+    config = {**model_catalog()["nvidia/Nemotron-H-56B-Base-8K"].config, "num_hidden_layers": 3}
+    letters = architecture_from_config({**config, "hybrid_override_pattern": "M-*"}, "tiny")
+    named = {**config, "hybrid_override_pattern": None, "layers_block_type": ["mamba", "mlp", "attention"]}
+    assert architecture_from_config(named, "tiny") == letters
+
+
+def test_load_by_id_alias_and_path(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text(json.dumps(TINY_LLAMA), encoding="utf-8")
+    by_alias = load_architecture("LLAMA3-70B", tmp_path)
+    assert by_alias == load_architecture("meta-llama/Llama-3.1-70B", tmp_path)
+    assert by_alias.name == "meta-llama/Llama-3.1-70B"
+    by_file = load_architecture("mine/config.json", tmp_path)
+    assert (by_file.name, by_file.layer_count) == ("mine/config.json", 3)
+    assert load_architecture("mine", tmp_path).groups == by_file.groups
+
+
+def test_load_of_an_unknown_model_gives_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownModelError, match=r"did you mean 'llama3-70b'\?"):
+        load_architecture("lama3-70b", tmp_path)
+    with pytest.raises(UnknownModelError, match=r"missing/config\.json: no such model"):
+        load_architecture("missing/config.json", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1,\n  b}', r"config\.json:2:3: no valid JSON"),
+        (b"[]", r"config\.json:1:1: a model config must be a JSON object"),
+        (b"\xff\xfe\x00", r"config\.json: cannot be read as text"),
+        (b"", r"config\.json:1:1: no valid JSON"),
+    ],
+)
+def test_unreadable_config_says_where(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_architecture("config.json", tmp_path)
+
+
+@given(
+    kv_heads=st.integers(1, 16),
+    group=st.integers(1, 8),
+    head_dim=st.integers(1, 256),
+    layers=st.integers(1, 100),
+    factor=st.integers(1, 8),
+)
+def test_cache_is_proportional_to_key_value_heads(
+    kv_heads: int, group: int, head_dim: int, layers: int, factor: int
+) -> None:
+    def cache(kv_heads: int) -> float:
+        heads: dict[str, object] = {
+            "num_hidden_layers": layers,
+            "num_attention_heads": kv_heads * group,
+            "num_key_value_heads": kv_heads,
+            "head_dim": head_dim,
+        }
+        return architecture_from_config({**TINY_LLAMA, **heads}, "any").kv_bytes_per_token(2.0)
+
+    assert cache(kv_heads * factor) == factor * cache(kv_heads)
+
+
+@given(context=st.integers(0, 10**6), more=st.integers(0, 10**6), window=st.integers(0, 10**5))
+def test_cache_never_shrinks_with_context_and_never_exceeds_the_window(
+    context: int, more: int, window: int
+) -> None:
+    attention = GroupedQueryAttention(8, 8, 64, 64, window=window)
+    assert kept_tokens(attention, context) <= kept_tokens(attention, context + more)
+    assert kept_tokens(attention, context) == (min(context, window) if window else context)

@@ -1,0 +1,167 @@
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.perfmodel.fakes import WorkSource, dense_model
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.inventory import Precision, Techniques
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.landscape import (
+    LatencyTarget,
+    RequestShape,
+    SearchSpace,
+    cached_landscape,
+    service_landscape,
+)
+from fleetplan.perfmodel.landscape import cache as landscape_cache
+from fleetplan.perfmodel.landscape.cache import landscape_key
+from fleetplan.perfmodel.optables import OperatorSource
+
+REQUEST = RequestShape(2048, 150, 8192)
+TARGET = LatencyTarget(350.0, 30.0)
+SPACE = SearchSpace(max_accelerators=4, decode_batches=(1, 16, 64))
+PART = accelerators()["GPU-A"]
+
+
+class Library:
+    """Stands for measured tables: none, but files whose contents may change."""
+
+    system = "made_up"
+    version = ""
+    activation_scales = "static"
+
+    def __init__(self, *hashes: str) -> None:
+        self.hashes = hashes
+
+    def file_hashes(self) -> tuple[str, ...]:
+        return self.hashes
+
+    def rows(self, *_: object) -> None:
+        return None
+
+
+def evaluator(*hashes: str) -> Evaluator:
+    source = OperatorSource(PART, "vllm", Library(*hashes))  # type: ignore[arg-type]
+    return Evaluator(dense_model(), PART, source, Precision("bf16", "bf16"))
+
+
+@pytest.fixture(autouse=True)
+def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(landscape_cache.SWITCH, raising=False)
+
+
+def test_the_second_answer_is_the_first_without_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = service_landscape(evaluator(), REQUEST, TARGET, SPACE)
+    first = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
+    monkeypatch.setattr(landscape_cache, "service_landscape", None)
+    again = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
+    for found in (first, again):
+        pd.testing.assert_frame_equal(found.table, fresh.table)
+        assert found.excluded_counts == fresh.excluded_counts
+        pd.testing.assert_frame_equal(found.usable, fresh.usable)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_anything_that_changes_changes_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = evaluator("a 1")
+    names = [landscape_key(own, REQUEST, TARGET, SPACE)]
+
+    def named(changed: Evaluator) -> str | None:
+        return landscape_key(changed, REQUEST, TARGET, SPACE)
+
+    faster = replace(PART, hbm_gb_per_s=PART.hbm_gb_per_s + 1)
+    names += [
+        named(evaluator("a 2")),  # a table
+        named(replace(own, architecture=dense_model(layers=5))),
+        named(replace(own, precision=Precision("fp8", "bf16"))),
+        named(replace(own, kv_residency="microbatch")),
+        named(replace(own, techniques=Techniques(chunk_tokens=512))),
+        named(replace(own, accelerator=faster)),  # the catalogue
+        named(replace(own, source=OperatorSource(PART, "sglang", Library("a 1")))),  # type: ignore[arg-type]
+        named(replace(own, source=OperatorSource(faster, "vllm", Library("a 1")))),  # type: ignore[arg-type]
+        landscape_key(own, replace(REQUEST, output_tokens=151), TARGET, SPACE),
+        landscape_key(own, REQUEST, replace(TARGET, tpot_ms=31.0), SPACE),
+        landscape_key(own, REQUEST, TARGET, replace(SPACE, decode_batches=(1, 16))),
+    ]
+    monkeypatch.setattr(landscape_cache, "program_sha256", lambda: "another program")
+    names.append(named(own))
+    monkeypatch.undo()
+    monkeypatch.setattr(landscape_cache, "_version", lambda _: "another version")
+    names.append(named(own))
+    monkeypatch.undo()
+    assert named(evaluator("a 1")) == names[0]
+    assert None not in names
+    assert len(set(names)) == len(names)
+
+
+def test_times_of_unknown_origin_are_not_kept(tmp_path: Path) -> None:
+    unknown = replace(evaluator(), source=WorkSource())
+    assert landscape_key(unknown, REQUEST, TARGET, SPACE) is None
+    cached_landscape(unknown, REQUEST, TARGET, SPACE, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda whole: whole[: len(whole) // 2], lambda _: b"PK\x03\x04"]
+)
+def test_a_damaged_file_is_computed_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    first = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    again = cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path)
+    pd.testing.assert_frame_equal(again.table, first.table)
+    assert len(path.read_bytes()) == len(whole)
+
+
+def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(
+            pool.map(lambda _: cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path), range(8))
+        )
+    for each in found:
+        pd.testing.assert_frame_equal(each.table, found[0].table)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]
+
+
+def test_what_was_used_longest_ago_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landscape_cache, "KEPT_FILES", 2)
+    for age, output in enumerate((10, 20, 30)):
+        request = replace(REQUEST, output_tokens=output)
+        cached_landscape(evaluator(), request, TARGET, SPACE, tmp_path)
+        key = landscape_key(evaluator(), request, TARGET, SPACE)
+        path = tmp_path / f"{key}.npz"
+        os.utime(path, (1000 + age, 1000 + age)) if path.exists() and output < 30 else None
+    kept = {path.stem for path in tmp_path.iterdir()}
+    assert landscape_key(evaluator(), replace(REQUEST, output_tokens=10), TARGET, SPACE) not in kept
+    assert len(kept) == 2
+
+
+def test_it_can_be_switched_off_and_a_folder_that_cannot_be_written_costs_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    assert len(cached_landscape(evaluator(), REQUEST, TARGET, SPACE, blocked / "cache").table)
+    monkeypatch.setenv(landscape_cache.SWITCH, "off")
+    cached_landscape(evaluator(), REQUEST, TARGET, SPACE, tmp_path / "unused")
+    assert not (tmp_path / "unused").exists()
+
+
+def test_the_key_covers_every_module_that_an_evaluation_imports() -> None:
+    hashed = set(landscape_cache.program_files())
+    loaded = {
+        Path(module.__file__).resolve()
+        for name, module in sys.modules.items()
+        if name.startswith(("fleetplan.perfmodel.", "fleetplan.fleet.")) and module.__file__
+    }
+    assert loaded <= hashed
+    assert {path.parent.name for path in loaded} >= {"landscape", "evaluator", "catalog", "inventory"}

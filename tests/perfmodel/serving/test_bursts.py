@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
+
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, burst, closed_loop
+from fleetplan.perfmodel.steps import StepShape
+
+EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
+
+
+def load(input_tokens: int, output_tokens: int = 200) -> Load:
+    return Load(layouts("TP2"), np.array([input_tokens]), np.array([0]), np.array([output_tokens]))
+
+
+def step_ms(batch: int, context: int, prompts: int, new_tokens: int) -> float:
+    def one(value: int) -> np.ndarray:
+        return np.array([value])
+
+    shape = StepShape(layouts("TP2"), one(prompts), one(new_tokens), one(0), one(batch), one(context))
+    return float(EVALUATOR.step(shape).latency_ms[0])
+
+
+def test_prompts_go_first_and_the_first_of_them_wait_for_the_rest() -> None:
+    # 32 prompts of 1,024 tokens take four iterations of 8,192.
+    state = burst(EVALUATOR, load(1024), np.array([32.0]))
+    prefill, decode = step_ms(0, 0, 8, 1024), step_ms(32, 1124, 0, 0)
+    assert state.batch.tolist() == [32]
+    assert state.ttft_ms == pytest.approx([2.5 * prefill])
+    assert state.tpot_ms == pytest.approx([decode + 1.5 * prefill / 200])
+
+
+def test_one_iteration_of_prompts_delays_no_token() -> None:
+    state = burst(EVALUATOR, load(1024), np.array([4.0]))
+    assert state.tpot_ms == pytest.approx([step_ms(4, 1124, 0, 0)])
+    assert PREFILL_TOKENS_LIMIT >= 4 * 1024
+
+
+def test_tokens_come_faster_than_in_a_closed_loop_and_the_first_one_later() -> None:
+    together = burst(EVALUATOR, load(2048), np.array([64.0]))
+    steady = closed_loop(EVALUATOR, "vllm", load(2048), np.array([64.0]))
+    assert together.tpot_ms < steady.tpot_ms
+    assert together.ttft_ms > steady.ttft_ms
+
+
+def test_requests_beyond_the_cache_wait_for_the_next_wave() -> None:
+    small = Evaluator(
+        dense_model(layers=16), accelerator(hbm_gib=0.8), WorkSource(), Precision("bf16", "bf16")
+    )
+    state = burst(small, load(1024), np.array([2000.0]))
+    assert state.batch[0] < 1000
+    wave = 200 * state.tpot_ms[0]
+    assert state.ttft_ms[0] > wave

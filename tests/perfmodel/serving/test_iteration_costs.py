@@ -1,0 +1,65 @@
+"""Tabulated iterations against the evaluator that they are taken from."""
+
+import numpy as np
+import pytest
+from tests.perfmodel.fakes import WorkSource, accelerator, dense_model
+
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Range, step_costs
+from fleetplan.perfmodel.steps import StepShape
+
+EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
+LAYOUT = Parallelism(1, 2, 1, 2, 1)
+COSTS = step_costs(EVALUATOR, LAYOUT, Range(sequences=128, prompt_tokens=4096, context_tokens=8192))
+
+
+def evaluated(prompt_tokens: int, prefix_tokens: int, sequences: int, context: int) -> float:
+    def one(value: int) -> np.ndarray:
+        return np.array([value])
+
+    shape = StepShape(
+        Layouts.of([LAYOUT]),
+        one(int(prompt_tokens > 0)),
+        one(prompt_tokens),
+        one(prefix_tokens),
+        one(sequences),
+        one(context),
+    )
+    return float(EVALUATOR.step(shape).latency_ms[0])
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "prefix_tokens", "sequences", "context"),
+    [
+        (1024, 0, 0, 0),
+        (4096, 0, 0, 0),
+        (2048, 2048, 0, 0),
+        (0, 0, 1, 1000),
+        (0, 0, 64, 500),
+        (0, 0, 128, 6000),
+        (512, 0, 64, 2000),
+        (1000, 3000, 17, 777),
+    ],
+)
+def test_an_iteration_is_what_the_evaluator_says(
+    prompt_tokens: int, prefix_tokens: int, sequences: int, context: int
+) -> None:
+    tabled = COSTS.iteration_ms(prompt_tokens, prefix_tokens, sequences, sequences * context)
+    assert tabled == pytest.approx(evaluated(prompt_tokens, prefix_tokens, sequences, context), rel=0.035)
+
+
+def test_chunks_of_a_prompt_add_up_to_its_attention() -> None:
+    blocks = 4096 // PROMPT_GRAIN_TOKENS
+    assert COSTS.prompt_ms[0] == 0.0
+    assert np.diff(COSTS.prompt_ms).min() >= 0
+    assert len(COSTS.prompt_ms) == 8192 // PROMPT_GRAIN_TOKENS + 1
+    # The second half of a prompt looks back over the first as well; launches and the cache that is read and
+    # written keep it below three times the first.
+    half = COSTS.prompt_ms[blocks // 2]
+    assert 1.5 < (COSTS.prompt_ms[blocks] - half) / half < 3.0
+
+
+def test_tables_reach_as_far_as_was_asked() -> None:
+    assert (COSTS.most_sequences, COSTS.most_tokens, COSTS.longest_prompt_tokens) == (128, 4096 + 128, 8192)

@@ -1,0 +1,83 @@
+"""How the code is laid out: the measure itself, and the goals of the packages in rooms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grimp
+import pytest
+from benchmarks.structure import GOALS, Structure, draw, structure_of
+
+PICTURE = Path(__file__).parents[1] / "docs" / "structure.svg"
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("fleetplan", cache_dir=None)
+
+
+def graph_of(*arrows: tuple[str, str]) -> grimp.ImportGraph:
+    """The graph of modules of fleetplan that import each other so, with the packages above them."""
+    graph = grimp.ImportGraph()
+    for arrow in arrows:
+        for name in arrow:
+            parts = name.split(".")
+            for length in range(1, len(parts) + 1):
+                graph.add_module(".".join(["fleetplan", *parts[:length]]))
+        graph.add_import(importer=f"fleetplan.{arrow[0]}", imported=f"fleetplan.{arrow[1]}")
+    return graph
+
+
+def imports(*arrows: str) -> Structure:
+    """The structure of `house`, from "house.roof > house.walls"."""
+    pairs = [arrow.split(" > ") for arrow in arrows]
+    return structure_of(graph_of(*((importer, imported) for importer, imported in pairs)), "house")
+
+
+def test_modules_of_a_room_are_one_room_and_imports_within_it_no_arrow() -> None:
+    house = imports("house.roof.tiles > house.walls", "house.roof.tiles > house.roof.beams")
+    assert house.rooms == ("roof", "walls")
+    assert house.loose == {"walls"}
+    assert house.arrows == {("roof", "walls")}
+    assert house.floors == 2
+    assert not house.up
+
+
+def test_floors_are_the_longest_chain_and_what_it_implies_is_not_direct() -> None:
+    house = imports("house.c > house.b", "house.b > house.a", "house.c > house.a", "house.d > house.a")
+    assert house.floor == {"a": 0, "b": 1, "c": 2, "d": 1}
+    assert house.direct == {("c", "b"), ("b", "a"), ("d", "a")}
+
+
+def test_a_circle_is_one_floor_and_its_arrows_lead_up() -> None:
+    house = imports("house.c > house.b", "house.b > house.c", "house.b > house.a", "house.d > house.c")
+    assert house.floor == {"a": 0, "b": 1, "c": 1, "d": 2}
+    assert house.up == {("b", "c"), ("c", "b")}
+
+
+def test_entrances_are_what_other_packages_import() -> None:
+    house = imports("garden.gate > house.door", "house.hall > house.stairs")
+    assert house.entrances == {"fleetplan.house.door"}
+    assert house.rooms == ("door", "hall", "stairs")
+
+
+@pytest.mark.parametrize("package", GOALS)
+def test_the_goals_are_met(graph: grimp.ImportGraph, package: str) -> None:
+    assert structure_of(graph, package).missed() == []
+
+
+def test_a_missed_goal_is_said() -> None:
+    many = [("perfmodel.top", f"perfmodel.module_{number}") for number in range(11)]
+    assert structure_of(graph_of(*many), "perfmodel").missed() == ["perfmodel: 12 loose modules, at most 10"]
+
+
+def test_the_picture_shows_every_room_and_two_runs_draw_the_same(
+    graph: grimp.ImportGraph, tmp_path: Path
+) -> None:
+    structures = [structure_of(graph, package) for package in GOALS]
+    for name in ("first.svg", "second.svg"):
+        draw(structures, tmp_path / name)
+    drawn = (tmp_path / "first.svg").read_text("utf-8")
+    assert drawn == (tmp_path / "second.svg").read_text("utf-8")
+    for picture in (drawn, PICTURE.read_text("utf-8")):
+        assert all(f">{room}</text>" in picture for each in structures for room in each.rooms)
