@@ -27,11 +27,14 @@ class Place(NamedTuple):
         Index of the moment; None where it concerns several.
     slot : Slot or None
         The candidate and the pool whose use it decides.
+    home : int or None
+        Index of the moment whose offline work it leaves in that moment.
     """
 
     service: str | None = None
     moment: int | None = None
     slot: Slot | None = None
+    home: int | None = None
 
 
 NOWHERE: Final = Place()
@@ -82,8 +85,9 @@ def _of_cell(problem: Problem, key: tuple[int, ...]) -> Place:
 
 
 def _of_work(problem: Problem, key: tuple[int, int, int]) -> Place:
-    """Place of work that one cell leaves to another: a service's, in no one moment."""
-    return Place(problem.cells[key[0]].service)
+    """Place of work that one cell leaves to another, or does itself: a service's, in no one moment."""
+    cell = problem.cells[key[0]]
+    return Place(cell.service, home=cell.moment if key[0] == key[1] else None)
 
 
 def _of_pool(_: Problem, key: tuple[Any, ...]) -> Place:

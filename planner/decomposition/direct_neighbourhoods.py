@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.decomposition.construction import USED, Guide
+from fleetplan.planner.decomposition.construction import USED, Guide, penalty_of
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.decomposition.linear import rows_of
 from fleetplan.planner.decomposition.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.decomposition.relaxation import Relaxation
-from fleetplan.planner.decomposition.subprograms import Parts
+from fleetplan.planner.decomposition.subprograms import Parts, with_slack
 from fleetplan.planner.decomposition.themes import NONE, Outline
 from fleetplan.planner.decomposition.workers import Workers
 
@@ -44,6 +44,9 @@ SHARE_GROWTH, SHARE_DECLINE = 1.3, 0.7
 
 MOMENTS_SHARE: Final = 0.3
 """Share of the moments that a neighbourhood of moments and services frees."""
+
+PASSED_TOLERANCE: Final = 1e-6
+"""Passing a scaled limit by less is rounding. [largest coefficients of the row]"""
 
 WIDER_CHANCE: Final = 0.5
 """How often a neighbourhood looks at slots that neither the relaxation nor the plan uses."""
@@ -80,18 +83,29 @@ class DirectNeighbourhoods:
         The program.
     guide : Guide
         An optimum of its linear relaxation.
+    linking : IntArray
+        Rows that blocks share: a plan that is not finished may pass their limits.
     seed : int
         Of what is decided anew.
     """
 
     def __init__(
-        self, outline: Outline, relaxation: Relaxation, cost: FloatArray, guide: Guide, seed: int
+        self,
+        outline: Outline,
+        relaxation: Relaxation,
+        cost: FloatArray,
+        guide: Guide,
+        linking: IntArray,
+        seed: int,
     ) -> None:
         self._outline = outline
         self._cost = cost
         self._rank = guide.rank
         self._used = int((guide.rank == 0).sum())
         self._parts = Parts(rows_of(relaxation))
+        self._linking = np.zeros(len(relaxation.row_lower), dtype=bool)
+        self._linking[linking] = True
+        self._penalty = penalty_of(guide, linking)
         self._random = random.Random(seed)
         self._supply: BoolArray = outline.growth != 0
         # Reserves, packing and what joins moments belong to no service.
@@ -130,6 +144,17 @@ class DirectNeighbourhoods:
         free = of_them & np.isin(self._outline.moment, moments)
         return free, f"{len(services)} services in {len(moments)} moments"
 
+    def objective(self, values: FloatArray) -> float:
+        """Cost of some values, and the price of the limits that they pass. [objective units]"""
+        return float(self._cost @ values) + self._penalty * self.passed(values)
+
+    def passed(self, values: FloatArray) -> float:
+        """By how much some values pass limits, all together. [scaled units]"""
+        program = self._parts.program
+        used = program.rows @ values
+        beyond = np.maximum(used - program.row_upper, program.row_lower - used)
+        return float(beyond[beyond > PASSED_TOLERANCE].sum())
+
     def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
         """Some neighbourhoods at a time, each as if the rest stayed as it is.
 
@@ -138,7 +163,7 @@ class DirectNeighbourhoods:
         workers, clock
             Who does it, and for how long.
         values : FloatArray
-            Scaled values of the plan.
+            Scaled values of the plan. Where they pass limits, so may what is decided anew, at a price.
 
         Returns
         -------
@@ -149,16 +174,16 @@ class DirectNeighbourhoods:
         effort = clock.master(NEIGHBOURHOOD_S)
         gap = GAP * abs(float(self._cost @ values))
         effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap)
-        jobs = [self._job(columns, closed, values, effort) for _, columns, closed, _ in picked]
+        elastic = self.passed(values) > 0
+        jobs = [self._job(columns, closed, values, effort, elastic) for _, columns, closed, _ in picked]
         answers = workers.solve(jobs)
         changes = []
-        for (kind, columns, _, detail), answer in zip(picked, answers, strict=True):
+        for (kind, columns, _, detail), answer, job in zip(picked, answers, jobs, strict=True):
             self._learn(kind, answer, gap)
-            if answer.values is None:
-                continue
-            gain = float(self._cost[columns] @ (values[columns] - answer.values))
-            if gain > 0:
-                changes.append(Change(columns, answer.values, gain, detail))
+            if answer.values is not None and job.start is not None:
+                gain = float(job.cost @ job.start) - answer.objective
+                if gain > 0:
+                    changes.append(Change(columns, answer.values[: len(columns)], gain, detail))
         return changes
 
     def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
@@ -174,12 +199,21 @@ class DirectNeighbourhoods:
         open_slots[np.unique(self._outline.slot[(values > USED) & (self._outline.slot != NONE)])] = True
         return kind, columns, (slot != NONE) & ~open_slots[slot], detail
 
-    def _job(self, columns: IntArray, closed: BoolArray, values: FloatArray, effort: Effort) -> Job:
+    def _job(
+        self, columns: IntArray, closed: BoolArray, values: FloatArray, effort: Effort, elastic: bool
+    ) -> Job:
         part = self._parts.part(columns, values)
         upper = part.program.upper.copy()
         upper[closed] = np.maximum(part.program.lower[closed], 0.0)
-        program = part.program.within(part.program.lower, upper)
-        return Job(program, self._cost[columns], effort, values[columns])
+        program, cost = part.program.within(part.program.lower, upper), self._cost[columns]
+        if not elastic:
+            return Job(program, cost, effort, values[columns])
+        soft = self._linking[part.rows]
+        used = (program.rows @ values[columns])[soft]
+        below = np.maximum(program.row_lower[soft] - used, 0.0)
+        above = np.maximum(used - program.row_upper[soft], 0.0)
+        program, cost = with_slack(program, cost, soft, self._penalty)
+        return Job(program, cost, effort, np.concatenate([values[columns], below, above]))
 
     def _learn(self, kind: str, answer: Answer, gap: float) -> None:
         """Free more services after a neighbourhood that was solved, fewer after one that was not."""

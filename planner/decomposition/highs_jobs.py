@@ -83,6 +83,38 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SiftingJob:
+    """A linear relaxation to solve among few slots (planner/decomposition/sifting.py).
+
+    Attributes
+    ----------
+    program : Rows
+        The whole program.
+    cost : Array
+        Objective.
+    stage : Indices
+        By column: the moment that it belongs to, and -1 where it joins moments.
+    growth, slot : Indices
+        As `RollingJob` has them.
+    linking : Mask
+        Which rows may be passed at a price.
+    penalty_ratio : float
+        That price, over what the dearest column costs.
+    length : float
+        As `Job` has it.
+    """
+
+    program: Rows
+    cost: Array
+    stage: Indices
+    growth: Indices
+    slot: Indices
+    linking: Mask
+    penalty_ratio: float
+    length: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RollingJob:
     """A plan to construct moment by moment (planner/decomposition/rolling.py).
 
@@ -104,6 +136,8 @@ class RollingJob:
         By slot: 0 where the relaxation uses it, else its place among the others.
     widths : tuple[float, ...]
         Ranks up to which slots are looked at, one attempt after the other.
+    supply : Mask
+        By column: which are decided before all stages, with fractions of everything else; none without it.
     linking : Mask
         Which rows may be passed at a price if nothing else helps.
     penalty : float
@@ -122,10 +156,15 @@ class RollingJob:
     slot: Indices
     rank: Array
     widths: tuple[float, ...]
+    supply: Mask
     linking: Mask
     penalty: float
     effort: Effort
     length: float = 0.0
+
+
+AnyJob = Job | SiftingJob | RollingJob
+"""What a worker does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,8 +15,17 @@ from typing import IO, Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.decomposition.highs_jobs import Answer, Array, Job, RollingJob, Rows
+from fleetplan.planner.decomposition.highs_jobs import (
+    Answer,
+    AnyJob,
+    Array,
+    Job,
+    RollingJob,
+    Rows,
+    SiftingJob,
+)
 from fleetplan.planner.decomposition.rolling import construct
+from fleetplan.planner.decomposition.sifting import sift
 
 Options = Mapping[str, str | float | bool]
 
@@ -73,10 +82,12 @@ class Known:
         return rows, self._solvers[number]
 
 
-def solve(job: Job | RollingJob, known: Known) -> Answer:
+def solve(job: AnyJob, known: Known) -> Answer:
     """Solve one job."""
     if isinstance(job, RollingJob):
         return construct(job, lambda stage: solve(stage, known))
+    if isinstance(job, SiftingJob):
+        return sift(job, lambda part: solve(part, known))
     # HiGHS loses its way with costs of 1e11: the largest becomes 1.
     unit = float(np.abs(job.cost).max(initial=0.0)) or 1.0
     if job.effort is None:
@@ -170,7 +181,7 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
     known = Known(programs)
     while True:
         try:
-            job: Job | RollingJob = pickle.load(source)
+            job: AnyJob = pickle.load(source)
         except EOFError:
             return
         try:

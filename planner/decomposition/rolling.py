@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,9 @@ LEAST_STAGE_S: Final = 0.3
 
 STAGE_SHARE: Final = 1.5
 """Part of an even share of the time left that a stage may take: most take far less."""
+
+SUPPLY_SHARE: Final = 0.4
+"""Share of the time for deciding whole supply first, where that is asked for."""
 
 FINISH_S: Final = 2.0
 """Time to decide supply and loads anew once everything else is decided. [s]"""
@@ -55,10 +58,9 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One way to decide a stage: slots up to a rank, whether supply only grows, and whether limits may give."""
+    """One way to decide a stage: slots up to a rank; with limits that give, supply need not grow either."""
 
     width: float
-    grows: bool = True
     elastic: bool = False
 
 
@@ -77,13 +79,36 @@ class _Construction:
         self._spans = spans(job.program, stage)
         self._known = stage < 0
         self._supply = np.flatnonzero(job.growth)
-        self._values = job.guide.copy()
+        self._guide, self._rank = job.guide, job.rank
+        if job.supply.any():
+            self._decide_supply()
+        self._values = self._guide.copy()
         across = self._known & job.program.whole
         # Stages add what is short. Whole units of what the relaxation buys are bought, and no more leave than
         # in the relaxation, rounded up: hosts at the end of their lives have to.
-        bought, leaving = np.floor(job.guide + TOLERANCE), np.ceil(job.guide - TOLERANCE)
-        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(job.guide)))
+        guide = self._guide
+        bought, leaving = np.floor(guide + TOLERANCE), np.ceil(guide - TOLERANCE)
+        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(guide)))
         self._values[across] = whole[across]
+
+    def _decide_supply(self) -> None:
+        """Let the guide be the best plan whose supply is whole while what runs is not, of the slots it uses.
+
+        The relaxation opens a pool by a tenth, and with it a tenth of its reserve.
+        """
+        job = self._job
+        program = job.program
+        closed = (job.slot >= 0) & (self._rank[job.slot] > job.widths[0]) & (program.lower <= 0)
+        upper = np.where(closed, np.minimum(program.upper, 0.0), program.upper)
+        bounded = replace(program.within(program.lower, upper), whole=program.whole & job.supply)
+        seconds = SUPPLY_SHARE * (job.effort.time_limit_s or 0.0)
+        answer = self._solved(bounded, job.cost, seconds)
+        if answer.values is None:
+            return
+        self._guide = answer.values
+        used = np.zeros(len(self._rank), dtype=bool)
+        used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
+        self._rank = np.where(used, 0.0, self._rank + 1.0)
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
@@ -97,9 +122,9 @@ class _Construction:
 
     def _stage(self, columns: Indices, stages_left: int) -> Array | None:
         """Decide one stage, among more and more slots; None where nothing helps."""
-        widths = self._job.widths
-        attempts = [_Attempt(width) for width in widths]
-        attempts += [_Attempt(widths[-1], grows=False), _Attempt(widths[-1], grows=False, elastic=True)]
+        # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
+        least, most = self._job.widths[0], self._job.widths[-1]
+        attempts = [_Attempt(least), *(_Attempt(width, elastic=True) for width in (least, most))]
         for number, attempt in enumerate(attempts):
             if number and self._seconds(stages_left) <= 0:
                 break
@@ -121,10 +146,10 @@ class _Construction:
         part = self._parts.part(free, self._values, ~waits)
         lower, upper = part.program.lower.copy(), part.program.upper.copy()
         slot = job.slot[free]
-        closed = (slot >= 0) & (job.rank[slot] > attempt.width) & (lower <= 0)
+        closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
         upper[closed] = 0.0
         growth, now = job.growth[free], self._values[free]
-        if attempt.grows:
+        if not attempt.elastic:
             lower[growth > 0] = np.clip(now, lower, upper)[growth > 0]
             upper[growth < 0] = np.clip(now, lower, upper)[growth < 0]
         own = part.program.within(lower, upper)

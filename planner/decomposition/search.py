@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_bound
-from fleetplan.planner.decomposition.construction import Guide, construction_job, guide_of
+from fleetplan.planner.decomposition.construction import Guide, construction_job, guide_of, sifting_job
 from fleetplan.planner.decomposition.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.decomposition.effort import Clock
-from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job, RollingJob
+from fleetplan.planner.decomposition.highs_jobs import Answer, AnyJob, Effort, Job
 from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import rows_of, whole_job
 from fleetplan.planner.decomposition.master import Choice, Master
@@ -68,11 +68,14 @@ SUPPLY_S: Final = 4.0
 SUPPLY_GAP: Final = 1e-4
 """Gap at which it is content: the bound loses as much."""
 
+REPAIR_SHARE_OF_TIME: Final = 0.15
+"""Share of the time for repairing a plan that passes limits, after each round while there is no other."""
+
 GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
 
 
-Beside = tuple[Job | RollingJob, Callable[[Answer], None]]
+Beside = tuple[AnyJob, Callable[[Answer], None]]
 """A job that runs beside the pricing of blocks, and who hears its answer."""
 
 
@@ -101,7 +104,10 @@ class BlockSearch:
         incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._standing = Standing(request, clock, incumbent, self._lagrangian.least)
         self._linear: Guide | None = None
-        self._constructed = False
+        self._direct: DirectNeighbourhoods | None = None
+        self._attempts = 0
+        # The best plan that still passes limits, in scaled values.
+        self._draft: FloatArray | None = None
         n_blocks, n_linking = len(self.parts.blocks), len(self.parts.linking_rows)
         self._masters = WholeMasters(self._master, self._pool, self._standing, clock, n_blocks, n_linking)
         self._columns = [block.columns for block in self.parts.blocks]
@@ -137,8 +143,7 @@ class BlockSearch:
             self._learn(workers, prices)
         try:
             settled = self._rounds(workers, prices)
-            if self._standing.incumbent.choice is not None and not self._standing.finished():
-                self._take_turns(workers, prices, settled)
+            self._take_turns(workers, prices, settled)
         except InfeasibleBlockError:
             return True
         return False
@@ -146,9 +151,10 @@ class BlockSearch:
     def _take_turns(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
         around = Neighbourhoods(self.parts, self._master, self._lagrangian, self._pool, prices, self._seed)
-        direct = self._direct_neighbourhoods()
         supply: WholeSupply | None = None
-        while not self._standing.finished():
+        while not self._standing.finished() and not self._standing.hopeless(prices.rounds):
+            if self._standing.incumbent.choice is None:
+                self._try_again(workers)
             began = self._clock.spent_s()
             # Without a bound, the last round was cut before every block had one.
             if settled and prices.bound > -math.inf:
@@ -161,10 +167,21 @@ class BlockSearch:
             until = 2 * self._clock.spent_s() - began
             while not self._standing.finished() and self._standing.incumbent.choice is not None:
                 self._improve(workers, around, self._standing.incumbent.choice)
-                if direct is not None:
-                    self._improve_directly(workers, direct)
+                if self._direct is not None:
+                    self._improve_directly(workers, self._direct)
                 if self._clock.spent_s() > until:
                     break
+
+    def _try_again(self, workers: Workers) -> None:
+        """Look for a first plan without patterns: repair one that passes limits, or construct another."""
+        if self._draft is None:
+            constructions = self._constructions()
+            workers.solve(
+                [job for job, _ in constructions],
+                self._standing.expired,
+                lambda number, answer: constructions[number][1](answer),
+            )
+        self._repair(workers)
 
     def _whole_supply(self, prices: Prices) -> WholeSupply:
         """The program of whole supply, with what the best prices say of the blocks."""
@@ -226,14 +243,6 @@ class BlockSearch:
             if self._standing.incumbent.offer(better):
                 self._standing.tell("neighbourhood", f"{len(found.scope.blocks)} blocks chosen anew")
 
-    def _direct_neighbourhoods(self) -> DirectNeighbourhoods | None:
-        """Neighbourhoods on the columns themselves; None where no relaxation guides them."""
-        if self._linear is None:
-            return None
-        return DirectNeighbourhoods(
-            self._request.outline, self._relaxation, self._lagrangian.cost, self._linear, self._seed
-        )
-
     def _improve_directly(self, workers: Workers, direct: DirectNeighbourhoods) -> None:
         """Try some neighbourhoods on the columns themselves, and keep what makes the plan better."""
         values = self._standing.incumbent.values
@@ -256,32 +265,45 @@ class BlockSearch:
         return self._master.choice(patterns, scaled[self.parts.master_columns])
 
     def _guide(self, workers: Workers) -> Prices | None:
-        """First prices: those that are known, or from the linear relaxation of everything.
+        """First prices: those that are known, or from a linear relaxation.
 
         Returns
         -------
         Prices or None
-            None where the relaxation has no solution.
+            None where the relaxation of everything has no solution.
         """
-        linking = self.parts.linking_rows
+        cost, linking = self._lagrangian.cost, self.parts.linking_rows
+        outline = self._request.outline
+        sifted = workers.solve_one(sifting_job(outline, self._relaxation, cost, linking))
+        duals = self._note_guide(sifted)
         known = self._request.beginning.row_duals
         if known is not None:
             self._standing.tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
-            return Prices(duals, duals, -np.inf)
-        loose = self._relaxation.without_limits_on(self._request.loose)
-        answer = workers.solve_one(whole_job(loose, self._lagrangian.cost))
-        if answer.row_duals is None:
-            if not answer.infeasible:
+        elif duals is not None and not sifted.infeasible:
+            self._standing.tell("guide", "linear relaxation among the slots that single moments want")
+        else:
+            loose = self._relaxation.without_limits_on(self._request.loose)
+            answer = workers.solve_one(whole_job(loose, cost))
+            if answer.infeasible:
+                return None
+            duals = self._note_guide(answer)
+            if duals is None or answer.row_duals is None:
                 raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
-            return None
-        cost = self._lagrangian.cost
-        self._linear = guide_of(self._request.outline, self._relaxation, cost, answer)
-        bound = self._relaxation.bound(cost, answer.row_duals)
-        self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
-        self._standing.tell("guide", "linear relaxation of the whole program")
-        duals = answer.row_duals[linking]
+            bound = self._relaxation.bound(cost, answer.row_duals)
+            self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
+            self._standing.tell("guide", "linear relaxation of the whole program")
         return Prices(duals, duals, -np.inf)
+
+    def _note_guide(self, answer: Answer) -> FloatArray | None:
+        """Let a relaxation guide constructions and neighbourhoods; its prices of the linking rows."""
+        outline, cost, linking = self._request.outline, self._lagrangian.cost, self.parts.linking_rows
+        guide = guide_of(outline, self._relaxation, cost, answer)
+        if guide is None:
+            return None
+        self._linear = guide
+        self._direct = DirectNeighbourhoods(outline, self._relaxation, cost, guide, linking, self._seed)
+        return guide.duals[linking]
 
     def _learn(self, workers: Workers, prices: Prices) -> None:
         """Let a master choose among the patterns that are known already, beside the first round.
@@ -318,6 +340,7 @@ class BlockSearch:
             )
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
+            self._repair(workers)
             if self._standing.hopeless(prices.rounds):
                 return True
             self._masters.pending = prices.best
@@ -360,36 +383,69 @@ class BlockSearch:
     def _construction_beside(self) -> list[Beside]:
         """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
         known = self._standing.incumbent.objective is not None and not self._standing.far()
-        if self._linear is None or self._constructed or known:
+        return [] if self._attempts or known else self._constructions()
+
+    def _constructions(self) -> list[Beside]:
+        """Constructions with supply as needed and with whole supply first; among more slots each time."""
+        linear, linking = self._linear, self.parts.linking_rows
+        if linear is None:
             return []
-        self._constructed = True
-        linking = self.parts.linking_rows
-        job = construction_job(
-            self._request.outline, self._relaxation, self._lagrangian.cost, self._linear, linking, self._clock
-        )
+        self._attempts += 1
 
         def hear(answer: Answer) -> None:
             if answer.values is None:
                 self._standing.tell("construction", "no plan moment by moment")
             elif self._offer(answer.values):
-                self._standing.tell("construction", f"{len(job.stages)} moments, the hardest first")
-            else:
-                self._standing.tell("construction", "a plan that passes a limit")
+                self._standing.tell("construction", "moment by moment, the hardest of a period first")
+            elif self._standing.incumbent.objective is None:
+                self._standing.tell("construction", "moment by moment, a plan that passes limits")
 
-        return [(job, hear)]
+        outline, cost = self._request.outline, self._lagrangian.cost
+        jobs = [
+            construction_job(
+                outline, self._relaxation, cost, linear, linking, self._clock, self._attempts, whole_supply
+            )
+            for whole_supply in (False, True)
+        ]
+        return [(job, hear) for job in jobs]
 
     def _offer(self, scaled: FloatArray) -> bool:
-        """Keep a plan if it is exact and the best; its patterns are remembered."""
+        """Keep a plan if it is exact and the best; its patterns are remembered.
+
+        While there is no plan, what is not exact is kept to be repaired.
+        """
         patterns = [
             self._pool.known(block, scaled[each.columns]) for block, each in enumerate(self.parts.blocks)
         ]
         choice = self._master.choice(patterns, scaled[self.parts.master_columns])
-        if self._standing.incumbent.offer(choice):
+        incumbent = self._standing.incumbent
+        if self._master.holds(choice) and incumbent.offer(choice):
             return True
-        mended = self._standing.incumbent.mended(choice)
-        for pattern, values in mended:
+        draft = scaled.copy()
+        for pattern, values in incumbent.mended(choice):
             self._pool.replace(pattern, values)
+            draft[self.parts.blocks[pattern.block].columns] = values
+        if incumbent.objective is None and self._direct is not None:
+            known = math.inf if self._draft is None else self._direct.objective(self._draft)
+            if self._direct.objective(draft) < known:
+                self._draft = draft
         return False
+
+    def _repair(self, workers: Workers) -> None:
+        """Bring a plan that passes limits within them: its cost and their price fall step by step."""
+        direct, until = self._direct, self._clock.spent_s() + REPAIR_SHARE_OF_TIME * self._clock.limit_s
+        while direct is not None and self._draft is not None and self._standing.incumbent.objective is None:
+            if self._standing.finished() or self._clock.spent_s() > until:
+                return
+            now = self._draft
+            for change in direct.improve(workers, self._clock, now):
+                changed = now.copy()
+                changed[change.columns] = change.values
+                if direct.objective(changed) < direct.objective(now):
+                    now = changed
+            self._draft = now
+            if direct.passed(now) == 0.0 and self._offer(now):
+                self._standing.tell("construction", "repaired by neighbourhoods")
 
     def _whole_supply_beside(self, prices: Prices) -> list[Beside]:
         """The program that says what the best prices prove once supply is whole, where that may be much.

@@ -28,6 +28,8 @@ class Outline:
         Number of the service that it places, and index of the moment.
     slot : IntArray
         Number of the candidate and pool whose use it decides.
+    home : IntArray
+        Index of the moment whose offline work it leaves in that moment.
     growth : IntArray
         1 where more of it is more supply, -1 where less of it is, 0 where it is no supply.
     period_of : IntArray
@@ -37,6 +39,7 @@ class Outline:
     service: IntArray
     moment: IntArray
     slot: IntArray
+    home: IntArray
     growth: IntArray
     period_of: IntArray
 
@@ -60,7 +63,7 @@ def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline
     n_variables : int
         Variables of the model.
     """
-    service, moment, slot = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(3))
+    service, moment, slot, home = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(4))
     growth = np.zeros(n_variables, dtype=np.int64)
     services: dict[str, int] = {}
     slots: dict[tuple[int, int], int] = {}
@@ -72,9 +75,11 @@ def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline
             moment[index] = place.moment
         if place.slot is not None:
             slot[index] = slots.setdefault(place.slot, len(slots))
+        if place.home is not None:
+            home[index] = place.home
         growth[index] = group.growth
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
-    return Outline(service, moment, slot, growth, periods)
+    return Outline(service, moment, slot, home, growth, periods)
 
 
 def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray:

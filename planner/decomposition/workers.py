@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from fleetplan.planner.decomposition.highs_jobs import Answer, Job, RollingJob, Rows
+from fleetplan.planner.decomposition.highs_jobs import Answer, AnyJob, Rows
 from fleetplan.planner.solvers.interrupt import Stop
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
@@ -84,7 +84,7 @@ class Workers:
 
     def solve(
         self,
-        jobs: Sequence[Job | RollingJob],
+        jobs: Sequence[AnyJob],
         expired: Callable[[], bool] = lambda: False,
         hear: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
@@ -92,7 +92,7 @@ class Workers:
 
         Parameters
         ----------
-        jobs : Sequence[Job or RollingJob]
+        jobs : Sequence[AnyJob]
             What to solve.
         expired : callable
             Asked before each job; once it says so, those that are left are answered with nothing known.
@@ -148,11 +148,11 @@ class Workers:
         self._note(ordered)
         return ordered
 
-    def solve_one(self, job: Job | RollingJob) -> Answer:
+    def solve_one(self, job: AnyJob) -> Answer:
         """Solve one job; raises like `solve`."""
         return self.solve([job])[0]
 
-    def _ask(self, index: int, job: Job | RollingJob) -> Answer:
+    def _ask(self, index: int, job: AnyJob) -> Answer:
         child = self._children[index]
         if child.stdin is None or child.stdout is None:
             raise RuntimeError("the solver process has no pipes")
