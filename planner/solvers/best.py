@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -12,6 +13,9 @@ from fleetplan.planner.solvers.highs_race import BOUND_SAFETY, continuous_indice
 from fleetplan.planner.solvers.proofs import CPSAT, HIGHS, Proof, Proofs
 from fleetplan.planner.solvers.request import Enough, Listener, ModelOutcome, ModelStatus, Step
 from fleetplan.planner.variables import Variables
+
+WITHDRAWN: Final = "proof withdrawn: there is a better plan"
+"""What is told of a bound that a plan contradicts."""
 
 
 @dataclass(slots=True)
@@ -139,7 +143,7 @@ class Best:
 
     def _withdrawn(self, prover: str) -> None:
         """Tell of a false proof; CP-SAT ends a search that began with it."""
-        self._tell(prover, "proof withdrawn: there is a better plan")
+        self._tell(prover, WITHDRAWN)
         if prover == self.prover == CPSAT:
             self.stop_cpsat()
 
@@ -150,10 +154,15 @@ class Best:
 
 def proofs_of(model: cp_model.CpModel, variables: Variables) -> Proofs:
     """Nothing is proven of a model but what the limits of its variables say."""
+    unit = cost_unit(model, column_scales(model, continuous_indices(variables)))
+    return Proofs(least_of(model), BOUND_SAFETY * unit)
+
+
+def least_of(model: cp_model.CpModel) -> float:
+    """What the limits of the variables alone allow of a model's objective. [objective units]"""
     objective = model.proto.objective
-    least = objective.offset
+    least: float = objective.offset
     for column, cost in zip(objective.vars, objective.coeffs, strict=True):
         limits = model.proto.variables[column].domain
         least += min(cost * limits[0], cost * limits[1])
-    unit = cost_unit(model, column_scales(model, continuous_indices(variables)))
-    return Proofs(least, BOUND_SAFETY * unit)
+    return least

@@ -90,11 +90,9 @@ class Proofs:
 
     def contradicts(self, prover: str, bound: float) -> bool:
         """Whether a plan lies further below a bound than its prover's tolerances explain."""
-        if self._objective == math.inf:
-            return False
-        share = LARGEST_CONTRADICTION if prover == HIGHS else EXACT_RATIO
-        slack = share * abs(self._objective) + (self.grain if prover == HIGHS else 0.0)
-        return bound - self._objective > slack
+        if prover == HIGHS:
+            return contradicted(bound, self._objective, self.grain)
+        return bound - self._objective > EXACT_RATIO * abs(self._objective)
 
     def trusts(self, prover: str) -> bool:
         """Whether no plan has contradicted a prover."""
@@ -132,6 +130,19 @@ class Proofs:
         self._distrusted.add(prover)
         self._bounds.pop(prover, None)
         self._infeasible.discard(prover)
+
+
+def contradicted(bound: float, objective: float, grain: float = 0.0) -> bool:
+    """Whether a plan lies further below a bound in floating point than its tolerances explain.
+
+    Parameters
+    ----------
+    bound, objective : float
+        Of whoever computes in floating point, and of a plan. [any one unit]
+    grain : float
+        What the former cannot tell from zero. [the same unit]
+    """
+    return bound - objective > LARGEST_CONTRADICTION * abs(objective) + grain
 
 
 def _how(source: str) -> str:
