@@ -129,9 +129,10 @@ class Best:
         with self.lock:
             told, objective = self.proofs.told, self.objective
             if self.values is None or objective is None:
-                infeasible = self.proofs.infeasible
-                known = ModelStatus.INFEASIBLE if infeasible else ModelStatus.UNKNOWN
-                return ModelOutcome(known, None, None, told.bound, told.source, deterministic_time)
+                known, source = ModelStatus.UNKNOWN, told.source
+                if self.proofs.infeasible:
+                    known, source = ModelStatus.INFEASIBLE, self.proofs.infeasible_by
+                return ModelOutcome(known, None, None, told.bound, source, deterministic_time)
             known = ModelStatus.SOLVED if self.closed() else ModelStatus.FOUND
             bound = min(told.bound, objective)
             return ModelOutcome(known, self.values, objective, bound, told.source, deterministic_time)

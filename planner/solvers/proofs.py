@@ -122,6 +122,14 @@ class Proofs:
         """Whether there is no plan, by two proofs."""
         return len(self._infeasible) >= PROOFS_OF_INFEASIBILITY
 
+    @property
+    def infeasible_by(self) -> str:
+        """Who has proven that there is no plan."""
+        others = sorted(self._infeasible - {CPSAT})
+        if CPSAT in self._infeasible and others:
+            return f"{CPSAT} confirmed {_how(others[0])}"
+        return " and ".join(sorted(self._infeasible))
+
     def calls_infeasible(self, prover: str) -> bool:
         """Whether a prover has proven that there is no plan."""
         return prover in self._infeasible

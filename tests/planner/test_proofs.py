@@ -106,6 +106,7 @@ def test_it_takes_two_proofs_that_there_is_no_plan(proofs: Proofs) -> None:
     assert proofs.calls_infeasible(CPSAT)
     proofs.prove_infeasible(HIGHS)
     assert proofs.infeasible
+    assert proofs.infeasible_by == "CP-SAT confirmed by HiGHS"
 
 
 def test_a_plan_withdraws_a_proof_that_there_is_none(proofs: Proofs) -> None:
