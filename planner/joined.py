@@ -72,7 +72,7 @@ def joined(
         solution=whole,
         objective_usd=objective,
         bound_usd=bound,
-        bound_source=" and ".join(sorted({result.bound_source for result in results})),
+        bound_source="; ".join(sorted({result.bound_source for result in results})),
         wall_s=wall_s,
         deterministic_time=sum(result.deterministic_time for result in results),
         goal=goal,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from fleetplan.planner.goals import goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.solution import Reached, SearchLimits, SearchResult, Solution, SolveStatus, status_of
+from fleetplan.planner.solvers.proofs import VARIABLES, Proof, contradicted
 
 ByScenario = Mapping[str, SearchResult]
 """What was found for every demand scenario alone, all with the same purchases."""
@@ -44,13 +45,16 @@ def best_of(
                 best = joined
     if best.solution is None:
         return result
-    bound = max(best.bound_usd or 0.0, _known_demand_bound_usd(problem))
     objective = best.objective_usd or 0.0
-    bound = min(bound, objective)
+    together = Proof(best.bound_usd or 0.0, best.bound_source)
+    known = Proof(_known_demand_bound_usd(problem), "best plans of each scenario alone")
+    holding = [each for each in (together, known) if not contradicted(each.bound, objective)]
+    told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
+    bound = min(told.bound, objective)
     gap = (objective - bound) / objective if objective > 0 else 0.0
     if best.goal is not None:
         gap = max(gap, best.goal.gap)
-    return replace(best, bound_usd=bound, status=status_of(gap, limits))
+    return replace(best, bound_usd=bound, bound_source=told.source, status=status_of(gap, limits))
 
 
 def _rank(result: SearchResult) -> tuple[bool, float, float]:

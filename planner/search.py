@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -48,8 +48,10 @@ from fleetplan.planner.solution import (
     status_of,
     values_of,
 )
+from fleetplan.planner.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.proofs import VARIABLES, Proof, contradicted
 from fleetplan.planner.solvers.race import solve_model
 from fleetplan.planner.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.solvers.request import (
@@ -148,14 +150,6 @@ def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
         variable.proto.domain[1] = limit
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A lower bound on what is minimised, and where it is from. [objective units]"""
-
-    bound: float
-    source: str
-
-
 NOTHING_PROVEN: Final = Proof(-math.inf, "")
 
 
@@ -195,7 +189,19 @@ class _Run:
         if result.solution is None:
             return result
         self.values = outcome.values
-        return self.with_unmet(self.at_home(planning, self.simplify(planning, result, outcome)))
+        simple = self.at_home(planning, self.simplify(planning, result, outcome))
+        return self.with_unmet(self.without_false_bound(planning, simple))
+
+    def without_false_bound(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
+        """The same with a bound that its plan does not contradict."""
+        objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
+        if not contradicted(bound_usd, objective_usd):
+            return result
+        planning.model.minimize(planning.total_cost)
+        least_usd = min(self.usd(least_of(planning.model)), objective_usd)
+        self.tell("cost", Step(result.bound_source, WITHDRAWN, None, None), objective_usd, least_usd)
+        gap = (objective_usd - least_usd) / objective_usd if objective_usd > 0 else 0.0
+        return replace(result, bound_usd=least_usd, bound_source=VARIABLES, status=self.status(gap))
 
     def with_unmet(self, result: SearchResult) -> SearchResult:
         """The same with what it leaves unmet, and what is proven of that."""
@@ -340,6 +346,10 @@ class _Run:
 
         outcome = self.solve(planning, self.time_left_s(), enough, listen, patience, row_duals=row_duals)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
+            return outcome
+        if contradicted(known.bound, outcome.objective):
+            withdrawn = Step(known.source, WITHDRAWN, outcome.objective, outcome.bound)
+            self.tell(stage, withdrawn, self.usd(outcome.objective), self.usd(outcome.bound))
             return outcome
         return replace(outcome, bound=min(known.bound, outcome.objective), bound_source=known.source)
 

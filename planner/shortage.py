@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
@@ -24,6 +25,9 @@ from fleetplan.planner.plan import Rejections, Shortage
 from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.scaling import exact
 from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.race import solve_model
+from fleetplan.planner.solvers.request import ModelStatus, Patience, SolverLimits
 from fleetplan.planner.variables import rate_scales, replicas_for_load
 
 SHORTAGE_TIME_LIMIT_S = 20.0
@@ -109,23 +113,46 @@ LIMITS: Final[dict[str, ModuleType]] = {
 hardware is free, so hardware is what is short only if no other limit alone is."""
 
 
-def blocking_limits(problem: Problem, seed: int, workers: int) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Limits that are in the way.
+
+    Attributes
+    ----------
+    names : tuple[str, ...]
+        Of those that are each alone what is missing.
+    decided : bool
+        Whether it is proven of all others that to lift one of them alone is not enough.
+    """
+
+    names: tuple[str, ...]
+    decided: bool
+
+
+def blocking_limits(problem: Problem, seed: int, workers: int) -> Blocking:
     """Limits of which each one alone, if it were lifted, would let all demand be served."""
     found: list[str] = []
+    decided = True
+    once = Patience(seconds=LIFTING_TIME_LIMIT_S)
+    limits = SolverLimits(LIFTING_TIME_LIMIT_S, seed, workers, Stop(), once)
     for name, family in LIMITS.items():
         if family is capacity and found:
             break
         planning = build_model(problem, allow_unmet=False, without=(family,))
-        if configured_solver(LIFTING_TIME_LIMIT_S, seed, workers).solve(planning.model) in SOLVED:
+        planning.model.minimize(planning.total_cost)
+        outcome = solve_model(planning.model, planning.variables, limits, lambda *_: True, lambda _: None)
+        if outcome.values is not None:
             found.append(name)
-    return tuple(found)
+        elif outcome.status is not ModelStatus.INFEASIBLE:
+            decided = False
+    return Blocking(tuple(found), decided)
 
 
-def _reason(
-    service: str, servable: bool, blocking: tuple[str, ...], rejections: tuple[Rejections, ...]
-) -> str:
+def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[Rejections, ...]) -> str:
+    if servable and blocking.names:
+        return " or ".join(blocking.names)
     if servable:
-        return " or ".join(blocking) if blocking else "several limits together"
+        return "several limits together" if blocking.decided else "limits that the time was too short to name"
     counts = next((row.counts for row in rejections if row.service == service), {})
     excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
     return f"a configuration that meets the SLO and fits memory ({excluded})"

@@ -154,7 +154,7 @@ class SearchResult:
     objective_usd, bound_usd : float or None
         TCO of the integer model and a proven lower bound on it. [USD]
     bound_source : str
-        Where the bound is from.
+        Who proved the bound, or that there is no plan; never CP-SAT with presolve alone.
     wall_s, deterministic_time : float
         Time that the solves took. [s; solver units]
     goal : Reached or None

@@ -14,14 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.decomposition.construction import USED, Guide, penalty_of
+from fleetplan.planner.decomposition.construction import USED, Guide, Structure, penalty_of
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.decomposition.linear import rows_of
 from fleetplan.planner.decomposition.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.decomposition.relaxation import Relaxation
 from fleetplan.planner.decomposition.subprograms import Parts, with_slack
-from fleetplan.planner.decomposition.themes import NONE, Outline
+from fleetplan.planner.decomposition.themes import NONE
 from fleetplan.planner.decomposition.workers import Workers
 
 AT_A_TIME: Final = 2
@@ -79,33 +78,23 @@ class DirectNeighbourhoods:
 
     Parameters
     ----------
-    outline, relaxation, cost
-        The program.
+    structure : Structure
+        The program. A plan that is not finished may pass the limits of its linking rows.
     guide : Guide
         An optimum of its linear relaxation.
-    linking : IntArray
-        Rows that blocks share: a plan that is not finished may pass their limits.
     seed : int
         Of what is decided anew.
     """
 
-    def __init__(
-        self,
-        outline: Outline,
-        relaxation: Relaxation,
-        cost: FloatArray,
-        guide: Guide,
-        linking: IntArray,
-        seed: int,
-    ) -> None:
+    def __init__(self, structure: Structure, guide: Guide, seed: int) -> None:
+        outline = structure.outline
         self._outline = outline
-        self._cost = cost
+        self._cost = structure.cost
         self._rank = guide.rank
         self._used = int((guide.rank == 0).sum())
-        self._parts = Parts(rows_of(relaxation))
-        self._linking = np.zeros(len(relaxation.row_lower), dtype=bool)
-        self._linking[linking] = True
-        self._penalty = penalty_of(guide, linking)
+        self._parts = Parts(rows_of(structure.relaxation))
+        self._linking = structure.linking_mask
+        self._penalty = penalty_of(guide, structure.linking)
         self._random = random.Random(seed)
         self._supply: BoolArray = outline.growth != 0
         # Reserves, packing and what joins moments belong to no service.

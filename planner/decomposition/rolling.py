@@ -22,7 +22,7 @@ from fleetplan.planner.decomposition.subprograms import FEW_STAGES, Parts, spans
 Solve = Callable[[Job], Answer]
 """Solves an integer program."""
 
-LEAST_STAGE_S: Final = 0.3
+LEAST_STAGE_S: Final = 0.5
 """Time of one stage at the least. [s]"""
 
 STAGE_SHARE: Final = 1.5
@@ -51,7 +51,7 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
     Returns
     -------
     Answer
-        Without values where a stage has no solution, or none in time. They may pass linking rows.
+        The values may pass linking rows, and rows of stages that nobody decided in time.
     """
     return _Construction(job, solve).run()
 
@@ -113,31 +113,36 @@ class _Construction:
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
         for number, columns in enumerate(self._job.stages):
-            found = self._stage(columns, len(self._job.stages) - number)
-            if found is None:
-                return Answer(None, np.inf, -np.inf, nodes=self._nodes)
+            if not self._stage(columns, len(self._job.stages) - number):
+                self._round_up(columns)
         self._finish()
         objective = float(self._job.cost @ self._values)
         return Answer(self._values, objective, -np.inf, nodes=self._nodes)
 
-    def _stage(self, columns: Indices, stages_left: int) -> Array | None:
-        """Decide one stage, among more and more slots; None where nothing helps."""
+    def _round_up(self, columns: Indices) -> None:
+        """Take the guide's values, rounded up: what nobody decided in time is for others to mend."""
+        whole, upper = self._job.program.whole[columns], self._job.program.upper[columns]
+        up = np.minimum(np.ceil(self._guide[columns] - TOLERANCE), upper)
+        self._values[columns] = np.where(whole, up, self._guide[columns])
+        self._known[columns] = True
+
+    def _stage(self, columns: Indices, stages_left: int) -> bool:
+        """Decide one stage, among more and more slots; False where nothing helps in time."""
         # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
         least, most = self._job.widths[0], self._job.widths[-1]
         attempts = [_Attempt(least), *(_Attempt(width, elastic=True) for width in (least, most))]
         for number, attempt in enumerate(attempts):
             if number and self._seconds(stages_left) <= 0:
                 break
-            values = self._decide(columns, attempt, self._seconds(stages_left))
-            if values is not None:
-                return values
-        return None
+            if self._decide(columns, attempt, self._seconds(stages_left)):
+                return True
+        return False
 
     def _seconds(self, stages_left: int) -> float:
         """Time of the next attempt at a stage. [s]"""
         return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / stages_left)
 
-    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> Array | None:
+    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> bool:
         job = self._job
         free = np.concatenate([columns, self._supply])
         left = ~self._known
@@ -158,10 +163,10 @@ class _Construction:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
         answer = self._solved(own, cost, seconds)
         if answer.values is None:
-            return None
+            return False
         self._values[free] = answer.values[: len(free)]
         self._known[columns] = True
-        return self._values
+        return True
 
     def _solved(self, program: Rows, cost: Array, seconds: float) -> Answer:
         effort = self._job.effort

@@ -17,7 +17,13 @@ from typing import Final
 import numpy as np
 
 from fleetplan.planner.decomposition.bound import Lagrangian, Priced, total_bound
-from fleetplan.planner.decomposition.construction import Guide, construction_job, guide_of, sifting_job
+from fleetplan.planner.decomposition.construction import (
+    Guide,
+    Structure,
+    construction_job,
+    guide_of,
+    sifting_job,
+)
 from fleetplan.planner.decomposition.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.decomposition.effort import Clock
 from fleetplan.planner.decomposition.highs_jobs import Answer, AnyJob, Effort, Job
@@ -103,6 +109,9 @@ class BlockSearch:
         self._pool = PatternPool(self.parts, self._relaxation, self._lagrangian.cost)
         incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._standing = Standing(request, clock, incumbent, self._lagrangian.least)
+        self._structure = Structure(
+            request.outline, self._relaxation, self._lagrangian.cost, self.parts.linking_rows
+        )
         self._linear: Guide | None = None
         self._direct: DirectNeighbourhoods | None = None
         self._attempts = 0
@@ -175,12 +184,7 @@ class BlockSearch:
     def _try_again(self, workers: Workers) -> None:
         """Look for a first plan without patterns: repair one that passes limits, or construct another."""
         if self._draft is None:
-            constructions = self._constructions()
-            workers.solve(
-                [job for job, _ in constructions],
-                self._standing.expired,
-                lambda number, answer: constructions[number][1](answer),
-            )
+            self._beside(self._constructions(), workers)
         self._repair(workers)
 
     def _whole_supply(self, prices: Prices) -> WholeSupply:
@@ -273,37 +277,42 @@ class BlockSearch:
             None where the relaxation of everything has no solution.
         """
         cost, linking = self._lagrangian.cost, self.parts.linking_rows
-        outline = self._request.outline
-        sifted = workers.solve_one(sifting_job(outline, self._relaxation, cost, linking))
-        duals = self._note_guide(sifted)
+        self._note_guide(workers.solve_one(sifting_job(self._structure)))
         known = self._request.beginning.row_duals
         if known is not None:
             self._standing.tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
-        elif duals is not None and not sifted.infeasible:
-            self._standing.tell("guide", "linear relaxation among the slots that single moments want")
-        else:
-            loose = self._relaxation.without_limits_on(self._request.loose)
-            answer = workers.solve_one(whole_job(loose, cost))
-            if answer.infeasible:
-                return None
-            duals = self._note_guide(answer)
-            if duals is None or answer.row_duals is None:
-                raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
-            bound = self._relaxation.bound(cost, answer.row_duals)
-            self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
-            self._standing.tell("guide", "linear relaxation of the whole program")
+            return Prices(duals, duals, -np.inf)
+        loose = self._relaxation.without_limits_on(self._request.loose)
+        relaxation = replace(whole_job(loose, cost), length=math.inf)
+        answer = self._beside([(relaxation, lambda _: None), *self._construction_beside()], workers)[0]
+        if answer.infeasible:
+            return None
+        if answer.row_duals is None:
+            raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
+        bound = self._relaxation.bound(cost, answer.row_duals)
+        self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
+        self._standing.tell("guide", "linear relaxation of the whole program")
+        self._note_guide(answer)
+        duals = answer.row_duals[linking]
         return Prices(duals, duals, -np.inf)
 
-    def _note_guide(self, answer: Answer) -> FloatArray | None:
-        """Let a relaxation guide constructions and neighbourhoods; its prices of the linking rows."""
-        outline, cost, linking = self._request.outline, self._lagrangian.cost, self.parts.linking_rows
-        guide = guide_of(outline, self._relaxation, cost, answer)
-        if guide is None:
-            return None
-        self._linear = guide
-        self._direct = DirectNeighbourhoods(outline, self._relaxation, cost, guide, linking, self._seed)
-        return guide.duals[linking]
+    def _beside(self, jobs: Sequence[Beside], workers: Workers) -> list[Answer]:
+        """Solve jobs side by side; who hears of them does so in their order where runs must repeat."""
+        together = [job for job, _ in jobs]
+        if self._clock.deterministic:
+            answers = workers.solve(together)
+            for (_, hear), answer in zip(jobs, answers, strict=True):
+                hear(answer)
+            return answers
+        return workers.solve(together, self._standing.expired, lambda number, answer: jobs[number][1](answer))
+
+    def _note_guide(self, answer: Answer) -> None:
+        """Let a relaxation guide constructions and neighbourhoods."""
+        guide = guide_of(self._structure, answer)
+        if guide is not None:
+            self._linear = guide
+            self._direct = DirectNeighbourhoods(self._structure, guide, self._seed)
 
     def _learn(self, workers: Workers, prices: Prices) -> None:
         """Let a master choose among the patterns that are known already, beside the first round.
@@ -387,7 +396,7 @@ class BlockSearch:
 
     def _constructions(self) -> list[Beside]:
         """Constructions with supply as needed and with whole supply first; among more slots each time."""
-        linear, linking = self._linear, self.parts.linking_rows
+        linear = self._linear
         if linear is None:
             return []
         self._attempts += 1
@@ -400,11 +409,8 @@ class BlockSearch:
             elif self._standing.incumbent.objective is None:
                 self._standing.tell("construction", "moment by moment, a plan that passes limits")
 
-        outline, cost = self._request.outline, self._lagrangian.cost
         jobs = [
-            construction_job(
-                outline, self._relaxation, cost, linear, linking, self._clock, self._attempts, whole_supply
-            )
+            construction_job(self._structure, linear, self._clock, self._attempts, whole_supply)
             for whole_supply in (False, True)
         ]
         return [(job, hear) for job in jobs]

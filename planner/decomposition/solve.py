@@ -18,8 +18,10 @@ from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.themes import choices, outline, themes
 from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.model import PlanningModel
+from fleetplan.planner.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.solvers.cpsat import configured_solver
 from fleetplan.planner.solvers.highs_race import complete
+from fleetplan.planner.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
 from fleetplan.planner.solvers.race import solve_model
 from fleetplan.planner.solvers.request import (
     Enough,
@@ -51,9 +53,6 @@ START_LIMIT_S: Final = 5.0
 
 CONFIRMATION_LIMIT_S: Final = 10.0
 """Time for CP-SAT to prove that there is no plan where a relaxation has none. [s]"""
-
-LARGEST_CONTRADICTION: Final = 1e-5
-"""Share of its cost by which a plan may lie below a bound that HiGHS proved, with its tolerances."""
 
 
 def decomposed(planning: PlanningModel) -> Split | None:
@@ -99,12 +98,7 @@ def solve_in_blocks(
     Returns
     -------
     ModelOutcome
-        INFEASIBLE only by CP-SAT's proof.
-
-    Raises
-    ------
-    RuntimeError
-        If a plan and the bound contradict each other.
+        INFEASIBLE only by two proofs. A bound that a plan contradicts is not told.
     """
     workers = min(limits.workers, len(os.sched_getaffinity(0)))
     # What a start takes counts as well.
@@ -136,16 +130,17 @@ def solve_in_blocks(
     if found.values is None:
         return _without_a_plan(planning, limits, enough, listen, found)
     solver = _accepted(model, found.values)
-    objective, bound = solver.objective_value, found.bound + offset
-    if bound - objective > LARGEST_CONTRADICTION * abs(objective):
-        raise RuntimeError(f"a plan at {objective}, and none below {bound} by its {found.bound_source}")
-    solved = bound >= objective or enough(objective, bound)
+    objective, proof = solver.objective_value, Proof(found.bound + offset, found.bound_source)
+    if contradicted(proof.bound, objective):
+        proof = Proof(least_of(model), VARIABLES)
+        listen(Step(found.bound_source, WITHDRAWN, objective, proof.bound))
+    solved = proof.bound >= objective or enough(objective, proof.bound)
     return ModelOutcome(
         status=ModelStatus.SOLVED if solved else ModelStatus.FOUND,
         values=solver,
         objective=objective,
-        bound=min(bound, objective),
-        bound_source=found.bound_source,
+        bound=min(proof.bound, objective),
+        bound_source=proof.source,
         deterministic_time=found.work_s,
     )
 
@@ -153,15 +148,19 @@ def solve_in_blocks(
 def _without_a_plan(
     planning: PlanningModel, limits: SolverLimits, enough: Enough, listen: Listener, found: BlockOutcome
 ) -> ModelOutcome:
-    """What CP-SAT says of a model for which blocks gave no plan."""
+    """What both solvers say of a model for which blocks gave no plan."""
     short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
-    outcome = solve_model(planning.model, planning.variables, short, enough, listen)
+    impossible_by = (HIGHS,) if found.infeasible else ()
+    outcome = solve_model(planning.model, planning.variables, short, enough, listen, impossible_by)
     if outcome.objective is None or outcome.bound is None:
         return outcome
-    if found.bound + planning.model.proto.objective.offset <= outcome.bound:
+    bound = found.bound + planning.model.proto.objective.offset
+    if contradicted(bound, outcome.objective):
+        listen(Step(found.bound_source, WITHDRAWN, outcome.objective, outcome.bound))
         return outcome
-    bound = min(found.bound + planning.model.proto.objective.offset, outcome.objective)
-    return replace(outcome, bound=bound, bound_source=found.bound_source)
+    if bound <= outcome.bound:
+        return outcome
+    return replace(outcome, bound=min(bound, outcome.objective), bound_source=found.bound_source)
 
 
 def _values(solver: cp_model.CpSolver) -> IntArray:
@@ -174,7 +173,8 @@ def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
     fixed.clear_hints()  # type: ignore[no-untyped-call]
     for index, value in enumerate(values.tolist()):
         fixed.add_hint(fixed.get_int_var_from_proto_index(index), value)
-    solver = configured_solver(math.inf, seed=1, workers=1)
+    # Nothing is left to simplify, and presolve has refused plans that hold.
+    solver = configured_solver(math.inf, seed=1, workers=1, presolve=False)
     solver.parameters.fix_variables_to_their_hinted_value = True
     status = solver.solve(fixed)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -121,3 +121,48 @@ def spans(program: Rows, stage: Indices) -> Indices:
     n_rows = program.rows.shape[0]
     pairs = np.unique(np.stack([entries.coords[0][inside], staged[inside]]), axis=1)
     return np.bincount(pairs[0], minlength=n_rows).astype(np.int64)
+
+
+class SlotPrices:
+    """Says what each slot would gain or cost at some prices of rows.
+
+    A slot serves by loads that need replicas: the row that ties them tells how many, and a load at its most
+    costs its own reduced cost and that of its replicas.
+
+    Parameters
+    ----------
+    program : Rows
+        The whole program.
+    slot : Indices
+        By column: the slot that it decides; -1 for none.
+    """
+
+    def __init__(self, program: Rows, slot: Indices) -> None:
+        self._count = int(slot.max(initial=-1)) + 1
+        entries = program.rows.tocoo()
+        row, column = entries.coords
+        size = np.abs(entries.data)
+        n_rows = program.rows.shape[0]
+        own = slot[column]
+        least, most = np.full(n_rows, self._count, dtype=np.int64), np.full(n_rows, -1, dtype=np.int64)
+        np.minimum.at(least, row, own)
+        np.maximum.at(most, row, own)
+        tied = (least == most)[row] & (own >= 0)
+        whole = tied & program.whole[column]
+        # The largest of a row are its replicas; what else is whole in it are choices.
+        largest = np.zeros(n_rows)
+        np.maximum.at(largest, row[whole], size[whole])
+        replicas = np.full(n_rows, -1, dtype=np.int64)
+        biggest = whole & (size == largest[row])
+        replicas[row[biggest]] = column[biggest]
+        loads = tied & ~program.whole[column] & (replicas[row] >= 0)
+        self._load, self._replicas = column[loads], replicas[row[loads]]
+        self._needed = size[loads] / largest[row[loads]]
+        self._slot = own[loads]
+
+    def at(self, reduced: Array) -> Array:
+        """Least price of each slot from the reduced costs of all columns; infinite without any load."""
+        prices = np.full(self._count, np.inf)
+        full = reduced[self._load] + reduced[self._replicas] * self._needed
+        np.minimum.at(prices, self._slot, full)
+        return prices

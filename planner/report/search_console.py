@@ -56,12 +56,14 @@ def print_search(steps: list[Progress], console: Console) -> None:
         plan, bound = step.objective_usd, step.bound_usd
         better = plan is not None and plan < plans.get(step.stage, float("inf"))
         higher = bound is not None and bound > bounds.get(step.stage, float("-inf"))
+        withdrawn = bound is not None and bound < bounds.get(step.stage, float("-inf"))
         share = shares.setdefault((step.stage, step.source), _Share())
         share.steps += 1
         if better and plan is not None:
             share.saved_usd += plans.get(step.stage, plan) - plan
             plans[step.stage] = plan
-        if higher and bound is not None:
+        if bound is not None and (higher or withdrawn):
+            # A bound that a plan contradicts is taken back.
             share.raised_usd += bound - bounds.get(step.stage, bound)
             bounds[step.stage] = bound
         gap = "" if not plan or bound is None else percent((plan - bound) / plan)
@@ -70,8 +72,8 @@ def print_search(steps: list[Progress], console: Console) -> None:
             step.stage,
             step.source,
             money(plan) if better and plan is not None else "",
-            money(bound) if higher and bound is not None else "",
-            gap if better or higher else "",
+            money(bound) if bound is not None and (higher or withdrawn) else "",
+            gap if better or higher or withdrawn else "",
             step.detail,
         )
     console.print(timeline)

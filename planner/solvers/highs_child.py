@@ -51,11 +51,12 @@ class Answers:
         if not self._only_last and bound > self._bound and time.monotonic() - self._last >= LEAST_INTERVAL_S:
             self.write(bound, None)
 
-    def write(self, bound: float, values: np.ndarray[Any, Any] | None) -> None:
+    def write(self, bound: float, values: np.ndarray[Any, Any] | None, infeasible: bool = False) -> None:
         """Write one answer."""
         answer = {
             "bound": bound if abs(bound) < highspy.kHighsInf else None,
             "values": None if values is None else values.tolist(),
+            "infeasible": infeasible,
         }
         with self._lock:
             self._last, self._bound = time.monotonic(), max(self._bound, bound)
@@ -152,7 +153,8 @@ class Searches:
         info = solver.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         values = np.array(solver.getSolution().col_value) if found else None
-        self._answers.write(float(info.mip_dual_bound), values)
+        infeasible = solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible
+        self._answers.write(float(info.mip_dual_bound), values, infeasible and not found)
 
 
 def main(source: IO[bytes], target: IO[str], only_last: bool = False) -> None:

@@ -8,13 +8,12 @@ plans are completed by CP-SAT before they count.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,6 +25,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.groups import continuous_indices
 from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.highs_program import archive, column_scales, cost_unit
 from fleetplan.planner.solvers.request import Enough
 from fleetplan.planner.variables import Variables
 
@@ -35,9 +35,6 @@ BOUND_SAFETY: Final = 1e-6
 COMPLETION_GAP: Final = 1e-7
 """Share of the objective at which a completed plan is good enough. Its replicas are decided, only loads are
 not: to prove the last 3e-8 of a small fleet took 2.5 s, to come this near 3 ms."""
-
-UNBOUNDED: Final = 2**62
-"""Limits of rows from here on stand for none."""
 
 GAP_MARGIN: Final = 0.9
 """Part of the gap that HiGHS is asked for: completing its plan in whole loads costs a little."""
@@ -59,16 +56,20 @@ class HighsAnswer:
         No solution has a lower objective.
     values : list[float] or None
         By variable, of the best plan with continuous loads.
+    infeasible : bool
+        Whether there is no plan, within tolerances.
     """
 
     bound: float | None
     values: list[float] | None
+    infeasible: bool = False
 
     def besides(self, earlier: HighsAnswer) -> HighsAnswer:
         """The best of this answer and an earlier one: each is better than those before it."""
         return HighsAnswer(
             earlier.bound if self.bound is None else self.bound,
             earlier.values if self.values is None else self.values,
+            self.infeasible or earlier.infeasible,
         )
 
 
@@ -84,19 +85,23 @@ class Program:
         Units of its columns.
     cost_unit : float
         Unit of its objective. [objective units]
+    offset : float
+        Constant part of the objective, which the process does not know. [objective units]
     """
 
     message: bytes
     scales: NDArray[np.float64]
     cost_unit: float
+    offset: float
 
     def answer(self, line: bytes) -> HighsAnswer:
         """What a line of the process says, in units of the CP-SAT model."""
         written = json.loads(line)
         bound, values = written["bound"], written["values"]
         return HighsAnswer(
-            None if bound is None else self.cost_unit * (bound - BOUND_SAFETY * abs(bound)),
+            None if bound is None else self.cost_unit * (bound - BOUND_SAFETY * abs(bound)) + self.offset,
             None if values is None else (np.array(values) * self.scales).tolist(),
+            written["infeasible"],
         )
 
 
@@ -115,10 +120,10 @@ def program(model: cp_model.CpModel, variables: Variables, time_limit_s: float, 
         When it is content.
     """
     continuous = continuous_indices(variables)
-    scales = _column_scales(model, continuous)
+    scales = column_scales(model, continuous)
     unit = cost_unit(model, scales)
-    archive = _archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
-    return Program(b"%d\n%b" % (len(archive), archive), scales, unit)
+    written = archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
+    return Program(b"%d\n%b" % (len(written), written), scales, unit, model.proto.objective.offset)
 
 
 def gap_for(objective: float, enough: Enough) -> float:
@@ -229,71 +234,6 @@ class HighsRace:
                 self._on_answer(answer)
         finally:
             self.ended.set()
-
-
-def _column_scales(model: cp_model.CpModel, continuous: Collection[int]) -> NDArray[np.float64]:
-    """Units of the columns: a continuous one runs from 0 to 1."""
-    return np.array(
-        [
-            max(float(variable.domain[1]), 1.0) if index in continuous else 1.0
-            for index, variable in enumerate(model.proto.variables)
-        ]
-    )
-
-
-def cost_unit(model: cp_model.CpModel, scales: NDArray[np.float64]) -> float:
-    """The largest cost of a column; HiGHS loses its way with coefficients of 1e11."""
-    objective = model.proto.objective
-    costs = [
-        abs(cost) * scales[column] for column, cost in zip(objective.vars, objective.coeffs, strict=True)
-    ]
-    return max([1.0, *(float(cost) for cost in costs)])
-
-
-def _archive(
-    model: cp_model.CpModel,
-    scales: NDArray[np.float64],
-    unit: float,
-    continuous: Collection[int],
-    time_limit_s: float,
-    gap_ratio: float,
-) -> bytes:
-    """The program as an npz archive of plain arrays; rows are divided by their largest coefficient."""
-    proto = model.proto
-    values, columns, row_starts, row_lower, row_upper = [], [], [0], [], []
-    for constraint in proto.constraints:
-        linear = constraint.linear
-        indices = np.array(list(linear.vars), dtype=np.int64)
-        if not indices.size:
-            continue
-        coefficients = np.array(list(linear.coeffs), dtype=float) * scales[indices]
-        largest = float(np.abs(coefficients).max())
-        values.append(coefficients / largest)
-        columns.append(indices)
-        row_starts.append(row_starts[-1] + indices.size)
-        # By position: an index of -1 into an OR-Tools field gives 0.
-        lower, upper = linear.domain[0], linear.domain[1]
-        row_lower.append(lower / largest if lower > -UNBOUNDED else -math.inf)
-        row_upper.append(upper / largest if upper < UNBOUNDED else math.inf)
-    cost = np.zeros(len(proto.variables))
-    cost[list(proto.objective.vars)] = list(proto.objective.coeffs)
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        values=np.concatenate([*values, np.zeros(0)]),
-        columns=np.concatenate([*columns, np.zeros(0, dtype=np.int64)]),
-        row_starts=np.array(row_starts),
-        row_lower=np.array(row_lower),
-        row_upper=np.array(row_upper),
-        shape=np.array([len(row_lower), len(proto.variables)]),
-        lower=np.array([v.domain[0] for v in proto.variables], dtype=float) / scales,
-        upper=np.array([v.domain[1] for v in proto.variables], dtype=float) / scales,
-        integrality=np.array([index not in continuous for index in range(len(scales))], dtype=np.int64),
-        cost=cost * scales / unit,
-        time_limit_s=np.array(time_limit_s),
-        gap_ratio=np.array(gap_ratio),
-    )
-    return buffer.getvalue()
 
 
 def complete(

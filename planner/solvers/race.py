@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.solvers.best import Best, proofs_of
 from fleetplan.planner.solvers.cpsat import configured_solver, hint
-from fleetplan.planner.solvers.highs_race import FINEST_GAP, HighsAnswer, HighsRace, complete, gap_for
-from fleetplan.planner.solvers.interrupt import Stop
-from fleetplan.planner.solvers.request import (
-    Enough,
-    Listener,
-    ModelOutcome,
-    ModelStatus,
-    SolverLimits,
-    Step,
+from fleetplan.planner.solvers.highs_race import (
+    FINEST_GAP,
+    HighsAnswer,
+    HighsRace,
+    complete,
+    gap_for,
 )
+from fleetplan.planner.solvers.interrupt import Stop
+from fleetplan.planner.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
+from fleetplan.planner.solvers.request import Enough, Listener, ModelOutcome, SolverLimits
 from fleetplan.planner.variables import Variables
-
-CPSAT, HIGHS = "CP-SAT", "HiGHS"
-"""Who found a plan or proved a bound."""
 
 ALONE_S = 0.1
 """CP-SAT runs alone for so long: most small models are proved optimal before HiGHS has started. [s]"""
@@ -51,8 +49,12 @@ POLL_S = 0.02
 FIRST_PLAN_GRACE_S = 10.0
 """Time past the limit to find a first plan. [s]"""
 
-SECOND_OPINION_S = 10.0
-"""Time to confirm that a model is infeasible. [s]"""
+LEAST_CONFIRMATION_S = 0.5
+"""Time that CP-SAT without presolve has, past the limit too, to confirm what it has claimed with it: nine of
+ten small fleets take as long for it as for the claim, some hundredths. [s]"""
+
+LEAST_SEARCH_S = 0.05
+"""With less time left no search begins. [s]"""
 
 COMPLETION_LIMIT_S = 2.0
 """Time to complete a plan of HiGHS in integers: most take hundredths, and some that keep their rows within
@@ -62,62 +64,13 @@ FIRST_PLAN_LIMIT_S = 2.0
 """Time for a plan of a part that has none yet when a stop is requested. [s]"""
 
 
-@dataclass(slots=True)
-class _Best:
-    """The best of both solvers; both threads write it under its lock.
-
-    `cpsat` is CP-SAT while it runs; `gave_way` says that it ended for a second search of HiGHS.
-    """
-
-    enough: Enough
-    listen: Listener
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    objective: float | None = None
-    objective_source: str = CPSAT
-    bound: float | None = None
-    bound_source: str = CPSAT
-    values: cp_model.CpSolver | None = None
-    cpsat: cp_model.CpSolver | None = None
-    gave_way: bool = False
-
-    def offer_objective(self, objective: float, source: str) -> bool:
-        """Note an objective; True if it is the best so far."""
-        with self.lock:
-            if self.objective is not None and objective >= self.objective:
-                return False
-            self.objective, self.objective_source = objective, source
-            self.listen(Step(source, "a better plan", self.objective, self.bound))
-            return True
-
-    def offer_bound(self, bound: float, source: str) -> None:
-        with self.lock:
-            if self.bound is None or bound > self.bound:
-                self.bound, self.bound_source = bound, source
-                self.listen(Step(source, "a better bound", self.objective, self.bound))
-
-    def closed(self) -> bool:
-        with self.lock:
-            if self.objective is None or self.bound is None:
-                return False
-            return self.bound >= self.objective or self.enough(self.objective, self.bound)
-
-    def led_by_highs(self) -> bool:
-        """Whether HiGHS has the better plan and the better bound."""
-        with self.lock:
-            return self.values is not None and self.objective_source == self.bound_source == HIGHS
-
-    def stop_cpsat(self) -> None:
-        with self.lock:
-            if self.cpsat is not None:
-                self.cpsat.stop_search()
-
-
 def solve_model(
     model: cp_model.CpModel,
     variables: Variables,
     limits: SolverLimits,
     enough: Enough,
     listen: Listener,
+    impossible_by: Collection[str] = (),
 ) -> ModelOutcome:
     """Minimise a model.
 
@@ -132,40 +85,71 @@ def solve_model(
     enough : callable
         Whether a gap is small enough.
     listen : callable
-        Told of every improvement.
+        Told of every improvement, and of every proof that a plan contradicts.
+    impossible_by : Collection[str]
+        Who has proven already that there is no plan.
 
     Returns
     -------
     ModelOutcome
-        INFEASIBLE only by CP-SAT's proof, asked twice.
+        Its bound, and INFEASIBLE, never rest on CP-SAT's presolve alone (planner/solvers/proofs.py).
     """
     started = time.monotonic()
-    best = _Best(enough, listen)
+    best = Best(enough, listen, proofs_of(model, variables))
+    for prover in impossible_by:
+        best.offer_infeasible(prover)
     deadline = started + limits.time_limit_s
     alone_s = min(FIRST_PLAN_LIMIT_S if limits.stop.requested else ALONE_S, limits.time_limit_s)
-    solver, status = _run(model, limits, alone_s, best)
-    spent = solver.response_proto.deterministic_time
-    left = deadline - time.monotonic()
-    if status == cp_model.INFEASIBLE:
-        status = _second_opinion(model, limits, left, best)
-    ended = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or best.closed() or limits.stop.requested
-    if ended or left <= LEAST_RACE_S:
-        return _outcome(best, _first_plan(model, limits, best, status), spent)
-    raced, status = _race(model, variables, limits, best, started)
-    return _outcome(best, _first_plan(model, limits, best, status), spent + raced)
+    spent = _search(model, limits, best, time.monotonic() + alone_s, LEAST_CONFIRMATION_S)
+    if not (best.settled() or limits.stop.requested):
+        left_s = deadline - time.monotonic()
+        if left_s > LEAST_RACE_S:
+            spent += _race(model, variables, limits, best, started)
+        elif left_s > LEAST_SEARCH_S:
+            spent += _search(model, limits, best, deadline)
+    _first_plan(model, limits, best)
+    return best.outcome(spent)
+
+
+def _search(
+    model: cp_model.CpModel, limits: SolverLimits, best: Best, deadline: float, confirmation_s: float = 0.0
+) -> float:
+    """Run CP-SAT with presolve, and without where that is all that is missing or has proven something false.
+
+    Parameters
+    ----------
+    model, limits, best
+        What is solved.
+    deadline : float
+        When it ends. [s]
+    confirmation_s : float
+        Time without presolve at the least, past the deadline too. [s]
+
+    Returns
+    -------
+    float
+        What it took. [CP-SAT's deterministic units]
+    """
+    presolve = not best.needs_other_proof()
+    spent = _run(model, limits, deadline - time.monotonic(), best, presolve)
+    left_s = max(deadline - time.monotonic(), confirmation_s)
+    ended = best.settled() or best.gave_way or limits.stop.requested
+    if ended or not presolve or left_s < LEAST_SEARCH_S or not best.needs_other_proof():
+        return spent
+    if best.values is not None:
+        hint(model, best.values)
+    return spent + _run(model, limits, left_s, best, presolve=False)
 
 
 def _race(
-    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, best: _Best, started: float
-) -> tuple[float, cp_model.CpSolverStatus]:
+    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, best: Best, started: float
+) -> float:
     """Run CP-SAT and HiGHS side by side, as many searches as there are cores for.
 
     Returns
     -------
-    spent : float
-        By CP-SAT. [its deterministic units]
-    status : CpSolverStatus
-        Of CP-SAT's last search.
+    float
+        What CP-SAT took. [its deterministic units]
     """
     deadline = started + limits.time_limit_s
     if best.values is not None:
@@ -173,15 +157,16 @@ def _race(
     gap = FINEST_GAP if best.objective is None else gap_for(best.objective, best.enough)
 
     def hear(answer: HighsAnswer) -> None:
-        if answer.bound is not None:
-            best.offer_bound(answer.bound, HIGHS)
         if answer.values is not None:
             in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
             exact = complete(model, variables, answer.values, in_time)
-            if exact is not None and best.offer_objective(exact.objective_value, HIGHS):
-                with best.lock:
-                    best.values = exact
-        if best.closed():
+            if exact is not None:
+                best.offer_plan(exact, HIGHS)
+        if answer.bound is not None:
+            best.offer_bound(answer.bound, HIGHS)
+        if answer.infeasible:
+            best.offer_infeasible(HIGHS)
+        if best.settled():
             best.stop_cpsat()
 
     cores = len(os.sched_getaffinity(0))
@@ -195,22 +180,22 @@ def _race(
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):
-        solver, status = _run(model, beside, left, best)
-        spent = solver.response_proto.deterministic_time
+        spent = _search(model, beside, best, deadline)
         if not best.gave_way or best.values is None:
-            return spent, status
+            patient_until = deadline if best.values is not None else started + limits.patience.seconds
+            _wait_for(race, best, limits.stop, min(deadline, patient_until))
+            return spent
         _wait_for(race, best, limits.stop, deadline)
-        left = deadline - time.monotonic()
-        if best.closed() or limits.stop.requested or left <= ALONE_S:
-            return spent, status
+        if best.settled() or limits.stop.requested or deadline - time.monotonic() <= ALONE_S:
+            return spent
         # HiGHS computes with tolerances: what it leaves open in exact integers is CP-SAT's.
+        best.gave_way = False
         hint(model, best.values)
-        solver, status = _run(model, beside, left, best)
-        return spent + solver.response_proto.deterministic_time, status
+        return spent + _search(model, beside, best, deadline)
 
 
 @contextmanager
-def _impatience(best: _Best, seconds: float) -> Iterator[None]:
+def _impatience(best: Best, seconds: float) -> Iterator[None]:
     """End a search that has found no plan after some time."""
 
     def give_up() -> None:
@@ -227,7 +212,7 @@ def _impatience(best: _Best, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _making_way(best: _Best, race: HighsRace) -> Iterator[None]:
+def _making_way(best: Best, race: HighsRace) -> Iterator[None]:
     """End CP-SAT for a second search of HiGHS once the first one leads."""
     over = threading.Event()
 
@@ -248,100 +233,70 @@ def _making_way(best: _Best, race: HighsRace) -> Iterator[None]:
         thread.join()
 
 
-def _wait_for(race: HighsRace, best: _Best, stop: Stop, deadline: float) -> None:
+def _wait_for(race: HighsRace, best: Best, stop: Stop, deadline: float) -> None:
     """Wait until HiGHS has ended or found enough, or the time has."""
-    while not (race.ended.wait(POLL_S) or best.closed() or stop.requested or time.monotonic() > deadline):
+    while not (race.ended.wait(POLL_S) or best.settled() or stop.requested or time.monotonic() > deadline):
         pass
 
 
-def _first_plan(
-    model: cp_model.CpModel, limits: SolverLimits, best: _Best, status: cp_model.CpSolverStatus
-) -> cp_model.CpSolverStatus:
+def _first_plan(model: cp_model.CpModel, limits: SolverLimits, best: Best) -> None:
     """Go on past the limit to a first plan: a short limit is no reason to come back with nothing."""
-    if status != cp_model.UNKNOWN or best.values is not None or limits.patience.ends:
-        return status
+    if best.settled() or best.values is not None or limits.patience.ends:
+        return
     solver = cp_model.CpSolver()
     solver.parameters.stop_after_first_solution = True
-    return _run(model, limits, FIRST_PLAN_GRACE_S, best, solver)[1]
-
-
-def _second_opinion(
-    model: cp_model.CpModel, limits: SolverLimits, left_s: float, best: _Best
-) -> cp_model.CpSolverStatus:
-    """Ask CP-SAT once more without presolve, which has called feasible fleets infeasible.
-
-    Without an answer in time the first one stands.
-    """
-    solver = cp_model.CpSolver()
-    solver.parameters.cp_model_presolve = False
-    _, status = _run(model, limits, max(min(left_s, SECOND_OPINION_S), 1.0), best, solver)
-    return cp_model.INFEASIBLE if status == cp_model.UNKNOWN else status
-
-
-def _outcome(best: _Best, status: cp_model.CpSolverStatus, deterministic_time: float) -> ModelOutcome:
-    with best.lock:
-        if status == cp_model.INFEASIBLE and best.values is None:
-            known = ModelStatus.INFEASIBLE
-        elif best.values is None:
-            known = ModelStatus.UNKNOWN
-        else:
-            known = ModelStatus.SOLVED if best.closed() else ModelStatus.FOUND
-        return ModelOutcome(
-            known, best.values, best.objective, best.bound, best.bound_source, deterministic_time
-        )
+    _run(model, limits, FIRST_PLAN_GRACE_S, best, not best.needs_other_proof(), solver)
 
 
 def _run(
     model: cp_model.CpModel,
     limits: SolverLimits,
     time_limit_s: float,
-    best: _Best,
+    best: Best,
+    presolve: bool,
     solver: cp_model.CpSolver | None = None,
-) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """CP-SAT, its improvements noted."""
+) -> float:
+    """Run CP-SAT, its plans and proofs noted; what it took. [its deterministic units]"""
     if limits.stop.requested:
         time_limit_s = min(time_limit_s, FIRST_PLAN_LIMIT_S)
-    solver = configured_solver(max(time_limit_s, 0.05), limits.seed, limits.workers, solver)
-    report = _Report(solver, best)
+    prover = CPSAT if presolve else WITHOUT_PRESOLVE
+    solver = configured_solver(
+        max(time_limit_s, LEAST_SEARCH_S), limits.seed, limits.workers, solver, presolve
+    )
+    report = _Report(solver, best, prover)
     solver.best_bound_callback = report.on_bound
     limits.stop.running(solver)
-    with best.lock:
-        best.cpsat = solver
+    best.runs(solver, prover)
     status = solver.solve(model, report)
-    with best.lock:
-        best.cpsat = None
+    best.runs(None)
     limits.stop.running(None)
     if status == cp_model.MODEL_INVALID:
         raise RuntimeError(f"the model is invalid: {model.validate()}")
+    if status == cp_model.INFEASIBLE:
+        best.offer_infeasible(prover)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        with best.lock:
-            if best.values is None or best.objective is None or solver.objective_value <= best.objective:
-                best.offer_objective(solver.objective_value, CPSAT)
-                best.values = solver
-        best.offer_bound(solver.best_objective_bound, CPSAT)
-    return solver, status
+        best.offer_plan(solver, CPSAT)
+        best.offer_bound(solver.best_objective_bound, prover)
+    return solver.response_proto.deterministic_time
 
 
 class _Report(cp_model.CpSolverSolutionCallback):
-    """Notes every better plan and bound, and stops at the gap that was asked for."""
+    """Notes every better plan and bound, and stops where there is nothing left to find."""
 
-    def __init__(self, solver: cp_model.CpSolver, best: _Best) -> None:
+    def __init__(self, solver: cp_model.CpSolver, best: Best, prover: str) -> None:
         super().__init__()
         self.solver = solver
         self.best = best
+        self.prover = prover
 
     def on_solution_callback(self) -> None:
         """Note the plan that was just found."""
         # A plan of HiGHS may be better; then this one is no news.
         self.best.offer_objective(self.objective_value, CPSAT)
-        self.best.offer_bound(self.best_objective_bound, CPSAT)
-        self._stop_if_enough()
+        self.on_bound(self.best_objective_bound)
 
     def on_bound(self, bound: float) -> None:
         """Note a better bound."""
-        self.best.offer_bound(bound, CPSAT)
-        self._stop_if_enough()
-
-    def _stop_if_enough(self) -> None:
-        if self.best.closed():
+        self.best.offer_bound(bound, self.prover)
+        if self.best.settled() or (self.prover == CPSAT and self.best.needs_other_proof()):
             self.solver.stop_search()

@@ -12,23 +12,24 @@ import contextlib
 import math
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.solvers.cpsat import configured_solver
+from fleetplan.planner.solvers.best import Best, proofs_of
+from fleetplan.planner.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.solvers.highs_race import HighsAnswer, complete, gap_for, program
 from fleetplan.planner.solvers.interrupt import POLL_S, Stop
-from fleetplan.planner.solvers.request import Enough, ModelOutcome, ModelStatus, SolverLimits
+from fleetplan.planner.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
+from fleetplan.planner.solvers.request import Enough, ModelOutcome, SolverLimits
 from fleetplan.planner.variables import Variables
 
 FIRST_SEARCH: Final = 0.5
 """CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
 
-SECOND_OPINION: Final = 20.0
-"""Its share to confirm that a model is infeasible. [the same]"""
+SECOND_PROOF: Final = 20.0
+"""Its share to confirm without presolve what it has proven with it. [the same]"""
 
 COMPLETION_LIMIT_S: Final = 60.0
 """Time to complete a plan of HiGHS in integers: far above what it takes. [s]"""
@@ -71,61 +72,41 @@ def solve_reproducibly(
     KeyboardInterrupt
         If a stop is requested.
     """
-    best, status = _search(model, limits, enough, FIRST_SEARCH, presolve=True)
-    if status == cp_model.INFEASIBLE:
-        # Presolve has called feasible fleets infeasible.
-        best, status = _search(model, limits, enough, SECOND_OPINION, presolve=False)
-        if status in (cp_model.INFEASIBLE, cp_model.UNKNOWN):
-            return _outcome(ModelStatus.INFEASIBLE, best, None, None)
-    found = _Found()
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found.offer(best, best.best_objective_bound, "CP-SAT")
+    best = Best(enough, lambda _: None, proofs_of(model, variables))
+    spent = _search(model, limits, best, FIRST_SEARCH, CPSAT)
+    if best.needs_other_proof():
+        if best.values is not None:
+            hint(model, best.values)
+        spent += _search(model, limits, best, SECOND_PROOF, WITHOUT_PRESOLVE)
     # Twice: what the first run finds says which gap is enough for the second.
     for _ in range(2):
-        if found.closed(enough):
+        if best.settled():
             break
-        gap = COARSE_GAP if found.solver is None else gap_for(found.objective, enough)
-        patience_s = limits.patience.seconds if found.solver is None else math.inf
+        gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
+        patience_s = limits.patience.seconds if best.objective is None else math.inf
         answer = _highs(model, variables, limits, min(limits.time_limit_s, patience_s), gap)
-        exact = None
         if answer.values is not None:
             exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
-        found.offer(exact, answer.bound, "HiGHS")
-    if found.solver is None:
-        return _outcome(ModelStatus.UNKNOWN, best, None, None)
-    known = ModelStatus.SOLVED if found.closed(enough) else ModelStatus.FOUND
-    return _outcome(known, found.solver, found.objective, found.bound, found.source)
+            if exact is not None:
+                best.offer_plan(exact, HIGHS)
+        if answer.bound is not None:
+            best.offer_bound(answer.bound, HIGHS)
+        if answer.infeasible:
+            best.offer_infeasible(HIGHS)
+    return best.outcome(spent)
 
 
-@dataclass(slots=True)
-class _Found:
-    """The best plan and bound so far."""
-
-    solver: cp_model.CpSolver | None = None
-    objective: float = math.inf
-    bound: float = -math.inf
-    source: str = "CP-SAT"
-
-    def offer(self, solver: cp_model.CpSolver | None, bound: float | None, source: str) -> None:
-        """Take what is better."""
-        if solver is not None and solver.objective_value < self.objective:
-            self.solver, self.objective = solver, solver.objective_value
-        if bound is not None and bound > self.bound:
-            self.bound, self.source = bound, source
-
-    def closed(self, enough: Enough) -> bool:
-        """Whether plan and bound are close enough."""
-        return self.solver is not None and enough(self.objective, min(self.bound, self.objective))
-
-
-def _search(
-    model: cp_model.CpModel, limits: SolverLimits, enough: Enough, amount: float, presolve: bool
-) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """CP-SAT with one worker for an amount of deterministic time."""
-    solver = configured_solver(limits.time_limit_s, limits.seed, workers=1)
+def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
+    """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
+    solver = configured_solver(limits.time_limit_s, limits.seed, workers=1, presolve=prover == CPSAT)
     solver.parameters.max_deterministic_time = amount
-    solver.parameters.cp_model_presolve = presolve
-    return solver, solver.solve(model, _UntilEnough(enough))
+    status = solver.solve(model, _UntilEnough(best.enough))
+    if status == cp_model.INFEASIBLE:
+        best.offer_infeasible(prover)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        best.offer_plan(solver, CPSAT)
+        best.offer_bound(solver.best_objective_bound, prover)
+    return solver.response_proto.deterministic_time
 
 
 def _highs(
@@ -165,15 +146,3 @@ def _lines_of(child: subprocess.Popen[bytes], message: bytes, stop: Stop) -> lis
             return child.communicate(timeout=POLL_S)[0].splitlines()
         except subprocess.TimeoutExpired:
             continue
-
-
-def _outcome(
-    status: ModelStatus,
-    solver: cp_model.CpSolver,
-    objective: float | None,
-    bound: float | None,
-    source: str = "CP-SAT",
-) -> ModelOutcome:
-    values = solver if objective is not None else None
-    spent = solver.response_proto.deterministic_time
-    return ModelOutcome(status, values, objective, bound, source, spent)

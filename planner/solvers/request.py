@@ -37,7 +37,7 @@ class ModelOutcome:
     objective, bound : float or None
         In units of the model's objective.
     bound_source : str
-        The solver that proved the bound.
+        Who proved the bound, or that there is no plan; never CP-SAT with presolve alone.
     deterministic_time : float
         Of CP-SAT. [solver units]
     """

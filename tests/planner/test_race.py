@@ -143,7 +143,7 @@ class Led:
 def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
     """Two cores, and a race that HiGHS leads as soon as there is a plan."""
     monkeypatch.setattr(race, "HighsRace", Led)
-    monkeypatch.setattr(race._Best, "led_by_highs", lambda best: best.values is not None)
+    monkeypatch.setattr(race.Best, "led_by_highs", lambda best: best.values is not None)
     monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(Led, "answers", [])
     monkeypatch.setattr(Led, "ends", True)

@@ -27,7 +27,7 @@ from fleetplan.planner.decomposition.incumbent import Incumbent
 from fleetplan.planner.decomposition.linear import linear_optimum
 from fleetplan.planner.decomposition.matrix import FloatArray, read_program
 from fleetplan.planner.decomposition.relaxation import Relaxation
-from fleetplan.planner.decomposition.request import Beginning
+from fleetplan.planner.decomposition.request import Beginning, BlockOutcome
 from fleetplan.planner.decomposition.rounds import Prices
 from fleetplan.planner.decomposition.search import BlockSearch
 from fleetplan.planner.decomposition.standing import Standing
@@ -39,9 +39,11 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.solvers.best import WITHDRAWN
 from fleetplan.planner.solvers.cpsat import hint
 from fleetplan.planner.solvers.interrupt import Stop
 from fleetplan.planner.solvers.request import (
+    Listener,
     ModelOutcome,
     ModelStatus,
     Overtime,
@@ -380,7 +382,9 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     assert beside[:3] == [False, far, True]
 
 
-def solve_in_overtime(good: bool = False, stop: Stop | None = None) -> ModelOutcome:
+def solve_in_overtime(
+    good: bool = False, stop: Stop | None = None, listen: Listener = lambda _: None
+) -> ModelOutcome:
     """A fleet in blocks that begins with a plan, good or never: 1 s, and 3 s more if it is not."""
     planning, parts = in_parts()
     first = cp_model.CpSolver()
@@ -388,7 +392,7 @@ def solve_in_overtime(good: bool = False, stop: Stop | None = None) -> ModelOutc
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
     limits = SolverLimits(1.0, 1, 1, stop or Stop(), overtime=Overtime(3.0, lambda *_: good))
-    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, lambda _: None, False)
+    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, listen, False)
 
 
 @pytest.mark.usefixtures("blocks_for_all")
@@ -404,10 +408,31 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_a_plan_below_its_bound_is_a_bug_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
-    with pytest.raises(RuntimeError, match=r"none below .* by its linear relaxation"):
-        solve_in_overtime()
+    steps: list[Step] = []
+    found = solve_in_overtime(listen=steps.append)
+    assert found.status is ModelStatus.FOUND
+    assert found.objective is not None
+    assert found.bound is not None
+    assert found.bound < found.objective
+    assert found.bound_source == "bounds of the variables"
+    assert (steps[-1].source, steps[-1].detail) == ("linear relaxation", WITHDRAWN)
+
+
+@pytest.mark.parametrize(("true", "status"), [(True, ModelStatus.INFEASIBLE), (False, ModelStatus.SOLVED)])
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
+    true: bool, status: ModelStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planning, parts = in_parts()
+    if true:
+        planning.model.add(planning.total_cost <= -1)
+    nothing = BlockOutcome(None, None, -math.inf, "", infeasible=True, work_s=0.0)
+    monkeypatch.setattr(BlockSearch, "run", lambda *_: nothing)
+    limits = SolverLimits(20.0, 1, 1, Stop())
+    found = block_solve.solve_in_blocks(planning, parts, limits, lambda *_: True, lambda _: None, False)
+    assert found.status is status
 
 
 @pytest.mark.usefixtures("blocks_for_all")
