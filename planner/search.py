@@ -413,9 +413,11 @@ class _Run:
             if outcome.values is None:
                 return outcome
             hint(model, outcome.values)
-            self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
-            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
-            model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
+            bound = self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
+            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum. As
+            # much as counts for the least is none dearer than another: whichever the solver came upon.
+            most = max(outcome.values.value(unmet), math.floor(bound * (1 + UNMET_GAP_RATIO)))
+            model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
         return None
 
     def solve(

@@ -22,6 +22,9 @@ RELATIVE_TOLERANCE = 1e-6
 ENERGY_TOLERANCE = 1e-4
 """Of the energy: the planner bills whole load units (planner/FORMULATION.md, Integers)."""
 
+UNMET_TOLERANCE = 1e-5
+"""Of unmet demand: the planner takes it for the least within this share of it."""
+
 ABSOLUTE_TOLERANCE = 1e-5
 """Of unmet demand and goals near zero, in their unit; of cost, in USD."""
 
@@ -128,6 +131,8 @@ def _tolerance(plan: Planned, name: str, value: float) -> float:
     tolerance = max(RELATIVE_TOLERANCE * abs(value), ABSOLUTE_TOLERANCE)
     if name == COST:
         tolerance += ENERGY_TOLERANCE * plan.energy_usd
+    if name.startswith("unmet"):
+        tolerance += UNMET_TOLERANCE * value
     if name == "energy":
         tolerance += ENERGY_TOLERANCE * value
     return tolerance

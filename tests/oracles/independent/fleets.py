@@ -154,16 +154,18 @@ def _pool(made: RandomFleet, n: int) -> dict[str, Any]:
         node["rented"] = {"usd_per_accelerator_hour": made.by_period(0.5, 4)}
     if "rented" in node and made.chance(0.3):
         node["rented"]["energy_included"] = made.chance(0.7)
-    if made.chance(0.15):
+    may_retire = {"resale_usd_per_host", "end_of_life"} & set(node.get("owned", {}))
+    if not may_retire and made.chance(0.2):
         node["maintenance_hosts"] = {dice.choice(made.periods): 1}
     return node
 
 
 def _owned(made: RandomFleet) -> dict[str, Any]:
     owned: dict[str, Any] = {"capex_usd_per_host": made.figure(40_000, 300_000, -3)}
-    if made.chance(0.7):
-        owned["in_service"] = made.dice.choice(("2023Q2", "2025Q1", "2026Q4", "2027Q1"))
     _life(made, owned)
+    if not made.chance(0.7):
+        return owned
+    owned["in_service"] = made.dice.choice(("2023Q2", "2025Q1", "2026Q4", "2027Q1"))
     if made.chance(0.3):
         owned["resale_usd_per_host"] = made.by_period(0, 60_000, -3)
     if made.chance(0.2):
@@ -199,10 +201,10 @@ def _offer(made: RandomFleet, n: int) -> dict[str, Any]:
         node["rent_usd_per_accelerator_hour"] = made.by_period(0.5, 5)
         if made.chance(0.3):
             node["energy_included"] = made.chance(0.7)
-        if made.chance(0.2):
-            node["term_quarters"] = dice.choice((1, 2, 4))
         if made.chance(0.15):
             node["spot"], node["max_share"] = True, made.figure(0.2, 0.9)
+        elif made.chance(0.25):
+            node["term_quarters"] = dice.choice((1, 2, 4))
     if made.chance(0.25):
         node["lead_time_quarters"] = 1
     if made.chance(0.3):

@@ -103,7 +103,7 @@ def _place(name: str, node: Node, periods: tuple[str, ...]) -> Place:
 
 def _part(name: str, node: Node) -> Part:
     take(node, "accelerators_per_host", "all_in_w", "vendor")
-    return Part(name, node.get("accelerators_per_host", 1), node["all_in_w"], node.get("vendor"))
+    return Part(name, node.get("accelerators_per_host", 1), node.get("all_in_w", 0.0), node.get("vendor"))
 
 
 def _ways(regions: Mapping[str, Node], key: str) -> dict[frozenset[str], float]:

@@ -37,7 +37,7 @@ def read_services(
         classes, engines = _engines(node, folder, parts, slo)
         runs_in = tuple(node.get("regions", regions))
         demand = {
-            (region, moment, name): _demand(node, region, moment, name, periods, scenarios)
+            (region, moment, name): _demand(node, (region, moment, name), periods, regions, scenarios)
             for region in regions
             for moment in moments
             for name in classes
@@ -61,23 +61,29 @@ def read_services(
 
 
 def _demand(
-    node: Node, region: str, moment: Moment, name: str, periods: Sequence[str], scenarios: Mapping[str, Node]
+    node: Node, cell: tuple[str, Moment, str], periods: Sequence[str], regions: Sequence[str],
+    scenarios: Mapping[str, Node],
 ) -> float:
+    region, moment, name = cell
     scenario = scenarios[moment.scenario]
     labels = {region, periods[moment.period], name, moment.slice}
+    # A region that the demand leaves out has none.
+    elsewhere = {key for key in regions if key != region}
     ratio = scenario.get("demand_ratio", 1.0)
     if isinstance(ratio, Mapping):
         ratio = ratio.get(node["name"], 1.0)
-    return float(_leaf(node["demand"], labels, scenario.get("estimate", "mid")) * ratio)
+    return _leaf(node["demand"], labels, elsewhere, scenario.get("estimate", "mid")) * ratio
 
 
-def _leaf(value: Any, labels: set[str], estimate: str) -> float:
+def _leaf(value: Any, labels: set[str], elsewhere: set[str], estimate: str) -> float:
     """Follow a mapping by region, period, class and slice, in any order, down to a number."""
     while isinstance(value, Mapping):
         if set(value) <= set(ESTIMATES):
             value = value[estimate]
             continue
         keys = [key for key in value if key in labels]
+        if not keys and set(value) <= elsewhere:
+            return 0.0
         if len(keys) != 1:
             raise NotCoveredError(f"demand by {sorted(value)} has none or several of {sorted(labels)}")
         value = value[keys[0]]

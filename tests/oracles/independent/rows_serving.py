@@ -109,7 +109,11 @@ def _power(model: Formulation) -> None:
 
 
 def _shares(model: Formulation) -> None:
-    """A pool serves at most a share of a service's demand of a moment, in either phase."""
+    """A pool serves at most a share of a service's demand of a moment, in either phase.
+
+    The planner leaves a load unit to each load of the pool, as a share that is met exactly has no whole loads;
+    the coarse formulation leaves none.
+    """
     policy = model.facts.policy
     for p, pool in enumerate(model.pools):
         shares = [share for share in (policy.max_share, pool.max_share) if share is not None]
@@ -127,7 +131,21 @@ def _shares(model: Formulation) -> None:
                             spot[2] == p and model.engine(spot).phase in (phase, AGGREGATED) for spot in path.spots
                         )
                     }
-                    model.program.at_most(f"share[{s},{m},{p},{phase}]", terms, min(shares) * total)
+                    most = min(shares) * total + _load_units(model, (s, m, p), phase)
+                    model.program.at_most(f"share[{s},{m},{p},{phase}]", terms, most)
+
+
+def _load_units(model: Formulation, group: tuple[int, int, int], phase: str) -> float:
+    """What one load unit of every load of a service, moment and pool serves in a phase. [requests/s]"""
+    if model.coarse:
+        return 0.0
+    loads = {
+        (spot, path.name, path.region)
+        for path in model.paths.values()
+        for spot in path.spots
+        if (spot[0], spot[3], spot[2]) == group and model.engine(spot).phase in (phase, AGGREGATED)
+    }
+    return sum(model.engine(spot).rates[name] for spot, name, _ in loads) / LOAD_UNITS_PER_REPLICA
 
 
 def _configurations(model: Formulation) -> None:
