@@ -34,8 +34,9 @@ ENERGY_RESOLUTION: Final = 10**6
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
 
-SERVED_DIGITS: Final = 3
-"""Objective units of served demand are so many powers of ten finer than the finest rate unit."""
+SERVED_DIGITS: Final = 5
+"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services wrongly,
+and what a plan is said to reach is then off by more than the solver's figures may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,17 @@ def _whole_demand(problem: Problem) -> float:
 
 
 def _served_resolution(problem: Problem) -> int:
-    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than rate units are."""
-    finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + SERVED_DIGITS
+    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than weights need."""
+    smallest = min(
+        (
+            _weight(problem, i) / (1 + problem.services[cell.service].headroom)
+            for i, cell in enumerate(problem.cells)
+            if _weight(problem, i) > 0
+        ),
+        default=1.0,
+    )
+    digits = SERVED_DIGITS + max(math.ceil(-math.log10(smallest)), 0)
+    finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + digits
     # Demand is rounded up by cell and class; a factor of two is more than that.
     largest = math.floor(math.log10(LARGEST_SUM / max(2 * _whole_demand(problem), 1.0)))
     return int(10 ** max(min(finest, largest), 0))

@@ -64,6 +64,8 @@ def answer(path: Path, *, coarse: bool, caps: Mapping[str, float], time_limit_s:
             model.program.at_most(f"cap[{name}]", terms, caps[name] - offset)
             continue
         found = _minimise(model.program, terms, offset, ends)
+        if found is None and caps:
+            return Answer(())
         if found is None and reached:
             raise UnsolvedError(f"{name}: infeasible after {reached[-1].name}")
         if found is None:

@@ -25,6 +25,9 @@ ENERGY_TOLERANCE = 1e-4
 UNMET_TOLERANCE = 1e-5
 """Of unmet demand: the planner takes it for the least within this share of it."""
 
+CAP_SLACK = 1e-7
+"""What the second formulation may lose of the planner's earlier figures: HiGHS's tolerance of a row and more."""
+
 ABSOLUTE_TOLERANCE = 1e-5
 """Of unmet demand and goals near zero, in their unit; of cost, in USD."""
 
@@ -94,18 +97,15 @@ def _stages(path: Path, oracle: Oracle, plan: Planned, exact: Answers) -> Compar
         if value < low - tolerance:
             return Comparison(Verdict.DISAGREE, f"better than possible: {said}")
         if bound > least + tolerance or (plan.proven and value > least + tolerance):
-            coarse = oracle.ask(path, coarse=True, caps=caps)
-            if not coarse:
-                most = INFINITE
-            else:
-                most = coarse[name][0] + tolerance
+            coarse = oracle.ask(path, coarse=True, caps=_coarse(caps))
+            most = coarse[name][0] + tolerance if coarse else INFINITE
             said += f", in load units {most!r}"
             if bound > most or (plan.proven and value > most):
                 return Comparison(Verdict.DISAGREE, f"worse than possible: {said}")
             verdict = Verdict.AGREE_COARSELY
         elif value > least + tolerance:
             open_text = said
-        caps[name] = max(value, least) + tolerance
+        caps[name] = value + CAP_SLACK * max(1.0, abs(value))
     if open_text:
         return Comparison(Verdict.OPEN, open_text)
     return Comparison(verdict, ", ".join(f"{name} {value!r}" for name, (value, _) in figures.items()))
@@ -125,6 +125,11 @@ def _figures(plan: Planned, exact: Answers) -> dict[str, tuple[float, float]]:
             assert plan.goal_bound is not None
             figures[name] = (plan.goal, plan.goal_bound)
     return figures
+
+
+def _coarse(caps: Mapping[str, float]) -> dict[str, float]:
+    """Figures that whole loads keep wherever the coarse formulation keeps these: energy is billed by load unit."""
+    return {name: cap * (1 - ENERGY_TOLERANCE) if name == "energy" else cap for name, cap in caps.items()}
 
 
 def _tolerance(plan: Planned, name: str, value: float) -> float:

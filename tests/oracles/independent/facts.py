@@ -30,7 +30,6 @@ class Part:
     name: str
     per_host: int
     all_in_w: float
-    vendor: str | None
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,8 @@ class Policy:
     tidal_usd: float
     tidal_share: float
     kv_same_pool: bool
-    kv_any: bool
+    kv_pairs: frozenset[tuple[str, str]] | None
+    """Kinds of prefill and decode that go together besides each with itself; None for all."""
     unmet: bool
 
 

@@ -130,8 +130,6 @@ def _hardware(made: RandomFleet) -> dict[str, Any]:
             "accelerators_per_host": made.dice.choice((1, 2, 4, 8, 8)),
             "all_in_w": made.figure(200, 1500, 0),
         }
-        if made.chance(0.2):
-            node["vendor"] = made.dice.choice(("acme", "bolt"))
         parts[name] = node
     return parts
 
@@ -163,7 +161,7 @@ def _pool(made: RandomFleet, n: int) -> dict[str, Any]:
 def _owned(made: RandomFleet) -> dict[str, Any]:
     owned: dict[str, Any] = {"capex_usd_per_host": made.figure(40_000, 300_000, -3)}
     _life(made, owned)
-    if not made.chance(0.7):
+    if not isinstance(owned.get("residual_ratio"), dict) and made.chance(0.3):
         return owned
     owned["in_service"] = made.dice.choice(("2023Q2", "2025Q1", "2026Q4", "2027Q1"))
     if made.chance(0.3):
@@ -342,7 +340,8 @@ def _policy(made: RandomFleet) -> dict[str, Any]:
     if made.chance(0.2):
         policy["kv_transfer"] = "same-pool"
     if made.chance(0.2):
-        policy["kv_pairs"] = "any"
+        pairs = [(one, other) for one in made.parts for other in made.parts if made.chance(0.5)]
+        policy["kv_pairs"] = [{"prefill": one, "decode": other} for one, other in pairs] or "any"
     if made.chance(0.4):
         policy["unmet"] = "penalise"
     return policy

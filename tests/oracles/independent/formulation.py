@@ -59,6 +59,10 @@ class Formulation:
         self.pools = pools_of(self.facts)
         self.moments = self.facts.moments
         self._find_paths()
+        # Replicas may wait idle: what runs in one moment may run in every other.
+        for s, e, p, _ in list(self.carried):
+            for m in range(len(self.moments)):
+                self.carried[s, e, p, m] |= {}
 
     def engine(self, spot: Spot) -> Engine:
         """Configuration of a set of replicas."""
@@ -118,8 +122,8 @@ class Formulation:
         policy = self.facts.policy
         if policy.kv_same_pool and first[2] != second[2]:
             return False
-        one, other = (self.facts.parts[self.engine(spot).part] for spot in (first, second))
-        return policy.kv_any or one.name == other.name or one.vendor == other.vendor
+        one, other = (self.engine(spot).part for spot in (first, second))
+        return policy.kv_pairs is None or one == other or (one, other) in policy.kv_pairs
 
     def _add_path(self, path: Path, moment: Moment, service: Service) -> None:
         key = ("flow", path)

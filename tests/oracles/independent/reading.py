@@ -102,8 +102,8 @@ def _place(name: str, node: Node, periods: tuple[str, ...]) -> Place:
 
 
 def _part(name: str, node: Node) -> Part:
-    take(node, "accelerators_per_host", "all_in_w", "vendor")
-    return Part(name, node.get("accelerators_per_host", 1), node.get("all_in_w", 0.0), node.get("vendor"))
+    take(node, "accelerators_per_host", "all_in_w")
+    return Part(name, node.get("accelerators_per_host", 1), node.get("all_in_w", 0.0))
 
 
 def _ways(regions: Mapping[str, Node], key: str) -> dict[frozenset[str], float]:
@@ -122,8 +122,6 @@ def _policy(node: Node) -> Policy:
     )  # fmt: skip
     tidal = take(node.get("tidal", {}), "usd_per_accelerator", "max_share_per_pool")
     pairs = node.get("kv_pairs", "same-vendor")
-    if pairs not in ("same-vendor", "any"):
-        take(node, "kv_pairs as a list")
     reach = node.get("kv_transfer", "same-region")
     if reach not in ("same-pool", "same-region"):
         take(node, "kv_transfer over links")
@@ -135,7 +133,8 @@ def _policy(node: Node) -> Policy:
         tidal_usd=tidal.get("usd_per_accelerator", 0.0),
         tidal_share=tidal.get("max_share_per_pool", 1.0),
         kv_same_pool=reach == "same-pool",
-        kv_any=pairs == "any",
+        # Parts without a vendor, which the others are refused with, go with each other.
+        kv_pairs=None if isinstance(pairs, str) else frozenset((pair["prefill"], pair["decode"]) for pair in pairs),
         unmet=node.get("unmet", "forbid") == "penalise",
     )
 

@@ -185,7 +185,7 @@ def _starts(model: Formulation) -> None:
         key = ("started", spot)
         model.program.column(key)
         usd = model.facts.policy.transition_usd * model.engine(spot).size * now.weight
-        model.usd[key] = Usd(operating=0.0, capital=usd * money.worth_at_start(model.facts, now.period))
+        model.usd[key] = Usd(operating=usd * money.worth_at_start(model.facts, now.period))
         _at_least_the_rise(model, key, spot, (s, e, p, before[0]))
 
 
@@ -207,7 +207,7 @@ def _tides(model: Formulation) -> None:
         key = ("tide", spot)
         model.program.column(key)
         usd = policy.tidal_usd * model.engine(spot).size * money.DAYS_PER_QUARTER * now.probability
-        model.usd[key] = Usd(capital=usd * money.worth_at_end(model.facts, now.period))
+        model.usd[key] = Usd(operating=usd * money.worth_at_end(model.facts, now.period))
         _at_least_the_rise(model, key, spot, (s, e, p, day[day.index(m) - 1]))
         started[p, m][key] = float(model.engine(spot).size)
     if policy.tidal_share < 1:
