@@ -92,7 +92,7 @@ UNITS: Final[Mapping[str, str]] = {
 def goal_of(problem: Problem) -> Goal | None:
     """What a problem is to be best at before TCO; None where TCO comes first."""
     if problem.minimises_regret:
-        least = min(best.usd for best in (problem.best_alone or {}).values())
+        least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
         return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
     name = problem.fleet.objective
     if name == "tco":
