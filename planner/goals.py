@@ -34,6 +34,9 @@ ENERGY_RESOLUTION: Final = 10**6
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
 
+ROUNDING_RATIO: Final = 1e-5
+"""Share of the energy or carbon within which two plans draw the same: some load units."""
+
 SERVED_DIGITS: Final = 5
 """The smallest weight of a rate unit of served demand has so many digits: coarser ones order services wrongly,
 and what a plan is said to reach is then off by more than the solver's figures may be."""
@@ -72,6 +75,15 @@ class Goal:
         """What a value of the model's objective, which is minimised, stands for."""
         value = units / self.resolution
         return self.most - value if self.rising else value
+
+    def rounding_units(self, units: float) -> float:
+        """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
+
+        Only energy and carbon are counted by load unit.
+        """
+        if self.name not in ("energy", "carbon"):
+            return 0.0
+        return ROUNDING_RATIO * abs(self.figure(units)) * self.resolution
 
     def gap(self, value: float, bound: float) -> float:
         """How far a plan may be from the best one, as a share of the larger figure."""

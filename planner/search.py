@@ -313,8 +313,11 @@ class _Run:
         hint(model, outcome.values)
         # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
         value = outcome.values.value(units)
-        model.add(units <= value).with_name("goal_limit")
-        self.reached = Reached(goal, goal.figure(value), goal.figure(min(outcome.bound, value)))
+        # Cost decides between plans that reach the same but for whole load units.
+        bound = min(outcome.bound, value)
+        most = max(value, math.floor(bound + goal.rounding_units(bound)))
+        model.add(units <= most).with_name("goal_limit")
+        self.reached = Reached(goal, goal.figure(value), goal.figure(bound))
         return None
 
     def minimise_cost(
@@ -413,11 +416,9 @@ class _Run:
             if outcome.values is None:
                 return outcome
             hint(model, outcome.values)
-            bound = self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
-            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum. As
-            # much as counts for the least is none dearer than another: whichever the solver came upon.
-            most = max(outcome.values.value(unmet), math.floor(bound * (1 + UNMET_GAP_RATIO)))
-            model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
+            self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
+            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
+            model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
         return None
 
     def solve(

@@ -12,14 +12,22 @@ rounded up, so that a plan keeps them without rounding::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.costs import CAPITAL_KINDS
 from fleetplan.planner.objective import Term, cost_terms, fixed_usd, running_terms
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import exact, usd_units, whole_row
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, exact, usd_units, whole_row
 from fleetplan.planner.variables import Variables
+
+COST_DIGITS: Final = 12
+"""Digits of a cost that is computed in floats."""
+
+FLOAT_RATIO: Final = 1e-10
+"""Share of a limit that may be float noise: the cost of a plan is a limit that the plan keeps."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -46,9 +54,15 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 def _limit(model: cp_model.CpModel, terms: Sequence[Term], usd: float, name: str) -> None:
     """Let a sum of costs be at most a limit."""
     bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
-    weights, most = whole_row([exact(each) for _, each in terms], bounds, exact(usd))
+    limit = exact(usd + FLOAT_RATIO * abs(usd))
+    weights, most = whole_row([_decimal(each) for _, each in terms], bounds, limit)
     spent = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
     model.add(spent <= most).with_name(name)
+
+
+def _decimal(usd: float) -> Fraction:
+    """A cost without the noise of its float: that of a load unit is a short decimal over the units a replica."""
+    return exact(float(f"{usd * LOAD_UNITS_PER_REPLICA:.{COST_DIGITS}g}")) / LOAD_UNITS_PER_REPLICA
 
 
 def _fixed_operating_usd(problem: Problem) -> float:

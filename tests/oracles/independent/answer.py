@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.oracles.independent import money
-from tests.oracles.independent.formulation import Formulation
+from tests.oracles.independent.formulation import Formulation, Mode
 from tests.oracles.independent.program import Program, Solved, Terms, UnsolvedError
 from tests.oracles.independent.reading import read_facts
 
@@ -36,15 +36,15 @@ class Answer:
     stages: tuple[Stage, ...]
 
 
-def answer(path: Path, *, coarse: bool, caps: Mapping[str, float], time_limit_s: float) -> Answer:
+def answer(path: Path, *, mode: str, caps: Mapping[str, float], time_limit_s: float) -> Answer:
     """Solve a fleet file.
 
     Parameters
     ----------
     path : Path
         The fleet file.
-    coarse : bool
-        Whether a load may waste what the planner's whole load units may waste.
+    mode : str
+        A value of `Mode`: what whole load units may make of a limit.
     caps : Mapping[str, float]
         Figures of stages that are not minimised but kept below the figure.
     time_limit_s : float
@@ -55,7 +55,7 @@ def answer(path: Path, *, coarse: bool, caps: Mapping[str, float], time_limit_s:
     UnsolvedError
         If the time does not suffice.
     """
-    model = Formulation(read_facts(path), coarse)
+    model = Formulation(read_facts(path), Mode(mode))
     model.state()
     ends = time.monotonic() + time_limit_s
     reached: list[Stage] = []

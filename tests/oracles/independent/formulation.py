@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from tests.oracles.independent import money
 from tests.oracles.independent.facts import AGGREGATED, DECODE, PREFILL, Engine, Facts, Moment, Service
@@ -24,6 +25,19 @@ MB_PER_GB = 1000.0
 
 LOAD_UNITS_PER_REPLICA = 55_440
 """The planner decides loads in whole units of this size (planner/FORMULATION.md, Integers)."""
+
+class Mode(StrEnum):
+    """What the planner's whole load units may make of a limit."""
+
+    EXACT = "exact"
+    """The limits as they are documented."""
+
+    COARSE = "coarse"
+    """Each load may waste a load unit: a plan that holds here can be written in the planner's integers."""
+
+    LOOSE = "loose"
+    """A share of a pool may be passed by a load unit of each load: the planner's integers hold here."""
+
 
 Spot = tuple[int, int, int, int]
 """Service, configuration, pool and moment of a set of replicas, by position."""
@@ -46,9 +60,7 @@ class Formulation:
     """The program of a fleet with what each column costs."""
 
     facts: Facts
-    coarse: bool = False
-    """Whether each load may waste a load unit, as the planner's whole loads do; a plan that holds here can be
-    written in the planner's integers."""
+    mode: Mode = Mode.EXACT
     program: Program = field(default_factory=Program)
     usd: dict[object, Usd] = field(default_factory=dict)
     fixed: Usd = money.NOTHING

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from tests.oracles.independent import money
 from tests.oracles.independent.facts import AGGREGATED, DECODE, PREFILL, WHOLE_DAY_HOURS
-from tests.oracles.independent.formulation import LOAD_UNITS_PER_REPLICA, Formulation, Spot
+from tests.oracles.independent.formulation import LOAD_UNITS_PER_REPLICA, Formulation, Mode, Spot
 from tests.oracles.independent.money import Usd
 from tests.oracles.independent.pools import packings
 from tests.oracles.independent.program import Terms
@@ -41,7 +41,7 @@ def _coverage(model: Formulation) -> None:
     for s, service in enumerate(model.facts.services):
         for region, moment, name in service.demand:
             demand = service.with_headroom(region, moment, name)
-            if model.coarse:
+            if model.mode is Mode.COARSE:
                 demand *= 1 + DEMAND_RESOLUTION
             cell = (s, model.moments.index(moment), region, name)
             terms = flows[cell]
@@ -55,7 +55,7 @@ def _loads(model: Formulation) -> None:
     """What the classes bring is within what the replicas carry."""
     for spot, terms in model.carried.items():
         carries = 1.0
-        if model.coarse:
+        if model.mode is Mode.COARSE:
             cells = {(model.paths[key].region, model.paths[key].name) for key in terms}
             carries -= len(cells) / LOAD_UNITS_PER_REPLICA
         model.program.at_most(f"load{spot}", {**terms, ("replicas", spot): -carries}, 0.0)
@@ -104,15 +104,14 @@ def _power(model: Formulation) -> None:
                 if spot[3] == m and model.pools[spot[2]].region == name
             }
             # The planner counts whole watts.
-            watt = place.pue / money.WATTS_PER_KW if model.coarse else 0.0
+            watt = place.pue / money.WATTS_PER_KW if model.mode is Mode.COARSE else 0.0
             model.program.at_most(f"power[{name},{m}]", terms, limit - watt)
 
 
 def _shares(model: Formulation) -> None:
     """A pool serves at most a share of a service's demand of a moment, in either phase.
 
-    The planner leaves a load unit to each load of the pool, as a share that is met exactly has no whole loads;
-    the coarse formulation leaves none.
+    The planner leaves a load unit to each load of the pool, as a share that is met exactly has no whole loads.
     """
     policy = model.facts.policy
     for p, pool in enumerate(model.pools):
@@ -137,7 +136,7 @@ def _shares(model: Formulation) -> None:
 
 def _load_units(model: Formulation, group: tuple[int, int, int], phase: str) -> float:
     """What one load unit of every load of a service, moment and pool serves in a phase. [requests/s]"""
-    if model.coarse:
+    if model.mode is not Mode.LOOSE:
         return 0.0
     loads = {
         (spot, path.name, path.region)

@@ -1,6 +1,6 @@
 """A process that answers questions in lines of JSON: highspy cannot live beside OR-Tools.
 
-In: {"path", "coarse", "caps", "time_limit_s"}. Out: {"stages": [[name, value, bound], ...]} or {"error"}.
+In: {"path", "mode", "caps", "time_limit_s"}. Out: {"stages": [[name, value, bound], ...]} or {"error"}.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Oracle:
         self._process.communicate()
 
     def ask(
-        self, path: Path, *, coarse: bool = False, caps: Mapping[str, float] | None = None, time_limit_s: float = 30.0
+        self, path: Path, *, mode: str = "exact", caps: Mapping[str, float] | None = None, time_limit_s: float = 30.0
     ) -> dict[str, tuple[float, float]]:
         """Return (value, bound) by stage; nothing where the fleet cannot be served.
 
@@ -47,7 +47,7 @@ class Oracle:
         OracleError
             If the worker found neither a solution nor a proof.
         """
-        question = {"path": str(path), "coarse": coarse, "caps": dict(caps or {}), "time_limit_s": time_limit_s}
+        question = {"path": str(path), "mode": mode, "caps": dict(caps or {}), "time_limit_s": time_limit_s}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(question), file=self._process.stdin, flush=True)
