@@ -73,12 +73,19 @@ def compare(path: Path, oracle: Oracle, *, time_limit_s: float, workers: int) ->
         place = f"{Path(last.filename).name}:{last.lineno}"
         return Comparison(Verdict.EXCEPTION, f"{type(error).__name__} at {place}: {error}")
     try:
-        return _compared(path, oracle, plan)
+        return compare_plan(path, oracle, plan)
     except OracleError as error:
         return Comparison(Verdict.OPEN, f"the second formulation: {error}")
 
 
-def _compared(path: Path, oracle: Oracle, plan: Planned) -> Comparison:
+def compare_plan(path: Path, oracle: Oracle, plan: Planned) -> Comparison:
+    """Compare what the planner made of a fleet file.
+
+    Raises
+    ------
+    OracleError
+        If the second formulation finds neither a solution nor a proof.
+    """
     exact = oracle.ask(path)
     if plan.kind == NO_PLAN:
         return Comparison(Verdict.OPEN, "the planner found no plan")
@@ -113,11 +120,12 @@ def _stages(path: Path, oracle: Oracle, plan: Planned, exact: Answers) -> Compar
             if not loose or value < loose[name][1] - tolerance:
                 return Comparison(Verdict.DISAGREE, f"better than possible: {said}, in load units {loose.get(name)}")
             verdict = Verdict.AGREE_COARSELY
-        if bound > least + tolerance or (plan.proven and value > least + tolerance):
+        proven = value - bound <= tolerance
+        if bound > least + tolerance or (proven and value > least + tolerance):
             coarse = oracle.ask(path, mode="coarse", caps=_coarse(caps))
             most = coarse[name][0] + tolerance if coarse else INFINITE
             said += f", in load units {most!r}"
-            if bound > most or (plan.proven and value > most):
+            if bound > most or (proven and value > most):
                 return Comparison(Verdict.DISAGREE, f"worse than possible: {said}")
             verdict = Verdict.AGREE_COARSELY
         elif value > least + tolerance:
@@ -135,8 +143,9 @@ def _figures(plan: Planned, exact: Answers) -> dict[str, tuple[float, float]]:
         if name == COST:
             figures[name] = (plan.usd, plan.bound_usd)
         elif name.startswith("unmet"):
-            value = plan.unmet.get(int(name.removeprefix("unmet")), 0.0)
-            figures[name] = (value, value if plan.proven else 0.0)
+            priority = int(name.removeprefix("unmet"))
+            value = plan.unmet.get(priority, 0.0)
+            figures[name] = (value, value * (1 - plan.unmet_gaps.get(priority, 0.0)))
         else:
             assert plan.goal is not None
             assert plan.goal_bound is not None

@@ -60,10 +60,10 @@ class RandomFleet:
         return self.figure(low, high, digits)
 
 
-def random_fleet(seed: int) -> RandomFleet:
-    """Return the fleet of a seed."""
+def random_fleet(seed: int, most_cells: int = MOST_CELLS) -> RandomFleet:
+    """Return the fleet of a seed, with so many regions, periods, slices and scenarios together at most."""
     made = RandomFleet(seed, random.Random(seed))
-    _extent(made)
+    _extent(made, most_cells)
     made.file = {"version": 1, "name": f"soak-{seed}", "horizon": {"periods": list(made.periods)}}
     if made.slices:
         made.file["horizon"]["slices"] = [
@@ -84,14 +84,14 @@ def random_fleet(seed: int) -> RandomFleet:
     return made
 
 
-def _extent(made: RandomFleet) -> None:
+def _extent(made: RandomFleet, most_cells: int) -> None:
     """Draw how many regions, periods, slices and scenarios there are, few enough together."""
     dice = made.dice
     while True:
         counts = [dice.choice((1, 1, 1, 2, 3)), dice.choice((1, 1, 2, 3)), 0, 0]
         counts[2] = dice.choice((2, 3)) if made.chance(0.12) else 0
         counts[3] = 2 if made.chance(0.12) else 0
-        if counts[0] * counts[1] * max(counts[2], 1) * max(counts[3], 1) <= MOST_CELLS:
+        if counts[0] * counts[1] * max(counts[2], 1) * max(counts[3], 1) <= most_cells:
             break
     made.regions, made.periods = REGIONS[: counts[0]], QUARTERS[: counts[1]]
     made.slices = tuple(name for name, _ in SLICES[: counts[2]])

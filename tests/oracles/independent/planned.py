@@ -27,22 +27,21 @@ class Planned:
     ----------
     kind : str
         A plan, a proof that there is none, or nothing before the time ended.
-    proven : bool
-        Whether the planner calls the plan as good as the asked gap.
     usd, bound_usd, energy_usd : float
         Cost, its bound, and the part of it that is energy. [USD]
-    unmet : Mapping[int, float]
-        By priority: headroom included, by hours and probability. [requests/s]
+    unmet, unmet_gaps : Mapping[int, float]
+        By priority: what is unmet, headroom included, by hours and probability [requests/s], and the share of
+        it that another plan might serve.
     goal, goal_bound : float or None
         Of an objective that comes before cost; less is better.
     """
 
     kind: str
-    proven: bool = False
     usd: float = 0.0
     bound_usd: float = 0.0
     energy_usd: float = 0.0
     unmet: Mapping[int, float] = field(default_factory=dict)
+    unmet_gaps: Mapping[int, float] = field(default_factory=dict)
     goal: float | None = None
     goal_bound: float | None = None
 
@@ -61,11 +60,11 @@ def planned(path: Path, time_limit_s: float, workers: int) -> Planned:
     sign = -1.0 if goal is not None and goal.objective == "served" else 1.0
     return Planned(
         kind=PLAN,
-        proven=found.status in ("optimal", "within_gap"),
         usd=found.objective_usd,
         bound_usd=found.bound_usd,
         energy_usd=found.cost_breakdown.get("energy", 0.0),
         unmet=_unmet(found, fleet),
+        unmet_gaps={each.priority: each.gap for each in found.unmet_gaps},
         goal=None if goal is None else sign * goal.value,
         goal_bound=None if goal is None else sign * goal.bound,
     )

@@ -68,6 +68,8 @@ class Program:
         UnsolvedError
             If the time does not suffice for a solution or a proof.
         """
+        if not self.upper:
+            return Solved(offset, offset, {}) if all(low <= 0 <= high for *_, low, high in self.rows) else None
         scale = OBJECTIVE_SIZE / max((abs(value) for value in objective.values()), default=OBJECTIVE_SIZE)
         solver = self._solver(objective, scale, time_limit_s)
         solver.run()
