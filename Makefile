@@ -5,6 +5,7 @@
 #   make test                   install with the test tools, run the tests in parallel
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
+#   make soak                   1,000 random fleets against a second formulation (15 min); FLEETS=10000 FIRST=1000
 #
 # Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
 
@@ -24,11 +25,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow lint format types contracts clean
+.PHONY: help plan test slow soak lint format types contracts clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '3,10s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -61,6 +62,13 @@ test: $(VENV)/.installed-dev
 
 slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n auto -m slow
+
+# Fleets and the seed of the first one.
+FLEETS ?= 1000
+FIRST  ?= 0
+
+soak: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.oracles.independent.soak --fleets $(FLEETS) --first $(FIRST)
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

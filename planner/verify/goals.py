@@ -26,9 +26,7 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
         return
     values = {"served": _served, "least-regret": largest_regret_usd}
     value = values[objective](check) if objective in values else _used(check, objective)
-    # A regret near 0 is compared with what a scenario costs.
-    regrets = objective == "least-regret"
-    scale = min((abs(row.best_usd or 0.0) for row in check.plan.demand_scenarios), default=0.0) if regrets else 0.0
+    scale = _scale(check, objective)
     if abs(value - goal.value) > RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
         yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
@@ -39,10 +37,24 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
         if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
             text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
-    larger = max(abs(goal.value), abs(goal.bound), scale)
+    larger = max(abs(goal.value), abs(goal.bound), scale if objective == "least-regret" else 0.0)
     gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
     if abs(gap - goal.gap) > GAP_TOLERANCE:
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
+
+
+def _scale(check: PlanCheck, objective: str) -> float:
+    """What figures near 0 are compared with: of a regret what a scenario costs, of served demand all of it."""
+    if objective == "least-regret":
+        return min((abs(row.best_usd or 0.0) for row in check.plan.demand_scenarios), default=0.0)
+    if objective != "served":
+        return 0.0
+    total = 0.0
+    for cell in check.problem.cells:
+        moment = check.problem.moments[cell.moment]
+        weight = check.problem.services[cell.service].served_weight * moment.hours_share * moment.probability
+        total += weight * sum(cell.requests_per_s)
+    return total / len(check.problem.periods)
 
 
 def _served(check: PlanCheck) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.planner.problem import Phase
+from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.statements import Violation, exceeds
 from fleetplan.planner.verify.plan_check import PlanCheck

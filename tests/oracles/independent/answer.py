@@ -103,7 +103,9 @@ def _unmet(model: Formulation) -> list[tuple[str, Terms, float]]:
         terms: Terms = {
             key: model.moments[key[2]].weight
             for key in model.program.index
-            if isinstance(key, tuple) and key[0] == "unmet" and model.facts.services[key[1]].priority == priority
+            if isinstance(key, tuple)
+            and key[0] == "unmet"
+            and model.facts.services[key[1]].priority == priority
         }
         found.append((unmet_stage(priority), terms, 0.0))
     return found
@@ -136,7 +138,10 @@ def _energy(model: Formulation) -> Terms:
         moment, service = model.moments[path.moment], model.facts.services[path.service]
         hours = money.HOURS_PER_QUARTER * moment.weight / (1 + service.headroom)
         terms[key] = sum(
-            model.engine(spot).kw / model.engine(spot).rates[path.name] * model.facts.places[path.there].pue * hours
+            model.engine(spot).kw
+            / model.engine(spot).rates[path.name]
+            * model.facts.places[path.there].pue
+            * hours
             for spot in path.spots
         )
     return terms
@@ -151,5 +156,3 @@ def _accelerators(model: Formulation) -> Terms:
         moment = model.moments[spot[3]]
         terms["replicas", spot] = taken * moment.weight / len(model.facts.periods)
     return terms
-
-

@@ -118,7 +118,9 @@ def _stages(path: Path, oracle: Oracle, plan: Planned, exact: Answers) -> Compar
         if value < low - tolerance:
             loose = oracle.ask(path, mode="loose", caps=caps)
             if not loose or value < loose[name][1] - tolerance:
-                return Comparison(Verdict.DISAGREE, f"better than possible: {said}, in load units {loose.get(name)}")
+                return Comparison(
+                    Verdict.DISAGREE, f"better than possible: {said}, in load units {loose.get(name)}"
+                )
             verdict = Verdict.AGREE_COARSELY
         proven = value - bound <= tolerance
         if bound > least + tolerance or (proven and value > least + tolerance):

@@ -286,7 +286,11 @@ def _level(made: RandomFleet, levels: list[tuple[str, ...]], n_classes: int) -> 
 def _engine_table(made: RandomFleet, classes: tuple[str, ...], *, latencies: bool) -> str:
     powers = made.chance(0.6)
     columns = ["phase", "hardware", "accelerators_per_replica", "config", *(["class"] if classes else [])]
-    columns += ["requests_per_s", *(["power_kw"] if powers else []), *(["ttft_ms", "tpot_ms"] if latencies else [])]
+    columns += [
+        "requests_per_s",
+        *(["power_kw"] if powers else []),
+        *(["ttft_ms", "tpot_ms"] if latencies else []),
+    ]
     text = io.StringIO()
     table = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     table.writeheader()
@@ -366,7 +370,9 @@ def _finance(made: RandomFleet) -> dict[str, Any]:
             finance["method"] = "annuity"
     if made.chance(0.2):
         kinds = ("network", "software", "staff")
-        finance["per_host_usd_per_quarter"] = {kind: made.figure(50, 2000, 0) for kind in kinds if made.chance(0.8)}
+        finance["per_host_usd_per_quarter"] = {
+            kind: made.figure(50, 2000, 0) for kind in kinds if made.chance(0.8)
+        }
     return finance
 
 

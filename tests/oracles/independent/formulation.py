@@ -26,6 +26,7 @@ MB_PER_GB = 1000.0
 LOAD_UNITS_PER_REPLICA = 55_440
 """The planner decides loads in whole units of this size (planner/FORMULATION.md, Integers)."""
 
+
 class Mode(StrEnum):
     """What the planner's whole load units may make of a limit."""
 
@@ -148,7 +149,11 @@ class Formulation:
     def _usd_per_rate(self, path: Path, moment: Moment, service: Service) -> float:
         """Energy and network of a planned request/s: what is served is without the headroom."""
         facts = self.facts
-        way = facts.usd_per_gb.get(frozenset((path.region, path.there)), 0.0) if path.region != path.there else 0.0
+        way = (
+            facts.usd_per_gb.get(frozenset((path.region, path.there)), 0.0)
+            if path.region != path.there
+            else 0.0
+        )
         gb_per_period = service.mb_per_request / MB_PER_GB * SECONDS_PER_HOUR * money.HOURS_PER_QUARTER
         usd = way * gb_per_period * money.worth_at_end(facts, moment.period)
         for spot in path.spots:

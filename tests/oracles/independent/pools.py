@@ -35,7 +35,8 @@ def pools_of(facts: Facts) -> list[Pool]:
             if stock.region in offer.regions
             and (offer.name, stock.region) not in joined
             and offer.max_share is None
-            and (offer.part, offer.unit, offer.energy_included) == (stock.part, stock.unit, stock.energy_included)
+            and (offer.part, offer.unit, offer.energy_included)
+            == (stock.part, stock.unit, stock.energy_included)
         ]
         joined |= {(offer.name, stock.region) for offer in offers}
         pools.append(
@@ -53,7 +54,14 @@ def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
     for offer in facts.offers:
         for region in offer.regions:
             if (offer.name, region) not in joined:
-                alike = (region, offer.part, offer.unit, offer.per_accelerator, offer.energy_included, offer.max_share)
+                alike = (
+                    region,
+                    offer.part,
+                    offer.unit,
+                    offer.per_accelerator,
+                    offer.energy_included,
+                    offer.max_share,
+                )
                 groups.setdefault(alike, []).append(offer)
     for (region, *_), offers in groups.items():
         first = offers[0]

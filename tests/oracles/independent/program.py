@@ -60,7 +60,9 @@ class Program:
         """Add sum of terms <= high."""
         self.row(name, terms, -math.inf, high)
 
-    def minimise(self, objective: Mapping[Hashable, float], offset: float, time_limit_s: float) -> Solved | None:
+    def minimise(
+        self, objective: Mapping[Hashable, float], offset: float, time_limit_s: float
+    ) -> Solved | None:
         """Return the least of an objective, or None if the rows allow nothing.
 
         Raises
@@ -69,7 +71,9 @@ class Program:
             If the time does not suffice for a solution or a proof.
         """
         if not self.upper:
-            return Solved(offset, offset, {}) if all(low <= 0 <= high for *_, low, high in self.rows) else None
+            return (
+                Solved(offset, offset, {}) if all(low <= 0 <= high for *_, low, high in self.rows) else None
+            )
         scale = OBJECTIVE_SIZE / max((abs(value) for value in objective.values()), default=OBJECTIVE_SIZE)
         solver = self._solver(objective, scale, time_limit_s)
         solver.run()
@@ -86,7 +90,9 @@ class Program:
         columns = {key: exact[place] for key, place in self.index.items() if exact[place]}
         return Solved(value / scale + offset, bound / scale + offset, columns)
 
-    def _solver(self, objective: Mapping[Hashable, float], scale: float, time_limit_s: float) -> highspy.Highs:
+    def _solver(
+        self, objective: Mapping[Hashable, float], scale: float, time_limit_s: float
+    ) -> highspy.Highs:
         solver = highspy.Highs()
         options = {
             "output_flag": False,
@@ -116,13 +122,21 @@ class Program:
         model.col_upper_ = np.array(self.upper)
         # Rows of about one: HiGHS's tolerances are absolute.
         sizes = [max((abs(value) for value in terms.values()), default=1.0) for _, terms, _, _ in self.rows]
-        model.row_lower_ = np.array([low / size for (_, _, low, _), size in zip(self.rows, sizes, strict=True)])
+        model.row_lower_ = np.array(
+            [low / size for (_, _, low, _), size in zip(self.rows, sizes, strict=True)]
+        )
         model.row_upper_ = np.array([high / size for (*_, high), size in zip(self.rows, sizes, strict=True)])
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         model.a_matrix_.start_ = np.cumsum([0, *(len(terms) for _, terms, _, _ in self.rows)])
-        model.a_matrix_.index_ = np.array([place for _, terms, _, _ in self.rows for place in terms], dtype=int)
+        model.a_matrix_.index_ = np.array(
+            [place for _, terms, _, _ in self.rows for place in terms], dtype=int
+        )
         model.a_matrix_.value_ = np.array(
-            [v / size for (_, terms, _, _), size in zip(self.rows, sizes, strict=True) for v in terms.values()]
+            [
+                v / size
+                for (_, terms, _, _), size in zip(self.rows, sizes, strict=True)
+                for v in terms.values()
+            ]
         )
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         model.integrality_ = [kinds[whole] for whole in self.whole]

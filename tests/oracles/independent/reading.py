@@ -49,7 +49,14 @@ def read_facts(path: Path) -> Facts:
         stocks=tuple(read_stock(node, periods, list(places), parts) for node in file.get("pools", [])),
         offers=tuple(read_offer(node, periods, list(places), parts) for node in file.get("offers", [])),
         services=read_services(
-            file["services"], path.parent, periods, moments, list(places), parts, scenarios, ways["round_trip_ms"]
+            file["services"],
+            path.parent,
+            periods,
+            moments,
+            list(places),
+            parts,
+            scenarios,
+            ways["round_trip_ms"],
         ),
         policy=_policy(file.get("policy", {})),
         capex_limits=_capex_limits(budget.get("capex_usd"), periods),
@@ -134,7 +141,9 @@ def _policy(node: Node) -> Policy:
         tidal_share=tidal.get("max_share_per_pool", 1.0),
         kv_same_pool=reach == "same-pool",
         # Parts without a vendor, which the others are refused with, go with each other.
-        kv_pairs=None if isinstance(pairs, str) else frozenset((pair["prefill"], pair["decode"]) for pair in pairs),
+        kv_pairs=None
+        if isinstance(pairs, str)
+        else frozenset((pair["prefill"], pair["decode"]) for pair in pairs),
         unmet=node.get("unmet", "forbid") == "penalise",
     )
 

@@ -61,7 +61,10 @@ def read_services(
 
 
 def _demand(
-    node: Node, cell: tuple[str, Moment, str], periods: Sequence[str], regions: Sequence[str],
+    node: Node,
+    cell: tuple[str, Moment, str],
+    periods: Sequence[str],
+    regions: Sequence[str],
     scenarios: Mapping[str, Node],
 ) -> float:
     region, moment, name = cell

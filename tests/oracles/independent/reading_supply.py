@@ -12,7 +12,9 @@ QUARTERS_OF_LIFE = 16
 """Write-off where the file does not say."""
 
 
-def read_stock(node: Node, periods: Sequence[str], regions: Sequence[str], parts: Mapping[str, Part]) -> Stock:
+def read_stock(
+    node: Node, periods: Sequence[str], regions: Sequence[str], parts: Mapping[str, Part]
+) -> Stock:
     """Read a pool."""
     take(node, "name", "region", "hardware", "hosts", "accelerators", "owned", "rented", "maintenance_hosts")
     singly = "accelerators" in node
@@ -35,7 +37,9 @@ def read_stock(node: Node, periods: Sequence[str], regions: Sequence[str], parts
     )
 
 
-def read_offer(node: Node, periods: Sequence[str], regions: Sequence[str], parts: Mapping[str, Part]) -> Offer:
+def read_offer(
+    node: Node, periods: Sequence[str], regions: Sequence[str], parts: Mapping[str, Part]
+) -> Offer:
     """Read an offer."""
     take(
         node, "name", "hardware", "regions", "per", "capex_usd_per_host", "rent_usd_per_accelerator_hour",

@@ -68,7 +68,9 @@ def _capacity(model: Formulation) -> None:
         by_pool[spot[2], spot[3]].append(spot)
     for (p, m), spots in by_pool.items():
         pool, program = model.pools[p], model.program
-        sizes = tuple(sorted({model.engine(spot).size for spot in spots if model.engine(spot).size <= pool.unit}))
+        sizes = tuple(
+            sorted({model.engine(spot).size for spot in spots if model.engine(spot).size <= pool.unit})
+        )
         units, supply = usable_units(model, p, model.moments[m].period)
         used: Terms = {key: -value for key, value in supply.items()}
         for spot in spots:
@@ -127,7 +129,8 @@ def _shares(model: Formulation) -> None:
                         for key, path in model.paths.items()
                         if (path.service, path.moment) == (s, m)
                         and any(
-                            spot[2] == p and model.engine(spot).phase in (phase, AGGREGATED) for spot in path.spots
+                            spot[2] == p and model.engine(spot).phase in (phase, AGGREGATED)
+                            for spot in path.spots
                         )
                     }
                     most = min(shares) * total + _load_units(model, (s, m, p), phase)

@@ -49,7 +49,9 @@ def _order_keys(model: Formulation, p: int, pool: Pool) -> Iterator[tuple[Offer,
 
 def _most_units(model: Formulation, p: int, pool: Pool) -> int:
     """Units beyond which nothing more would run in a pool."""
-    spots = {(s, e, p, 0) for s, service in enumerate(model.facts.services) for e in range(len(service.engines))}
+    spots = {
+        (s, e, p, 0) for s, service in enumerate(model.facts.services) for e in range(len(service.engines))
+    }
     sizes = [
         model.most_replicas(spot) * math.ceil(model.engine(spot).size / pool.unit)
         for spot in spots
@@ -105,7 +107,9 @@ def _retirement(model: Formulation, p: int, pool: Pool) -> None:
             key = ("retired", p, q)
             model.program.column(key, upper=stock.units, whole=True)
             model.usd[key] = money.retired_usd(facts, stock, q)
-    leaving = {("retired", p, q): 1.0 for q in range(len(facts.periods)) if ("retired", p, q) in model.program.index}
+    leaving = {
+        ("retired", p, q): 1.0 for q in range(len(facts.periods)) if ("retired", p, q) in model.program.index
+    }
     if leaving:
         least = stock.units if end is not None else 0
         model.program.row(f"retired[{pool.name}]", leaving, least, stock.units)
@@ -125,10 +129,14 @@ def add_budgets(model: Formulation) -> None:
         _limit(model, "opex", {key: usd.operating for key, usd in model.usd.items()}, model.fixed.operating,
                facts.opex_limit)  # fmt: skip
     if facts.tco_limit is not None:
-        _limit(model, "tco", {key: usd.total for key, usd in model.usd.items()}, model.fixed.total, facts.tco_limit)
+        _limit(
+            model,
+            "tco",
+            {key: usd.total for key, usd in model.usd.items()},
+            model.fixed.total,
+            facts.tco_limit,
+        )
 
 
 def _limit(model: Formulation, name: str, terms: Terms, fixed: float, limit: float) -> None:
     model.program.at_most(name, terms, limit - fixed)
-
-

@@ -38,7 +38,12 @@ class Oracle:
         self._process.communicate()
 
     def ask(
-        self, path: Path, *, mode: str = "exact", caps: Mapping[str, float] | None = None, time_limit_s: float = 30.0
+        self,
+        path: Path,
+        *,
+        mode: str = "exact",
+        caps: Mapping[str, float] | None = None,
+        time_limit_s: float = 30.0,
     ) -> dict[str, tuple[float, float]]:
         """Return (value, bound) by stage; nothing where the fleet cannot be served.
 
@@ -68,7 +73,9 @@ def main() -> None:
         question = json.loads(line)
         try:
             found = answer(Path(question.pop("path")), **question)
-            reply: dict[str, object] = {"stages": [(stage.name, stage.value, stage.bound) for stage in found.stages]}
+            reply: dict[str, object] = {
+                "stages": [(stage.name, stage.value, stage.bound) for stage in found.stages]
+            }
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), file=replies, flush=True)
