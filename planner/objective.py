@@ -29,7 +29,6 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units, whole_weights
 from fleetplan.planner.variables import LoadKey, ReplicaKey, Variables, rate_scales
 
-
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable and its cost. [USD]"""
 

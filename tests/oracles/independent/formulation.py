@@ -17,7 +17,7 @@ from enum import StrEnum
 from tests.oracles.independent import money
 from tests.oracles.independent.facts import AGGREGATED, DECODE, PREFILL, Engine, Facts, Moment, Service
 from tests.oracles.independent.money import Usd
-from tests.oracles.independent.pools import Pool, pools_of
+from tests.oracles.independent.pools import pools_of
 from tests.oracles.independent.program import Program, Terms
 
 SECONDS_PER_HOUR = 3600.0

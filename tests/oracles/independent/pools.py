@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from tests.oracles.independent.facts import Facts, Offer, Stock
 
@@ -72,7 +72,7 @@ def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
         )  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def packings(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Return every way to fill a unit that no other one contains: how many replicas of each size."""
     ways = [way for way in _fillings(unit, sizes) if any(way)]

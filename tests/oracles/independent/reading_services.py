@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.oracles.independent.facts import PREFILL, AGGREGATED, DECODE, Engine, Moment, Part, Service
+from tests.oracles.independent.facts import AGGREGATED, DECODE, PREFILL, Engine, Moment, Part, Service
 from tests.oracles.independent.nodes import Node, NotCoveredError, take
 
 ONE_CLASS = "all"
