@@ -38,8 +38,8 @@ ROUNDING_RATIO: Final = 1e-5
 """Share of the energy or carbon within which two plans draw the same: some load units."""
 
 SERVED_DIGITS: Final = 6
-"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services wrongly,
-and what a plan is said to reach is then off by more than the solver's figures may be."""
+"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
+wrongly, and what a plan is said to reach is then off by more than the solver's figures may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ def state_linearly(model: cp_model.CpModel) -> None:
     """Turn rows without variables into linear ones; OR-Tools states them as clauses.
 
     A limit on nothing, such as the power of a region without a pool, is true or false at once: Python sums no
-    terms to a plain 0, so that OR-Tools is given a truth value. Whoever reads the rows expects linear ones, and
-    to look at `constraint.linear` of a clause turns it into a row that nothing keeps.
+    terms to a plain 0, so that OR-Tools is given a truth value. Whoever reads the rows expects linear ones;
+    reading `constraint.linear` of a clause turns it into a row that nothing keeps.
     """
     proto = model.proto
     for constraint in proto.constraints:

@@ -299,8 +299,8 @@ def create_variables(
         _create_tide_variables(model, problem, variables)
     _create_supply_variables(model, problem, variables, served)
     if problem.minimises_regret:
-        # No regret is more than many times what the dearest scenario costs, nor less than all of that. Sales of
-        # hosts may bring more than everything else costs: what stands counts at its full price.
+        # No regret is more than many times what the dearest scenario costs, nor less than all of that.
+        # Sales of hosts may bring more than all else costs, so what stands counts at its full price.
         dearest_usd = max(abs(best.usd) for best in (problem.best_alone or {}).values())
         standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
         most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)

@@ -61,7 +61,7 @@ def _limit(model: cp_model.CpModel, terms: Sequence[Term], usd: float, name: str
 
 
 def _decimal(usd: float) -> Fraction:
-    """A cost without the noise of its float: that of a load unit is a short decimal over the units a replica."""
+    """A cost without the noise of its float: of a load unit, a short decimal over the units of a replica."""
     return exact(float(f"{usd * LOAD_UNITS_PER_REPLICA:.{COST_DIGITS}g}")) / LOAD_UNITS_PER_REPLICA
 
 

@@ -6,12 +6,12 @@ replica, and mu rounded up::
     sum_{c in phase or aggregated, k} mu[c,k] w[c,k,p,i] <= S g D[s,m] + sum mu[c,k]    share[...]
 
 The last sum is one load unit for each load: without it a share that is met exactly could not be written in
-whole load units. It must not serve anybody, though, or plans would run one more configuration for its rounding.
-So for every set A of pools that may serve some traffic T (that of cells which share pools, of one of them, of a
-class of one) and that are too few for it, what is above their shares is served elsewhere or unmet; this holds
-without rounding, as loads of other pools may be larger than what they serve::
+whole load units. It must serve nobody, though, or plans would run one more configuration for its rounding.
+So take a part T of the traffic: that of cells which share pools, of one cell, or of a class of one. For every
+set A of pools that is too small for T, what is above their shares is served elsewhere or unmet. This holds
+without rounding, as the loads of other pools may be larger than what they serve::
 
-    sum_{p not in A, c in phase or aggregated} mu w + S u[T] >= S (D[T] - sum_{p in A} g D[s,m])    elsewhere[...]
+    sum_{p not in A, c in phase or aggregated} mu w + S u[T] >= S (D[T] - sum_{p in A} g D)    elsewhere[...]
 
 An offline service has one row a day instead, over its moments weighted with their hours:
 a pool does at most that share of a day's work. Maintenance windows lower what a pool holds, so they are part
@@ -35,7 +35,7 @@ from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, exact
 from fleetplan.planner.variables import LoadKey, Variables, hour_weights, rate_scales
 
 MOST_SETS: Final = 64
-"""Sets of pools that one part of the traffic has rows for, small ones first: beyond them `share` alone holds."""
+"""Sets of pools that one part of the traffic has rows for, small ones first; others have `share` alone."""
 
 Source: TypeAlias = tuple[int, int]
 """(cell index, class index)"""

@@ -44,7 +44,7 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _scale(check: PlanCheck, objective: str) -> float:
-    """What figures near 0 are compared with: of a regret what a scenario costs, of served demand all of it."""
+    """What figures near 0 are compared with: a regret with a scenario's cost, served demand with all."""
     if objective == "least-regret":
         return min((abs(row.best_usd or 0.0) for row in check.plan.demand_scenarios), default=0.0)
     if objective != "served":

@@ -72,7 +72,7 @@ def test_a_plan_that_costs_exactly_the_budget_is_allowed_with_energy() -> None:
 
 
 def test_energy_that_a_load_unit_hardly_needs_counts() -> None:
-    """A replica draws a load unit for less than half an objective unit, ten of them more than the limit leaves."""
+    """A load unit costs less than half an objective unit, ten replicas more than the limit leaves."""
     here = region(pue=1.0, energy_usd_per_kwh=(0.1,))
     question = fleet(
         services=[service("chat", 10.0)],

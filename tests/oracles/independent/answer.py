@@ -16,8 +16,8 @@ COST = "cost"
 SERVED, ENERGY, ACCELERATORS = "served", "energy", "accelerators"
 
 STAGE_SLACK = 1e-7
-"""What a later stage may lose of an earlier one, over the figure reached: far above HiGHS's tolerance of a row,
-far below any step of a figure of the fleets that are compared."""
+"""What a later stage may lose of an earlier one, over the figure reached: far above HiGHS's tolerance of a
+row, far below any step of a figure of the fleets that are compared."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Set the planner's plan of a fleet beside the independent optimum.
 
 Both state an interval: a plan's figure and a bound that no plan passes. The planner decides loads in whole
-units, so its optimum lies between that of the loose formulation, in which a share may be passed by a load unit of
-each load, and that of the coarse one, in which every load may waste a unit. Both are solved only where the exact
-one does not agree.
+units, so its optimum lies between that of the loose formulation, in which a share may be passed by a load
+unit of each load, and that of the coarse one, in which every load may waste a unit. Both are solved only
+where the exact one does not agree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNMET_TOLERANCE = 1e-5
 """Of unmet demand: the planner takes it for the least within this share of it."""
 
 CAP_SLACK = 1e-7
-"""What the second formulation may lose of the planner's earlier figures: HiGHS's tolerance of a row and more."""
+"""What may be lost of the planner's earlier figures: more than HiGHS's tolerance of a row."""
 
 ABSOLUTE_TOLERANCE = 1e-5
 """Of unmet demand and goals near zero, in their unit; of cost, in USD."""
@@ -114,7 +114,7 @@ def _stages(path: Path, oracle: Oracle, plan: Planned, exact: Answers) -> Compar
         if not exact:
             return Comparison(Verdict.DISAGREE, f"better than possible, or the order of stages: {plan}")
         least, low = exact[name]
-        said = f"{name}: the planner {value!r} (bound {bound!r}), the second formulation {least!r} (bound {low!r})"
+        said = f"{name}: the planner {value!r} (bound {bound!r}), the other {least!r} (bound {low!r})"
         if value < low - tolerance:
             loose = oracle.ask(path, mode="loose", caps=caps)
             if not loose or value < loose[name][1] - tolerance:
@@ -156,7 +156,7 @@ def _figures(plan: Planned, exact: Answers) -> dict[str, tuple[float, float]]:
 
 
 def _coarse(caps: Mapping[str, float]) -> dict[str, float]:
-    """Figures that whole loads keep wherever the coarse formulation keeps these: energy is billed by load unit."""
+    """Figures that whole loads keep where the coarse formulation keeps these: energy is by load unit."""
     return {name: cap * (1 - ENERGY_TOLERANCE) if name == "energy" else cap for name, cap in caps.items()}
 
 

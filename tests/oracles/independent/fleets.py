@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import random
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.oracles.independent.random_file import RandomFleet
+from tests.oracles.independent.random_services import random_service
 
 QUARTERS = ("2027Q1", "2027Q2", "2027Q3")
 REGIONS = ("r0", "r1", "r2")
 PARTS = ("gpu-a", "gpu-b", "gpu-c")
-CLASSES = ("ca", "cb", "cc")
 SLICES = (("day", 9.0), ("eve", 5.0), ("night", 10.0))
-SIZES = (1, 1, 2, 2, 3, 4, 4, 8, 16)
-"""Accelerators a replica; three do not divide a host, sixteen take several."""
 MOST_CELLS = 6
 """Regions, periods, slices and scenarios together: beyond, HiGHS needs minutes rather than seconds."""
-
-
-@dataclass
-class RandomFleet:
-    """A fleet file as a mapping, and its engine tables by name."""
-
-    seed: int
-    dice: random.Random
-    file: dict[str, Any] = field(default_factory=dict)
-    tables: dict[str, str] = field(default_factory=dict)
-    periods: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    slices: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-
-    def write(self, folder: Path) -> Path:
-        """Write the file and its tables; return the file's path."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in self.tables.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        path = folder / "fleet.yaml"
-        path.write_text(yaml.safe_dump(self.file, sort_keys=False), encoding="utf-8")
-        return path
-
-    def chance(self, probability: float) -> bool:
-        """Throw the dice."""
-        return self.dice.random() < probability
-
-    def figure(self, low: float, high: float, digits: int = 2) -> float:
-        """Return a number between two others."""
-        return round(self.dice.uniform(low, high), digits)
-
-    def by_period(self, low: float, high: float, digits: int = 2) -> Any:
-        """Return a number, or now and then one for each period."""
-        if len(self.periods) > 1 and self.chance(0.4):
-            return {name: self.figure(low, high, digits) for name in self.periods}
-        return self.figure(low, high, digits)
 
 
 def random_fleet(seed: int, most_cells: int = MOST_CELLS) -> RandomFleet:
@@ -73,7 +29,7 @@ def random_fleet(seed: int, most_cells: int = MOST_CELLS) -> RandomFleet:
     made.file["hardware"] = _hardware(made)
     made.file["pools"] = [_pool(made, n) for n in range(made.dice.choice((0, 1, 1, 2)))]
     made.file["offers"] = [_offer(made, n) for n in range(made.dice.choice((1, 2, 2, 3)))]
-    made.file["services"] = [_service(made, n) for n in range(made.dice.choice((1, 2, 2, 3)))]
+    made.file["services"] = [random_service(made, n) for n in range(made.dice.choice((1, 2, 2, 3)))]
     made.file["policy"] = _policy(made)
     made.file["budget"] = _budget(made)
     made.file["finance"] = _finance(made)
@@ -217,114 +173,6 @@ def _most(made: RandomFleet, most: int) -> Any:
         named = [name for name in made.periods if made.chance(0.8)] or [made.periods[0]]
         return {name: most + n for n, name in enumerate(named)}
     return most
-
-
-def _service(made: RandomFleet, n: int) -> dict[str, Any]:
-    dice = made.dice
-    classes = CLASSES[: dice.choice((0, 0, 2, 2, 3))]
-    node: dict[str, Any] = {"name": f"s{n}", "engines": f"e{n}.csv"}
-    latencies = made.chance(0.3)
-    made.tables[f"e{n}.csv"] = _engine_table(made, classes, latencies=latencies)
-    node["demand"] = _demand(made, classes)
-    if latencies:
-        node["slo"] = {"ttft_ms": made.figure(250, 400, 0)} | ({"tpot_ms": 60} if made.chance(0.5) else {})
-    if made.chance(0.5):
-        node["headroom"] = made.figure(0.05, 0.3)
-    if made.chance(0.4):
-        node["priority"] = dice.choice((1, 2, 3))
-    if made.chance(0.2):
-        node["served_weight"] = made.figure(0.5, 3, 1)
-    if made.chance(0.2):
-        node["runtimes"] = [dice.choice(("aggregated", "disaggregated"))]
-    if made.chance(0.15):
-        node["hardware"] = [part for part in made.parts if made.chance(0.7)] or [made.parts[0]]
-    if made.chance(0.15):
-        node["network_latency_ms"] = made.figure(5, 60, 0)
-    if len(made.regions) > 1:
-        _elsewhere(made, node)
-    return node
-
-
-def _elsewhere(made: RandomFleet, node: dict[str, Any]) -> None:
-    """Let a service be served from other regions."""
-    kind = made.dice.choice(("home", "any", "list", "map"))
-    if kind == "any":
-        node["serve_from"] = "any"
-    elif kind == "list":
-        node["serve_from"] = [made.dice.choice(made.regions)]
-    elif kind == "map":
-        here, there = made.dice.sample(made.regions, 2)
-        node["serve_from"] = {here: [there]}
-    if kind != "home" and made.chance(0.5):
-        node["mb_per_request"] = made.figure(0.1, 20, 1)
-    if kind == "any" and made.chance(0.3):
-        node["regions"] = sorted(made.dice.sample(made.regions, len(made.regions) - 1))
-
-
-def _demand(made: RandomFleet, classes: tuple[str, ...]) -> Any:
-    """A number, or a mapping by region, period, class and slice."""
-    levels = [
-        made.regions if len(made.regions) > 1 else (),
-        made.periods if len(made.periods) > 1 else (),
-        classes,
-        made.slices,
-    ]
-    return _level(made, [names for names in levels if names], len(classes) or 1)
-
-
-def _level(made: RandomFleet, levels: list[tuple[str, ...]], n_classes: int) -> Any:
-    if levels:
-        return {name: _level(made, levels[1:], n_classes) for name in levels[0]}
-    if made.chance(0.05):
-        return 0
-    rate = made.figure(0.5, 25 / n_classes / len(made.regions))
-    if made.scenarios and made.chance(0.1):
-        return {"low": round(rate / 2, 2), "mid": rate, "high": round(rate * 1.5, 2)}
-    return rate
-
-
-def _engine_table(made: RandomFleet, classes: tuple[str, ...], *, latencies: bool) -> str:
-    powers = made.chance(0.6)
-    columns = ["phase", "hardware", "accelerators_per_replica", "config", *(["class"] if classes else [])]
-    columns += [
-        "requests_per_s",
-        *(["power_kw"] if powers else []),
-        *(["ttft_ms", "tpot_ms"] if latencies else []),
-    ]
-    text = io.StringIO()
-    table = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    table.writeheader()
-    apart = made.chance(0.6)
-    for part in made.parts:
-        for phase in ("aggregated", "prefill", "decode"):
-            wanted = apart if phase != "aggregated" else made.chance(0.8) or not apart
-            for n in range(made.dice.choice((1, 1, 2)) if wanted else 0):
-                _configuration(made, table, {"phase": phase, "hardware": part, "config": f"c{n}"}, classes)
-    return text.getvalue()
-
-
-def _configuration(
-    made: RandomFleet, table: csv.DictWriter[str], row: dict[str, Any], classes: tuple[str, ...]
-) -> None:
-    """Write the rows of one configuration: one a class."""
-    size = made.dice.choice(SIZES)
-    watts = made.dice.randint(150, 1200)
-    good = made.figure(0.4, 4)
-    ttft = made.figure(80, 320, 1)
-    for name in classes or ("",):
-        none = bool(classes) and made.chance(0.05)
-        table.writerow(
-            row
-            | {
-                "accelerators_per_replica": size,
-                "class": name,
-                "requests_per_s": 0 if none else round(size * good * made.dice.uniform(0.4, 1.6) + 0.01, 2),
-                # Whole watts an accelerator: the planner's power has this resolution.
-                "power_kw": round(size * watts / 1000, 3),
-                "ttft_ms": round(ttft * made.dice.uniform(0.8, 1.2), 1),
-                "tpot_ms": made.figure(20, 65, 1),
-            }
-        )
 
 
 def _policy(made: RandomFleet) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The planning problem as paths of requests through replicas, with every way to fill a host as a column.
 
-A request of a cell (service, region, moment, class) takes one path: an aggregated configuration in a pool, or a
-prefill and a decode configuration in pools of one region. Flows on paths add up to the demand with its headroom;
-a set of replicas carries flow / rate of its configuration at most; replicas fill the units of their pool by
-packing patterns. The planner's program has loads, groups of pairs and host counts instead, all of them whole.
+A request of a cell (service, region, moment, class) takes one path: an aggregated configuration in a pool, or
+a prefill and a decode configuration in pools of one region. Flows on paths add up to the demand, headroom
+included; a set of replicas carries flow / rate of its configuration at most; replicas fill the units of their
+pool by packing patterns. The planner's program has loads, groups of pairs and host counts instead, all whole.
 """
 
 from __future__ import annotations

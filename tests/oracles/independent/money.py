@@ -1,4 +1,4 @@
-"""What supply costs, by docs/finance.md: capital (write-off and resale) and operating cost, at present value."""
+"""What supply costs, by docs/finance.md: capital (write-off, resale) and operating cost, at present value."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ NOTHING = Usd()
 
 def worth_at_end(facts: Facts, period: int) -> float:
     """Return what a dollar paid at the end of a quarter is worth at the start of the horizon."""
-    return (1 + facts.discount_rate) ** (-(period + 1) / QUARTERS_PER_YEAR)
+    return float((1 + facts.discount_rate) ** (-(period + 1) / QUARTERS_PER_YEAR))
 
 
 def worth_at_start(facts: Facts, period: int) -> float:
     """Return the same of a dollar paid at the start of a quarter."""
-    return (1 + facts.discount_rate) ** (-period / QUARTERS_PER_YEAR)
+    return float((1 + facts.discount_rate) ** (-period / QUARTERS_PER_YEAR))
 
 
 def _interest(facts: Facts) -> float:
@@ -103,7 +103,7 @@ def stock_usd(facts: Facts, stock: Stock, period: int) -> Usd:
 
 
 def retired_usd(facts: Facts, stock: Stock, period: int) -> Usd:
-    """Return what changes if one unit leaves at the start of a period: its books are closed, its sale is earned."""
+    """Return what changes if a unit leaves at the start of a period: its books close, its sale is earned."""
     owned = stock.owned
     assert owned is not None
     resale = 0.0 if stock.resale_usd is None else stock.resale_usd[period]
@@ -113,7 +113,7 @@ def retired_usd(facts: Facts, stock: Stock, period: int) -> Usd:
 
 
 def offer_usd(facts: Facts, offer: Offer, region: str, ordered: int) -> Usd:
-    """Return what one unit costs over the horizon, by the period of its order (purchase) or first use (rent)."""
+    """Return what one unit costs over the horizon, by the period of its order, or first use for rent."""
     total = NOTHING
     for q in range(len(facts.periods)):
         if not stands(offer, ordered, q):

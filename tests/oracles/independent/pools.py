@@ -1,4 +1,4 @@
-"""Pools of supply: what stands in a region with the offers that join it, and what offers bring by themselves."""
+"""Pools of supply: what stands in a region with the offers that join it, and what other offers bring."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
                     offer.max_share,
                 )
                 groups.setdefault(alike, []).append(offer)
-    for (region, *_), offers in groups.items():
+    for (place, *_), offers in groups.items():
         first = offers[0]
         yield Pool(
-            f"{region}/{'+'.join(offer.name for offer in offers)}", str(region), first.part, first.unit, None,
+            f"{place}/{'+'.join(offer.name for offer in offers)}", str(place), first.part, first.unit, None,
             tuple(offers), 0 if first.per_accelerator else facts.policy.reserve, first.energy_included,
             first.max_share,
         )  # fmt: skip

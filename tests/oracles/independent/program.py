@@ -1,4 +1,4 @@
-"""A mixed-integer program by names, solved by HiGHS with tight tolerances and checked with its integers fixed."""
+"""A mixed-integer program by names, solved by HiGHS with tight tolerances, then with its integers fixed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Program:
     def _solver(
         self, objective: Mapping[Hashable, float], scale: float, time_limit_s: float
     ) -> highspy.Highs:
-        solver = highspy.Highs()
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
         options = {
             "output_flag": False,
             "threads": 1,

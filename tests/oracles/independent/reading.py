@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from tests.oracles.independent.facts import WHOLE_DAY_HOURS, Facts, Moment, Part, Place, Policy
 from tests.oracles.independent.nodes import Node, by_period, take
-from tests.oracles.independent.reading_services import read_services
+from tests.oracles.independent.reading_services import Frame, read_services
 from tests.oracles.independent.reading_supply import read_offer, read_stock
 
 FILE_KEYS = (
@@ -41,6 +41,7 @@ def read_facts(path: Path) -> Facts:
     ways = {key: _ways(regions, key) for key in ("round_trip_ms", "network_usd_per_gb")}
     finance = take(file.get("finance", {}), "method", "discount_rate", "per_host_usd_per_quarter")
     budget = take(file.get("budget", {}), "capex_usd", "opex_usd", "tco_usd")
+    frame = Frame(periods, moments, list(places), parts, scenarios, ways["round_trip_ms"])
     return Facts(
         periods=periods,
         moments=moments,
@@ -48,16 +49,7 @@ def read_facts(path: Path) -> Facts:
         parts=parts,
         stocks=tuple(read_stock(node, periods, list(places), parts) for node in file.get("pools", [])),
         offers=tuple(read_offer(node, periods, list(places), parts) for node in file.get("offers", [])),
-        services=read_services(
-            file["services"],
-            path.parent,
-            periods,
-            moments,
-            list(places),
-            parts,
-            scenarios,
-            ways["round_trip_ms"],
-        ),
+        services=read_services(file["services"], path.parent, frame),
         policy=_policy(file.get("policy", {})),
         capex_limits=_capex_limits(budget.get("capex_usd"), periods),
         opex_limit=budget.get("opex_usd"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,30 @@ ESTIMATES = ("low", "mid", "high")
 WATTS_PER_KW = 1000.0
 
 
-def read_services(
-    nodes: Sequence[Node],
-    folder: Path,
-    periods: Sequence[str],
-    moments: Sequence[Moment],
-    regions: Sequence[str],
-    parts: Mapping[str, Part],
-    scenarios: Mapping[str, Node],
-    ways: Mapping[frozenset[str], float],
-) -> tuple[Service, ...]:
-    """Read the services; `ways` are the known round trips between regions."""
+@dataclass(frozen=True)
+class Frame:
+    """What services refer to; `ways` are the known round trips between regions."""
+
+    periods: Sequence[str]
+    moments: Sequence[Moment]
+    regions: Sequence[str]
+    parts: Mapping[str, Part]
+    scenarios: Mapping[str, Node]
+    ways: Mapping[frozenset[str], float]
+
+
+def read_services(nodes: Sequence[Node], folder: Path, frame: Frame) -> tuple[Service, ...]:
+    """Read the services of a file in a folder."""
     services = []
     for node in nodes:
         take(node, *SERVICE_KEYS)
         slo = take(node.get("slo", {}), "ttft_ms", "tpot_ms")
-        classes, engines = _engines(node, folder, parts, slo)
-        runs_in = tuple(node.get("regions", regions))
+        classes, engines = _engines(node, folder, frame.parts, slo)
+        runs_in = tuple(node.get("regions", frame.regions))
         demand = {
-            (region, moment, name): _demand(node, (region, moment, name), periods, regions, scenarios)
-            for region in regions
-            for moment in moments
+            (region, moment, name): _demand(node, (region, moment, name), frame)
+            for region in frame.regions
+            for moment in frame.moments
             for name in classes
         }
         services.append(
@@ -50,7 +54,7 @@ def read_services(
                 priority=node.get("priority", 1),
                 served_weight=node.get("served_weight", 1 / node.get("priority", 1)),
                 runs_in=runs_in,
-                served_from=_served_from(node.get("serve_from", []), regions, runs_in, ways),
+                served_from=_served_from(node.get("serve_from", []), runs_in, frame),
                 mb_per_request=node.get("mb_per_request", 0.0),
                 outside_ms=node.get("network_latency_ms", 0.0),
                 ttft_limit_ms=slo.get("ttft_ms"),
@@ -60,22 +64,16 @@ def read_services(
     return tuple(services)
 
 
-def _demand(
-    node: Node,
-    cell: tuple[str, Moment, str],
-    periods: Sequence[str],
-    regions: Sequence[str],
-    scenarios: Mapping[str, Node],
-) -> float:
+def _demand(node: Node, cell: tuple[str, Moment, str], frame: Frame) -> float:
     region, moment, name = cell
-    scenario = scenarios[moment.scenario]
-    labels = {region, periods[moment.period], name, moment.slice}
+    scenario = frame.scenarios[moment.scenario]
+    labels = {region, frame.periods[moment.period], name, moment.slice}
     # A region that the demand leaves out has none.
-    elsewhere = {key for key in regions if key != region}
+    elsewhere = {key for key in frame.regions if key != region}
     ratio = scenario.get("demand_ratio", 1.0)
     if isinstance(ratio, Mapping):
         ratio = ratio.get(node["name"], 1.0)
-    return _leaf(node["demand"], labels, elsewhere, scenario.get("estimate", "mid")) * ratio
+    return _leaf(node["demand"], labels, elsewhere, scenario.get("estimate", "mid")) * float(ratio)
 
 
 def _leaf(value: Any, labels: set[str], elsewhere: set[str], estimate: str) -> float:
@@ -93,14 +91,12 @@ def _leaf(value: Any, labels: set[str], elsewhere: set[str], estimate: str) -> f
     return float(value)
 
 
-def _served_from(
-    value: Any, regions: Sequence[str], runs_in: Sequence[str], ways: Mapping[frozenset[str], float]
-) -> dict[str, tuple[str, ...]]:
+def _served_from(value: Any, runs_in: Sequence[str], frame: Frame) -> dict[str, tuple[str, ...]]:
     """Regions that may serve the demand of each region, its own first."""
     found = {}
-    for here in regions:
+    for here in frame.regions:
         named = value.get(here, []) if isinstance(value, Mapping) else value
-        known = [there for there in regions if frozenset((here, there)) in ways and there != here]
+        known = [there for there in frame.regions if frozenset((here, there)) in frame.ways and there != here]
         others = known if named == "any" else [there for there in named if there != here]
         found[here] = tuple(there for there in (here, *others) if there in runs_in)
     return found

@@ -44,8 +44,8 @@ def read_offer(
     take(
         node, "name", "hardware", "regions", "per", "capex_usd_per_host", "rent_usd_per_accelerator_hour",
         "energy_included", "lead_time_quarters", "max_hosts", "max_accelerators", "life_quarters",
-        "maintenance_ratio_per_year", "residual_ratio", "term_quarters", "lot_hosts", "lot_accelerators", "spot",
-        "max_share",
+        "maintenance_ratio_per_year", "residual_ratio", "term_quarters", "lot_hosts", "lot_accelerators",
+        "spot", "max_share",
     )  # fmt: skip
     singly = node.get("per", "host") == "accelerator"
     kind = "accelerators" if singly else "hosts"

@@ -100,7 +100,7 @@ def _power(model: Formulation) -> None:
             limit = place.power_kw[moment.period]
             if limit is None:
                 continue
-            terms = {
+            terms: Terms = {
                 ("replicas", spot): model.engine(spot).kw * place.pue
                 for spot in model.carried
                 if spot[3] == m and model.pools[spot[2]].region == name
@@ -113,7 +113,7 @@ def _power(model: Formulation) -> None:
 def _shares(model: Formulation) -> None:
     """A pool serves at most a share of a service's demand of a moment, in either phase.
 
-    The planner leaves a load unit to each load of the pool, as a share that is met exactly has no whole loads.
+    The planner leaves a load unit to each load of the pool: a share that is met exactly has no whole loads.
     """
     policy = model.facts.policy
     for p, pool in enumerate(model.pools):
@@ -171,7 +171,7 @@ def _configurations(model: Formulation) -> None:
 
 
 def _starts(model: Formulation) -> None:
-    """Each accelerator of a replica that did not run in the period before costs, at the start of the period."""
+    """Each accelerator of a replica that did not run in the period before costs, at the period's start."""
     if not model.facts.policy.transition_usd:
         return
     for spot in model.carried:

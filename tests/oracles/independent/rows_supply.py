@@ -107,7 +107,7 @@ def _retirement(model: Formulation, p: int, pool: Pool) -> None:
             key = ("retired", p, q)
             model.program.column(key, upper=stock.units, whole=True)
             model.usd[key] = money.retired_usd(facts, stock, q)
-    leaving = {
+    leaving: Terms = {
         ("retired", p, q): 1.0 for q in range(len(facts.periods)) if ("retired", p, q) in model.program.index
     }
     if leaving:

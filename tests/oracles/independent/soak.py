@@ -1,6 +1,6 @@
-"""Plan many random fleets and set each plan beside the independent optimum: `make soak`, `make soak FLEETS=10000`.
+"""Plan many random fleets and set each plan beside the independent optimum: `make soak FLEETS=10000`.
 
-Prints how many agree, and the seed and the figures of every fleet that does not; exits with 1 if there is any.
+Prints how many agree, and the seed and figures of every fleet that does not; exits with 1 if there is any.
 A fleet of a seed is written with `--write FOLDER --first SEED --fleets 1`.
 """
 
