@@ -6,6 +6,7 @@
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
 #   make structure              measure the layout of the code, draw docs/structure.svg
+#   make soak                   1,000 random fleets against a second formulation (15 min); FLEETS=10000 FIRST=1000
 #
 # Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
 
@@ -25,7 +26,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow lint format types contracts structure clean
+.PHONY: help plan test slow soak lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
@@ -62,6 +63,13 @@ test: $(VENV)/.installed-dev
 
 slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n auto -m slow
+
+# Fleets and the seed of the first one.
+FLEETS ?= 1000
+FIRST  ?= 0
+
+soak: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.oracles.independent.soak --fleets $(FLEETS) --first $(FIRST)
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

@@ -129,8 +129,6 @@ def solve_problem(
     KeyboardInterrupt
         At Ctrl-C in a solve of many.
     """
-    if not problem.cells:
-        raise ValueError("no service has any demand")
     provenance = _provenance(problem.fleet, candidates, limits)
 
     def built(part: Problem, result: SearchResult) -> Plan:

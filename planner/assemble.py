@@ -36,6 +36,13 @@ from fleetplan.planner.variables import LoadKey, PairKey, ReplicaKey, rate_scale
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
 
+SMALLEST_LOAD = 1e-12
+"""Load below which nothing is served: float rounding. A rate unit on a fast replica is more. [replicas]"""
+
+CRUMB_RATIO = 1e-7
+"""Part of a class's separate traffic below which a pair of groups hands nothing over: some rate units, which
+no plan needs and which would read as a flow of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -145,8 +152,10 @@ def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: 
     if len(known.pairs) == 1:
         return [rate]
     units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]
-    total = sum(units)
-    return [rate * each / total if total else 0.0 for each in units]
+    least = CRUMB_RATIO * sum(units)
+    kept = [each if each > least else 0 for each in units]
+    total = sum(kept)
+    return [rate * each / total if total else 0.0 for each in kept]
 
 
 def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: Handovers) -> float:
@@ -181,13 +190,13 @@ def _needed_replicas(
     return {
         key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
         for key, value in load.items()
-        if value > LOAD_TOLERANCE
+        if value > SMALLEST_LOAD
     }
 
 
 def _fewest_replicas(candidate: Candidate, load: float, most: int) -> int:
     """Fewest replicas of one pool that carry a load, at most `most` of them."""
-    fewest = math.ceil(load - LOAD_TOLERANCE)
+    fewest = max(math.ceil(load - LOAD_TOLERANCE), 1)
     while fewest < most and candidate.carried(fewest) < load - LOAD_TOLERANCE:
         fewest += 1
     return min(most, fewest)

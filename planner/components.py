@@ -37,8 +37,12 @@ def components(problem: Problem) -> list[Component]:
     Returns
     -------
     list[Component]
-        In the order of the regions; regions without demand are left out, their fixed cost goes to none.
+        In the order of the regions; regions without demand are left out, their fixed cost goes to none. One
+        of everything where there is no demand at all.
     """
+    if not problem.cells:
+        # Nothing is asked for: what stands may still be sold.
+        return [Component(problem, (), sum(sum(pool.fixed_usd) for pool in problem.pools))]
     parent = {name: name for name in problem.regions}
 
     def root(name: str) -> str:

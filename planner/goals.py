@@ -34,8 +34,12 @@ ENERGY_RESOLUTION: Final = 10**6
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
 
-SERVED_DIGITS: Final = 3
-"""Objective units of served demand are so many powers of ten finer than the finest rate unit."""
+ROUNDING_RATIO: Final = 1e-5
+"""Share of the energy or carbon within which two plans draw the same: some load units."""
+
+SERVED_DIGITS: Final = 6
+"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
+wrongly, and what a plan is said to reach is then off by more than the solver's figures may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,15 @@ class Goal:
         value = units / self.resolution
         return self.most - value if self.rising else value
 
+    def rounding_units(self, units: float) -> float:
+        """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
+
+        Only energy and carbon are counted by load unit.
+        """
+        if self.name not in ("energy", "carbon"):
+            return 0.0
+        return ROUNDING_RATIO * abs(self.figure(units)) * self.resolution
+
     def gap(self, value: float, bound: float) -> float:
         """How far a plan may be from the best one, as a share of the larger figure."""
         largest = max(abs(value), abs(bound), self.scale)
@@ -91,7 +104,7 @@ UNITS: Final[Mapping[str, str]] = {
 def goal_of(problem: Problem) -> Goal | None:
     """What a problem is to be best at before TCO; None where TCO comes first."""
     if problem.minimises_regret:
-        least = min(best.usd for best in (problem.best_alone or {}).values())
+        least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
         return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
     name = problem.fleet.objective
     if name == "tco":
@@ -181,8 +194,17 @@ def _whole_demand(problem: Problem) -> float:
 
 
 def _served_resolution(problem: Problem) -> int:
-    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than rate units are."""
-    finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + SERVED_DIGITS
+    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than weights need."""
+    smallest = min(
+        (
+            _weight(problem, i) / (1 + problem.services[cell.service].headroom)
+            for i, cell in enumerate(problem.cells)
+            if _weight(problem, i) > 0
+        ),
+        default=1.0,
+    )
+    digits = SERVED_DIGITS + max(math.ceil(-math.log10(smallest)), 0)
+    finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + digits
     # Demand is rounded up by cell and class; a factor of two is more than that.
     largest = math.floor(math.log10(LARGEST_SUM / max(2 * _whole_demand(problem), 1.0)))
     return int(10 ** max(min(finest, largest), 0))

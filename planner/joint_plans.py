@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from fleetplan.planner.goals import goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.solution import Reached, SearchLimits, SearchResult, Solution, SolveStatus, status_of
 from fleetplan.planner.solvers.proofs import VARIABLES, Proof, contradicted
+
+LEAST_REGRET: Final = "least-regret"
+
+GOAL_ROUNDING_RATIO: Final = 1e-4
+"""Share of a goal within which two plans are alike: energy is counted by whole load units."""
 
 ByScenario = Mapping[str, SearchResult]
 """What was found for every demand scenario alone, all with the same purchases."""
@@ -39,15 +45,16 @@ def best_of(
         return result
     best = result
     for parts in found:
-        if all(part.solution is not None and not part.solution.unmet for part in parts.values()):
+        if all(_serves_all(part, best.goal) for part in parts.values()):
             joined = _joined(problem, best, parts)
-            if _rank(joined) < _rank(best):
+            if _better(joined, best):
                 best = joined
     if best.solution is None:
         return result
     objective = best.objective_usd or 0.0
     together = Proof(best.bound_usd or 0.0, best.bound_source)
-    known = Proof(_known_demand_bound_usd(problem), "best plans of each scenario alone")
+    alone_usd = _known_demand_bound_usd(problem) if _cost_alone_decides(problem) else 0.0
+    known = Proof(alone_usd, "best plans of each scenario alone")
     holding = [each for each in (together, known) if not contradicted(each.bound, objective)]
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
     bound = min(told.bound, objective)
@@ -57,11 +64,38 @@ def best_of(
     return replace(best, bound_usd=bound, bound_source=told.source, status=status_of(gap, limits))
 
 
-def _rank(result: SearchResult) -> tuple[bool, float, float]:
-    """What is better is smaller: served demand first, then a regret, then the expected cost."""
-    solution = result.solution
-    regret = 0.0 if result.goal is None else result.goal.value
-    return bool(solution is None or solution.unmet), regret, result.objective_usd or 0.0
+def _serves_all(part: SearchResult, goal: Reached | None) -> bool:
+    """Whether a plan for one scenario leaves nothing unmet, and says what it reaches of the goal."""
+    if part.solution is None or part.solution.unmet:
+        return False
+    return goal is None or goal.goal.name == LEAST_REGRET or part.goal is not None
+
+
+def _cost_alone_decides(problem: Problem) -> bool:
+    """Whether the best plans alone are the cheapest ones: not those that come first in energy, say."""
+    goal = goal_of(problem)
+    return goal is None or goal.name == LEAST_REGRET
+
+
+def _better(one: SearchResult, other: SearchResult) -> bool:
+    """Whether a plan serves what another one does not, or reaches more of the goal, or costs less.
+
+    Of two plans that reach the same but for rounding, the cheaper one is better, if it reaches no less.
+    """
+    if _unserved(one) != _unserved(other):
+        return _unserved(other)
+    cheaper = (one.objective_usd or 0.0) < (other.objective_usd or 0.0)
+    if one.goal is None or other.goal is None:
+        return cheaper
+    goal = one.goal.goal
+    gained = (one.goal.value - other.goal.value) * (1 if goal.rising else -1)
+    if goal.gap(one.goal.value, other.goal.value) > GOAL_ROUNDING_RATIO:
+        return gained > 0
+    return cheaper and gained >= 0
+
+
+def _unserved(result: SearchResult) -> bool:
+    return result.solution is None or bool(result.solution.unmet)
 
 
 def _known_demand_bound_usd(problem: Problem) -> float:
@@ -80,16 +114,35 @@ def _joined(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
     """Plans for each scenario as one plan for all of them."""
     usd = {name: part.objective_usd or 0.0 for name, part in parts.items()}
     expected = sum(each.probability * usd[each.name] for each in problem.fleet.demand_scenarios)
-    goal, reached = goal_of(problem), result.goal
-    if goal is not None and reached is not None:
-        best = problem.best_alone or {}
-        regret = max(usd[name] - best[name].usd for name in parts)
-        reached = Reached(reached.goal, regret, min(reached.bound, regret))
     solution = Solution({}, {}, {}, {}, {})
     for name, part in parts.items():
         if part.solution is not None:
             _add(problem, solution, name, part.solution)
+    reached = None if result.goal is None else _reached(problem, result.goal, parts)
     return replace(result, solution=solution, objective_usd=expected, goal=reached)
+
+
+def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
+    """What plans for each scenario reach of the goal: the largest regret, or the expected value.
+
+    Parameters
+    ----------
+    problem : Problem
+        With demand scenarios, and the best of each alone.
+    together : Reached
+        What was reached for all of them together, with its bound.
+    parts : ByScenario
+        The plans.
+    """
+    goal = together.goal
+    if goal.name == LEAST_REGRET:
+        best = problem.best_alone or {}
+        value = max((part.objective_usd or 0.0) - best[name].usd for name, part in parts.items())
+    else:
+        reached = {name: part.goal.value for name, part in parts.items() if part.goal is not None}
+        value = sum(each.probability * reached[each.name] for each in problem.fleet.demand_scenarios)
+    bound = max(together.bound, value) if goal.rising else min(together.bound, value)
+    return Reached(goal, value, bound)
 
 
 def _add(problem: Problem, whole: Solution, scenario: str, part: Solution) -> None:

@@ -86,4 +86,22 @@ def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleT
     for family in FAMILIES:
         if family not in without:
             family.add(model, problem, variables)
+    state_linearly(model)
     return PlanningModel(problem, model, variables)
+
+
+def state_linearly(model: cp_model.CpModel) -> None:
+    """Turn rows without variables into linear ones; OR-Tools states them as clauses.
+
+    A limit on nothing, such as the power of a region without a pool, is true or false at once: Python sums no
+    terms to a plain 0, so that OR-Tools is given a truth value. Whoever reads the rows expects linear ones;
+    reading `constraint.linear` of a clause turns it into a row that nothing keeps.
+    """
+    proto = model.proto
+    for constraint in proto.constraints:
+        if constraint.has_linear():
+            continue
+        if not constraint.has_bool_or():
+            raise ValueError(f"row {constraint.name!r} is neither linear nor a truth value")
+        holds = any(proto.variables[literal].domain[0] == 1 for literal in constraint.bool_or.literals)
+        constraint.linear.domain.extend([0, 0] if holds else [1, 1])

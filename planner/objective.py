@@ -18,6 +18,7 @@ for. All of it is at its present value at the start of the horizon.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from ortools.sat.python import cp_model
 
@@ -27,6 +28,9 @@ from fleetplan.planner.data_costs import data_usd_per_load_unit
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, usd_units, whole_weights
 from fleetplan.planner.variables import LoadKey, ReplicaKey, Variables, rate_scales
+
+Term: TypeAlias = tuple[cp_model.IntVar, float]
+"""A variable and its cost. [USD]"""
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
@@ -76,18 +80,19 @@ def retired_usd(problem: Problem, p: int, q: int) -> float:
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
+    return _sum(cost_terms(problem, variables))
+
+
+def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What decides on the expected TCO, with what one of each costs. [USD]"""
     everywhere = [1.0] * len(problem.moments)
-    return _sum(_supply_terms(problem, variables) + _running_terms(problem, variables, everywhere))
+    return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(_supply_terms(problem, variables) + _running_terms(problem, variables, shares))
-
-
-Term = tuple[cp_model.IntVar, float]
-"""A variable and its cost. [USD]"""
+    return _sum(_supply_terms(problem, variables) + running_terms(problem, variables, shares))
 
 
 def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
@@ -101,7 +106,7 @@ def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
     ]
 
 
-def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
     """Loads and changes in every moment, times its share."""
     cells = problem.cells
     return [

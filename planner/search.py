@@ -319,8 +319,11 @@ class _Run:
         hint(model, outcome.values)
         # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
         value = outcome.values.value(units)
-        model.add(units <= value).with_name("goal_limit")
-        self.reached = Reached(goal, goal.figure(value), goal.figure(min(outcome.bound, value)))
+        # Cost decides between plans that reach the same but for whole load units.
+        bound = min(outcome.bound, value)
+        most = max(value, math.floor(bound + goal.rounding_units(bound)))
+        model.add(units <= most).with_name("goal_limit")
+        self.reached = Reached(goal, goal.figure(value), goal.figure(bound))
         return None
 
     def minimise_cost(

@@ -270,7 +270,10 @@ def create_variables(
     _create_supply_variables(model, problem, variables, served)
     if problem.minimises_regret:
         # No regret is more than many times what the dearest scenario costs, nor less than all of that.
-        most = REGRET_RANGE * usd_units(max(best.usd for best in (problem.best_alone or {}).values()) + 1)
+        # Sales of hosts may bring more than all else costs, so what stands counts at its full price.
+        dearest_usd = max(abs(best.usd) for best in (problem.best_alone or {}).values())
+        standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
+        most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
         variables.regret["largest"] = model.new_int_var(-most, most, "regret[largest]")
     return variables
 

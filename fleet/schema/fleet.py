@@ -164,14 +164,15 @@ class PolicySpec(Spec):
     """Rules for every service and pool."""
 
     reserve_hosts_per_pool: Count = 0
-    """Hosts a pool keeps free for failures."""
+    """Hosts a pool keeps free for failures while anything runs in it. An existing pool of single accelerators
+    keeps as many accelerators; offers of single accelerators keep none, as the provider replaces them."""
     max_configs_per_service_region: PositiveCount | None = None
     """Most engine configurations of a service in a region; unlimited where it is left out."""
     kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"
     """How far the KV cache travels from prefill to decode; to another region only over `kv_links`."""
     kv_pairs: KvPairs = "same-vendor"
-    """Hardware between which it may travel: `same-vendor`, as serving stacks support it (parts of the file
-    without a vendor are of one), `any`, or a list of pairs; a kind always goes with itself."""
+    """Hardware between which it may travel: `same-vendor`, as serving stacks support it (parts that have
+    engine tables alone go with every other), `any`, or a list of pairs; a kind always goes with itself."""
     transition_usd_per_accelerator: NotNegative = 0.0
     """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
     the plan in force (`--baseline`). [USD]"""
@@ -195,7 +196,8 @@ class BudgetSpec(Spec):
     capex_usd: NumberByPeriod | None = None
     """Purchases: over the horizon, or by the period of the order. [USD]"""
     opex_usd: NotNegative | None = None
-    """Rent, energy, hosting, maintenance, network, software and staff over the horizon. [USD]"""
+    """Rent, energy, hosting, maintenance, network, software, staff, starts of replicas and data between
+    regions over the horizon. [USD]"""
     tco_usd: NotNegative | None = None
     """All cost over the horizon. [USD]"""
 

@@ -55,7 +55,8 @@ class RegionSpec(Spec):
     """A place with its power and its energy price."""
 
     power_kw: NumberByPeriod | None = None
-    """Facility power, PUE included, once or by period; unlimited where it is left out. [kW]"""
+    """Facility power, PUE included, of all replicas that run, at full load, once or by period; unlimited
+    where it is left out. [kW]"""
     pue: Annotated[float, Field(ge=1, le=3)] | None = None
     """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
     energy_usd_per_kwh: NumberByPeriod | None = None
@@ -219,4 +220,4 @@ class OfferSpec(Spec):
     spot: bool = False
     """Rent that may be taken away: it forms a pool of its own and needs max_share."""
     max_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Most of a service that may run on this spot capacity, over all regions."""
+    """Most of a service's demand of all regions that this spot capacity may serve from one region."""

@@ -1,6 +1,7 @@
 r"""Family 6, budgets: capital, operating cost and TCO stay within their limits.
 
-With fixed cost C of what exists (its operating part C_op), order period q and in whole objective units::
+With fixed cost C of what exists (its operating part C_op) and order period q; costs of the last two rows are
+rounded up, so that a plan keeps them without rounding::
 
     sum_p capex[o] acquired[o,p,q] <= capex limit of q                    capex[period]
     sum_{q} of the same            <= capex limit                         capex[horizon]
@@ -10,19 +11,23 @@ With fixed cost C of what exists (its operating part C_op), order period q and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.costs import CAPITAL_KINDS
-from fleetplan.planner.objective import (
-    fixed_usd,
-    load_usd,
-    started_usd,
-    switched_usd,
-    total_cost,
-)
+from fleetplan.planner.objective import Term, cost_terms, fixed_usd, running_terms
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import usd_units
+from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, exact, usd_units, whole_row
 from fleetplan.planner.variables import Variables
+
+COST_DIGITS: Final = 12
+"""Digits of a cost that is computed in floats."""
+
+FLOAT_RATIO: Final = 1e-10
+"""Share of a limit that may be float noise: the cost of a plan is a limit that the plan keeps."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -40,11 +45,24 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         spent = sum(usd * variables.acquired[key] for key, usd in capex.items())
         model.add(spent <= usd_units(budget.capex_usd)).with_name("capex[horizon]")
     if budget.opex_usd is not None:
-        left = usd_units(budget.opex_usd - _fixed_operating_usd(problem))
-        model.add(_operating_cost(problem, variables) <= left).with_name("opex[horizon]")
+        left = budget.opex_usd - _fixed_operating_usd(problem)
+        _limit(model, _operating_terms(problem, variables), left, "opex[horizon]")
     if budget.tco_usd is not None:
-        left = usd_units(budget.tco_usd - fixed_usd(problem))
-        model.add(total_cost(problem, variables) <= left).with_name("tco[horizon]")
+        _limit(model, cost_terms(problem, variables), budget.tco_usd - fixed_usd(problem), "tco[horizon]")
+
+
+def _limit(model: cp_model.CpModel, terms: Sequence[Term], usd: float, name: str) -> None:
+    """Let a sum of costs be at most a limit."""
+    bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
+    limit = exact(usd + FLOAT_RATIO * abs(usd))
+    weights, most = whole_row([_decimal(each) for _, each in terms], bounds, limit)
+    spent = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
+    model.add(spent <= most).with_name(name)
+
+
+def _decimal(usd: float) -> Fraction:
+    """A cost without the noise of its float: of a load unit, a short decimal over the units of a replica."""
+    return exact(float(f"{usd * LOAD_UNITS_PER_REPLICA:.{COST_DIGITS}g}")) / LOAD_UNITS_PER_REPLICA
 
 
 def _fixed_operating_usd(problem: Problem) -> float:
@@ -57,24 +75,14 @@ def _fixed_operating_usd(problem: Problem) -> float:
     )
 
 
-def _operating_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Rent, hosting, maintenance, energy and transitions of what the plan adds and runs. [objective units]"""
-    terms: list[cp_model.LinearExprT] = []
-    for p, a, q in variables.acquired:
-        acquisition = problem.pools[p].acquisitions[a]
-        usd = sum(
-            values[q] for kind, values in acquisition.unit_cost_kinds.items() if kind not in CAPITAL_KINDS
-        )
-        terms.append(usd_units(usd) * variables.acquired[p, a, q])
-    for (p, q), variable in variables.retired.items():
+def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """Rent, hosting, maintenance, energy and starts of what the plan adds, retires and runs. [USD]"""
+    terms: list[Term] = []
+    for (p, a, q), units in variables.acquired.items():
+        kinds = problem.pools[p].acquisitions[a].unit_cost_kinds
+        terms.append((units, sum(usd[q] for kind, usd in kinds.items() if kind not in CAPITAL_KINDS)))
+    for (p, q), units in variables.retired.items():
         retirement = problem.pools[p].retirement
         table = {} if retirement is None else retirement.unit_cost_by_period
-        usd = sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)
-        terms.append(usd_units(usd) * variable)
-    for key, variable in variables.load.items():
-        terms.append(usd_units(load_usd(problem, key)) * variable)
-    for started, variable in variables.started.items():
-        terms.append(usd_units(started_usd(problem, started)) * variable)
-    for switched, variable in variables.switched.items():
-        terms.append(usd_units(switched_usd(problem, switched)) * variable)
-    return sum(terms)
+        terms.append((units, sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)))
+    return terms + running_terms(problem, variables, [1.0] * len(problem.moments))

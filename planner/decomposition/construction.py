@@ -25,11 +25,11 @@ from fleetplan.planner.decomposition.themes import NONE, Outline
 CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit that a construction may take, within the limits below."""
 
-LEAST_CONSTRUCTION_S, MOST_CONSTRUCTION_S = 2.0, 20.0
-"""Its least and most time: a first plan of a company's year (12 services, 12 moments) takes two. [s]"""
+LEAST_CONSTRUCTION_S: Final = 2.0
+"""Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
 
-MOST_STAGE_S: Final = 2.5
-"""Its most time for each moment, where there are many. [s]"""
+MOST_STAGE_S: Final = 2.0
+"""Its most time for each moment. [s]"""
 
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of the relaxation's cost: what follows improves on it anyway."""
@@ -141,8 +141,7 @@ def construction_job(
     used = int((guide.rank == 0).sum())
     stages = _stages(structure, guide)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
-    most_s = max(MOST_CONSTRUCTION_S, MOST_STAGE_S * len(stages))
-    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
+    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), MOST_STAGE_S * len(stages))
     gap = STAGE_GAP * abs(float(cost @ guide.values)) / max(1, len(stages))
     return RollingJob(
         program=rows_of(relaxation),

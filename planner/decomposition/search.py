@@ -283,9 +283,11 @@ class BlockSearch:
             self._standing.tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
+        # A plan is worth more than prices: the full relaxation may take a minute.
+        self._beside(self._construction_beside(), workers)
+        self._repair(workers)
         loose = self._relaxation.without_limits_on(self._request.loose)
-        relaxation = replace(whole_job(loose, cost), length=math.inf)
-        answer = self._beside([(relaxation, lambda _: None), *self._construction_beside()], workers)[0]
+        answer = workers.solve_one(whole_job(loose, cost))
         if answer.infeasible:
             return None
         if answer.row_duals is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
-from fleetplan.planner.statements import GAP_TOLERANCE, Violation, differs, exceeds
+from fleetplan.planner.statements import GAP_TOLERANCE, RELATIVE_TOLERANCE, Violation
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
 
@@ -26,13 +26,12 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
         return
     values = {"served": _served, "least-regret": largest_regret_usd}
     value = values[objective](check) if objective in values else _used(check, objective)
-    if differs(value, goal.value):
+    scale = _scale(check, objective)
+    if abs(value - goal.value) > RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
         yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
-    if exceeds(worse, better * (1 + ROUNDING_RATIO)):
+    if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
         yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
-    # A regret near 0 is compared with what a scenario costs.
-    scale = min((row.best_usd or 0.0 for row in check.plan.demand_scenarios), default=0.0)
     if goal.model_value is not None:
         worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
         if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
@@ -42,6 +41,20 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
     gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
     if abs(gap - goal.gap) > GAP_TOLERANCE:
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
+
+
+def _scale(check: PlanCheck, objective: str) -> float:
+    """What figures near 0 are compared with: a regret with a scenario's cost, served demand with all."""
+    if objective == "least-regret":
+        return min((abs(row.best_usd or 0.0) for row in check.plan.demand_scenarios), default=0.0)
+    if objective != "served":
+        return 0.0
+    total = 0.0
+    for cell in check.problem.cells:
+        moment = check.problem.moments[cell.moment]
+        weight = check.problem.services[cell.service].served_weight * moment.hours_share * moment.probability
+        total += weight * sum(cell.requests_per_s)
+    return total / len(check.problem.periods)
 
 
 def _served(check: PlanCheck) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.planner.problem import Phase
+from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.statements import Violation, exceeds
 from fleetplan.planner.verify.plan_check import PlanCheck
@@ -15,13 +15,16 @@ Group = tuple[str, tuple[int, ...], str, Phase]
 
 
 def check_placement(check: PlanCheck) -> Iterator[Violation]:
-    """Services run where they may, and within their share of each pool but for a load unit of each load."""
+    """Services run where they may, and within their share of each pool but for a load unit of each load.
+
+    The loads are those that the pool could carry, placed or not: a load unit is what the model leaves each of
+    them, and the others may use it.
+    """
     for row, _ in check.rows:
         if not check.problem.services[row.service].may_run_in(row.region):
             yield Violation("placement", f"{row.service} may not run in {row.region}")
     problem = check.problem
     served: dict[Group, float] = defaultdict(float)
-    rounding: dict[Group, float] = defaultdict(float)
     for row, candidate in check.rows:
         m = problem.moment_index(row)
         if m is None:
@@ -34,12 +37,36 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
             if candidate.phase in (phase, Phase.AGGREGATED):
                 key = (row.service, together, row.pool, phase)
                 served[key] += row.requests_per_s * hours
-                rounding[key] += sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA * hours
     for (name, together, pool, phase), done in served.items():
         limits = (problem.fleet.policy.max_share_per_pool, check.pool(pool).spot_max_share)
-        share = min((limit for limit in limits if limit is not None), default=1.0)
+        share = min((limit for limit in limits if limit is not None), default=None)
+        if share is None:
+            continue
         asked = sum(sum(problem.demand(name, m).values()) * problem.moments[m].hours for m in together)
-        if exceeds(done, share * asked + rounding[name, together, pool, phase]):
+        if exceeds(done, share * asked + _rounding(problem, (name, together, pool, phase))):
             label = f"{name} {phase} {problem.moments[together[0]].label}"
             text = f"{label}: {pool} serves {done / asked:.6g} of it, {share} at most"
             yield Violation("placement", text)
+
+
+def _rounding(problem: Problem, group: Group) -> float:
+    """What one load unit of every load of a group serves, headroom not included. [requests/s x h]"""
+    name, together, pool_name, phase = group
+    p = next(index for index, pool in enumerate(problem.pools) if pool.name == pool_name)
+    runs = [
+        c
+        for c in problem.candidates_of(name)
+        if problem.candidates[c].hardware == problem.pools[p].hardware
+        and problem.candidates[c].phase in (phase, Phase.AGGREGATED)
+    ]
+    total = 0.0
+    for cell in problem.cells:
+        if cell.service == name and cell.moment in together:
+            units = sum(
+                problem.candidates[c].requests_per_s[k]
+                for c in runs
+                for k in range(len(cell.requests_per_s))
+                if problem.may_serve((c, p), k, cell.region)
+            )
+            total += units / LOAD_UNITS_PER_REPLICA * problem.moments[cell.moment].hours
+    return total / (1 + problem.services[name].headroom)

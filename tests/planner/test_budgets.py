@@ -69,3 +69,20 @@ def test_a_plan_that_costs_exactly_the_budget_is_allowed_with_energy() -> None:
     limits = replace(question.budget, tco_usd=usd)
     assert solve(replace(question, budget=limits), runs).usd == pytest.approx(usd)
     assert is_infeasible(replace(question, budget=replace(limits, tco_usd=usd * 0.999)), runs)
+
+
+def test_energy_that_a_load_unit_hardly_needs_counts() -> None:
+    """A load unit costs less than half an objective unit, ten replicas more than the limit leaves."""
+    here = region(pue=1.0, energy_usd_per_kwh=(0.1,))
+    question = fleet(
+        services=[service("chat", 10.0)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 0.001)],
+        regions=[here],
+        budget={"tco_usd": 10 * 2.19 + 0.1},
+    )
+    # 0.0219 USD a replica and quarter.
+    runs = [candidate("chat", "A", 1.0, power_kw=0.0001)]
+    assert is_infeasible(question, runs)
+    enough = replace(question.budget, tco_usd=10 * 2.19 + 0.22)
+    assert solve(replace(question, budget=enough), runs).usd == pytest.approx(10 * (2.19 + 0.0219))

@@ -160,6 +160,17 @@ def test_headroom_is_no_traffic() -> None:
     assert reached(solved).value == pytest.approx(2 * 2 / 3 + 8 / 9)
 
 
+def test_weights_keep_their_digits() -> None:
+    asked, candidates = scarce("served")
+    # A share of a request that a few objective units cannot hold, beside one a hundred times as large.
+    odd = tuple(
+        replace(one, headroom=0.14, served_weight=weight)
+        for one, weight in zip(asked.services, (0.0125, 1.237), strict=True)
+    )
+    goal = reached(solve(replace(asked, services=odd), candidates))
+    assert goal.model_value == pytest.approx(goal.value, rel=1e-6)
+
+
 def test_headroom_is_not_what_counts() -> None:
     asked, candidates = scarce("served")
     large, small = asked.services

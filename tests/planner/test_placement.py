@@ -45,6 +45,63 @@ def test_a_share_that_is_met_exactly_is_met() -> None:
     assert solve(question, runs).usd == pytest.approx((1 * 1.0 + 4 * 3.0) * 2190)
 
 
+def test_a_share_of_a_small_service_is_no_rounding() -> None:
+    """A load unit of the many fast configurations is more than the whole demand."""
+    question = fleet(
+        services=[service("chat", 0.01)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 3.0)],
+        policy={"max_share_per_pool": 0.5},
+    )
+    runs = [candidate("chat", kind, 50.0 + n, config=f"x{n}") for kind in ("A", "B") for n in range(12)]
+    assert solve(question, runs).usd == pytest.approx((1.0 + 3.0) * 2190)
+
+
+def test_no_replica_runs_for_the_rounding_of_a_share() -> None:
+    """Four tenths in the one pool are the most that is served; a second configuration would round up more."""
+    question = fleet(
+        services=[service("chat", 7.3)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        policy={"max_share_per_pool": 0.4, "unmet": "penalise"},
+    )
+    runs = [candidate("chat", "A", 3.7), candidate("chat", "A", 1.3, config="dear", accelerators=30)]
+    solved = solve(question, runs)
+    assert solved.usd == pytest.approx(1.0 * 2190)
+    assert solved.plan is not None
+    assert sum(row.requests_per_s for row in solved.plan.unmet) == pytest.approx(0.6 * 7.3, abs=1e-6)
+
+
+def test_what_no_other_pool_can_serve_stays_unmet() -> None:
+    """The class of one pool alone is served as far as its share goes, whatever others could do besides."""
+    asked = service(
+        "chat", {("here", "now", "ca"): 4.0, ("here", "now", "cb"): 6.0}, classes={"ca": 0.4, "cb": 0.6}
+    )
+    question = fleet(
+        services=[asked],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 2.0)],
+        policy={"max_share_per_pool": 0.3, "unmet": "penalise"},
+    )
+    runs = [candidate("chat", "A", (1.7, 1.7)), candidate("chat", "B", (0.0, 2.9))]
+    solved = solve(question, runs)
+    assert solved.plan is not None
+    left = {row.request_class: row.requests_per_s for row in solved.plan.unmet}
+    assert sum(left.values()) == pytest.approx(4.0, abs=1e-6)
+
+
+def test_shares_of_many_pools_hold_together() -> None:
+    question = fleet(
+        services=[service("chat", 9.0)],
+        hardware=[hardware(kind, 1) for kind in "ABC"],
+        offers=[rent_offer(kind, 1.0 + n) for n, kind in enumerate("ABC")],
+        policy={"max_share_per_pool": 0.4},
+    )
+    runs = [candidate("chat", kind, 1.9) for kind in "ABC"]
+    # 3.6 requests/s in each of the cheaper ones, 1.8 in the third.
+    assert solve(question, runs).usd == pytest.approx((2 * 1.0 + 2 * 2.0 + 1 * 3.0) * 2190)
+
+
 def test_each_phase_has_its_own_share() -> None:
     question = fleet(
         services=[service("chat", 4.0)],

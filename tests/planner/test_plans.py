@@ -221,3 +221,17 @@ def test_regions_that_share_nothing_cost_what_they_cost_alone() -> None:
     ]
     parts = [solve(part, runs).usd for part in alone]
     assert solve(question, runs).usd == pytest.approx(sum(usd or 0.0 for usd in parts))
+
+
+def test_a_fleet_without_demand_costs_what_stands() -> None:
+    question = fleet(
+        services=[service("chat", 0.0)],
+        hardware=[hardware("A", 8)],
+        pools=[rented_pool("A", 2, 1.0)],
+        offers=[rent_offer("A", 1.0, unit="host", per_unit=8)],
+    )
+    solved = solve(question, [candidate("chat", "A", 1.0)])
+    assert solved.usd == pytest.approx(2 * 8 * 2190)
+    assert solved.plan is not None
+    assert not solved.plan.placements
+    assert not solved.plan.purchases

@@ -15,8 +15,10 @@ from fleetplan.planner.api import build_plan, solve_problem
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.hindsight import FixedSupply
 from fleetplan.planner.joint_plans import best_of
+from fleetplan.planner.model import build_model
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.scaling import USD_RESOLUTION
 from fleetplan.planner.search import search
 from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.solvers.interrupt import Stop
@@ -211,6 +213,61 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
     assert dear.solution is not None
     lacking = replace(dear, solution=replace(dear.solution, unmet={(0, 0): 1}), objective_usd=1.0, goal=None)
     assert best_of(problem, lacking, [parts], limits).objective_usd == pytest.approx(20_000)
+
+
+@pytest.mark.parametrize(
+    ("objective", "value"), [("energy", 0.0), ("accelerators", 0.1 * 5 + 0.9 * 10), ("served", 9.5)]
+)
+def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float) -> None:
+    """Joined from plans for each scenario alone, a plan states its own goal, and is better if cheaper."""
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, NO_PROVENANCE, solve)
+        require_valid(part, plan)
+        return plan
+
+    evaluation = Evaluation(limits, Stop(), built)
+    asked = replace(question(), objective=objective)
+    problem, alone = with_best_alone(build_problem(asked, RUNS), evaluation)
+    _, others = wrong_forecasts(problem, evaluation)
+    dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
+    parts = {"high": alone["high"], "low": others["high", "low"]}
+    best = best_of(problem, dear, [parts], limits)
+    assert best.objective_usd == pytest.approx(20_000)
+    goal = built(problem, best).goal
+    assert goal is not None
+    assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+
+
+def test_a_regret_of_nothing_is_nothing_but_for_floats() -> None:
+    sure = question("least-regret", services=(service("chat", 10.0),))
+    problem = build_problem(sure, RUNS)
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+    found = solve_problem(
+        CandidateSet(RUNS, (), (), ()), problem, limits, None, lambda _: None, forecasts=False
+    )
+    plan = found.outcome
+    assert isinstance(plan, Plan)
+    assert plan.goal is not None
+    assert plan.goal.value == pytest.approx(0.0, abs=1e-6)
+    for noise in (1e-9, -1e-9):
+        goal = plan.goal.model_copy(update={"value": noise, "bound": 2 * noise, "gap": 0.0})
+        assert not verify(found.problem, plan.model_copy(update={"goal": goal}))
+    # Ten dollars are none.
+    goal = plan.goal.model_copy(update={"bound": plan.goal.value + 10.0})
+    assert "goal" in {each.family for each in verify(found.problem, plan.model_copy(update={"goal": goal}))}
+
+
+def test_a_regret_has_a_range_where_sales_bring_more_than_everything_costs() -> None:
+    best = EXAMPLES["regret"]().best_alone or {}
+    earning = {name: replace(each, usd=-each.usd, bound_usd=-each.usd) for name, each in best.items()}
+    problem = replace(build_problem(question("least-regret"), RUNS), best_alone=earning)
+    (regret,) = build_model(problem, allow_unmet=False).variables.regret.values()
+    low, high = regret.proto.domain
+    assert low < 0 < high
+    assert high >= 20_000 * USD_RESOLUTION
 
 
 def test_a_plan_that_states_another_cost_of_a_scenario_is_rejected() -> None:

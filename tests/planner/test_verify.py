@@ -230,3 +230,18 @@ def test_a_plan_is_checked_against_the_rules_of_its_fleet(solved: Solved) -> Non
     problem = replace(solved.problem, fleet=limited)
     assert [violation.family for violation in verify(problem, solved.plan)] == ["configurations"]
     assert len(runs) == len(solved.problem.candidates)
+
+
+def test_a_prefill_replica_has_no_target_for_later_tokens() -> None:
+    """An engine table may state TPOT in rows of prefill; the tokens come from the decode replicas."""
+    question = fleet(
+        services=[service("chat", 1.0, tpot_ms=60.0)],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+    )
+    prefill = replace(candidate("chat", "A", 1.0, phase="prefill"), tpot_ms=(62.4,))
+    decode = replace(candidate("chat", "A", 1.0, phase="decode"), tpot_ms=(59.0,))
+    assert solve(question, [prefill, decode]).usd == pytest.approx(2 * 2190)
+    late = replace(decode, tpot_ms=(62.4,))
+    with pytest.raises(PlanError, match="TPOT"):
+        solve(question, [prefill, late])

@@ -1,0 +1,142 @@
+"""What supply costs, by docs/finance.md: capital (write-off, resale) and operating cost, at present value."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from tests.oracles.independent.facts import Facts, Offer, Owned, Stock
+
+HOURS_PER_QUARTER = 2190.0
+MONTHS_PER_QUARTER = 3
+QUARTERS_PER_YEAR = 4
+DAYS_PER_QUARTER = HOURS_PER_QUARTER / 24
+WATTS_PER_KW = 1000.0
+
+
+@dataclass(frozen=True)
+class Usd:
+    """An amount by what may limit it: budgets on operating cost leave capital out."""
+
+    capital: float = 0.0
+    operating: float = 0.0
+
+    def __add__(self, other: Usd) -> Usd:
+        return Usd(self.capital + other.capital, self.operating + other.operating)
+
+    def times(self, factor: float) -> Usd:
+        """Multiply both kinds."""
+        return Usd(self.capital * factor, self.operating * factor)
+
+    @property
+    def total(self) -> float:
+        """Both kinds."""
+        return self.capital + self.operating
+
+
+NOTHING = Usd()
+
+
+def worth_at_end(facts: Facts, period: int) -> float:
+    """Return what a dollar paid at the end of a quarter is worth at the start of the horizon."""
+    return float((1 + facts.discount_rate) ** (-(period + 1) / QUARTERS_PER_YEAR))
+
+
+def worth_at_start(facts: Facts, period: int) -> float:
+    """Return the same of a dollar paid at the start of a quarter."""
+    return float((1 + facts.discount_rate) ** (-period / QUARTERS_PER_YEAR))
+
+
+def _interest(facts: Facts) -> float:
+    return (1 + facts.discount_rate) ** (1 / QUARTERS_PER_YEAR) - 1 if facts.annuity else 0.0
+
+
+def books(owned: Owned, interest: float) -> tuple[list[float], list[float]]:
+    """Return the value in the books at each age, and the charge of each quarter of the write-off. [USD]
+
+    Between two ages the charges are even, and the books grow by interest less the charge. The charge is what
+    brings them from one value to the next.
+    """
+    values, charges = [owned.capex_usd], []
+    for (age, _), (later, share) in itertools.pairwise(owned.residual):
+        quarters = later - age
+        growth = (1 + interest) ** quarters
+        paid_per_dollar = sum((1 + interest) ** n for n in range(quarters))
+        charge = (values[-1] * growth - owned.capex_usd * share) / paid_per_dollar
+        for _ in range(quarters):
+            values.append(values[-1] * (1 + interest) - charge)
+            charges.append(charge)
+    return values, charges
+
+
+def _charge(facts: Facts, owned: Owned, age: int) -> float:
+    charges = books(owned, _interest(facts))[1]
+    return charges[age] if 0 <= age < len(charges) else 0.0
+
+
+def _value(facts: Facts, owned: Owned, age: int) -> float:
+    values = books(owned, _interest(facts))[0]
+    return values[min(max(age, 0), len(values) - 1)]
+
+
+def _standing(facts: Facts, region: str, part: str, accelerators: int, *, included: bool) -> float:
+    """Hosting, network, software and staff of installed accelerators for a quarter. [USD]"""
+    kind = facts.parts[part]
+    kw = kind.all_in_w * accelerators / WATTS_PER_KW
+    hosting = 0.0 if included else kw * facts.places[region].hosting_usd * MONTHS_PER_QUARTER
+    per_host = sum(
+        usd for name, usd in facts.host_usd.items() if not (included and name == "network")
+    )  # fmt: skip
+    return hosting + per_host * accelerators / kind.per_host
+
+
+def stock_usd(facts: Facts, stock: Stock, period: int) -> Usd:
+    """Return what one existing unit costs in a period, whether used or not."""
+    running = _standing(facts, stock.region, stock.part, stock.unit, included=stock.energy_included)
+    capital = 0.0
+    if stock.owned is None:
+        running += stock.rent_usd[period] * HOURS_PER_QUARTER * stock.unit
+    else:
+        capital = _charge(facts, stock.owned, stock.ages[period])
+        running += stock.owned.capex_usd * stock.owned.maintenance_ratio / QUARTERS_PER_YEAR
+    return Usd(capital, running).times(worth_at_end(facts, period))
+
+
+def retired_usd(facts: Facts, stock: Stock, period: int) -> Usd:
+    """Return what changes if a unit leaves at the start of a period: its books close, its sale is earned."""
+    owned = stock.owned
+    assert owned is not None
+    resale = 0.0 if stock.resale_usd is None else stock.resale_usd[period]
+    closing = (_value(facts, owned, stock.ages[period]) - resale) * worth_at_start(facts, period)
+    saved = sum((stock_usd(facts, stock, q) for q in range(period, len(facts.periods))), NOTHING)
+    return Usd(closing) + saved.times(-1.0)
+
+
+def offer_usd(facts: Facts, offer: Offer, region: str, ordered: int) -> Usd:
+    """Return what one unit costs over the horizon, by the period of its order, or first use for rent."""
+    total = NOTHING
+    for q in range(len(facts.periods)):
+        if not stands(offer, ordered, q):
+            continue
+        running = _standing(facts, region, offer.part, offer.unit, included=offer.energy_included)
+        capital = 0.0
+        if offer.owned is None:
+            running += offer.rent_usd[ordered] * HOURS_PER_QUARTER * offer.unit
+        else:
+            capital = _charge(facts, offer.owned, q - ordered - offer.lead)
+            running += offer.owned.capex_usd * offer.owned.maintenance_ratio / QUARTERS_PER_YEAR
+        total += Usd(capital, running).times(worth_at_end(facts, q))
+    return total
+
+
+def stands(offer: Offer, ordered: int, period: int) -> bool:
+    """Return whether a unit ordered (first used, for rent) in one period is there in another."""
+    if offer.owned is None:
+        return ordered <= period < ordered + offer.term
+    return period >= ordered + offer.lead
+
+
+def energy_usd_per_kw(facts: Facts, region: str, period: int) -> float:
+    """Return the cost of a kW of IT load over a whole period at its present value. [USD/kW]"""
+    place = facts.places[region]
+    return place.energy_usd[period] * place.pue * HOURS_PER_QUARTER * worth_at_end(facts, period)

@@ -1,0 +1,92 @@
+"""Pools of supply: what stands in a region with the offers that join it, and what other offers bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from tests.oracles.independent.facts import Facts, Offer, Stock
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Accelerators of one kind in one region that are packed, kept in reserve and billed alike."""
+
+    name: str
+    region: str
+    part: str
+    unit: int
+    stock: Stock | None
+    offers: tuple[Offer, ...]
+    reserve: int
+    energy_included: bool
+    max_share: float | None
+
+
+def pools_of(facts: Facts) -> list[Pool]:
+    """Return the pools; an offer joins the first pool of its region that is packed and billed like it."""
+    joined: set[tuple[str, str]] = set()
+    pools = []
+    for stock in facts.stocks:
+        offers = [
+            offer
+            for offer in facts.offers
+            if stock.region in offer.regions
+            and (offer.name, stock.region) not in joined
+            and offer.max_share is None
+            and (offer.part, offer.unit, offer.energy_included)
+            == (stock.part, stock.unit, stock.energy_included)
+        ]
+        joined |= {(offer.name, stock.region) for offer in offers}
+        pools.append(
+            Pool(
+                stock.name, stock.region, stock.part, stock.unit, stock, tuple(offers), facts.policy.reserve,
+                stock.energy_included, None,
+            )
+        )  # fmt: skip
+    return pools + list(_new_pools(facts, joined))
+
+
+def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
+    """Offers alike form one pool in a region; the provider replaces what is rented one by one."""
+    groups: dict[tuple[object, ...], list[Offer]] = {}
+    for offer in facts.offers:
+        for region in offer.regions:
+            if (offer.name, region) not in joined:
+                alike = (
+                    region,
+                    offer.part,
+                    offer.unit,
+                    offer.per_accelerator,
+                    offer.energy_included,
+                    offer.max_share,
+                )
+                groups.setdefault(alike, []).append(offer)
+    for (place, *_), offers in groups.items():
+        first = offers[0]
+        yield Pool(
+            f"{place}/{'+'.join(offer.name for offer in offers)}", str(place), first.part, first.unit, None,
+            tuple(offers), 0 if first.per_accelerator else facts.policy.reserve, first.energy_included,
+            first.max_share,
+        )  # fmt: skip
+
+
+@cache
+def packings(unit: int, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return every way to fill a unit that no other one contains: how many replicas of each size."""
+    ways = [way for way in _fillings(unit, sizes) if any(way)]
+    return tuple(
+        way
+        for way in ways
+        if not any(way != other and all(a <= b for a, b in zip(way, other, strict=True)) for other in ways)
+    )
+
+
+def _fillings(room: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    if not sizes:
+        yield ()
+        return
+    for count in range(room // sizes[0] + 1):
+        for rest in _fillings(room - count * sizes[0], sizes[1:]):
+            yield (count, *rest)
