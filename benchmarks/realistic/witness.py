@@ -1,8 +1,8 @@
 """Show that a fleet has a plan, without the search that is measured.
 
-HiGHS looks for any plan of the whole model: first with one configuration for each service, phase and hardware,
-then with all of them. CP-SAT makes its loads exact, and the plan is verified without the solver. A fleet in
-which neither finds a plan in its time may still have one.
+HiGHS looks for any plan of the whole model: first with one configuration for each service, phase and
+hardware, then with all of them. CP-SAT makes its loads exact, and the plan is verified without the solver. A
+fleet in which neither finds a plan in its time may still have one.
 """
 
 from __future__ import annotations
