@@ -102,7 +102,9 @@ def services(rng: random.Random, setting: Setting) -> list[Asked]:
     for name, kind in kinds.items():
         followed = [each for each in found.values() if each.kind == KINDS[kind].follows]
         if followed:
-            found[name] = _follower(rng, setting, name, kind, followed[-1])
+            # Each follows another one, as long as there are any.
+            before = sum(each.kind == kind for each in found.values())
+            found[name] = _follower(rng, setting, name, kind, followed[before % len(followed)])
         else:
             found[name] = _service(rng, setting, name, kind, accelerators * weights[name] / total)
     return list(found.values())
