@@ -351,7 +351,7 @@ def line(run: Run) -> str:
     """One run in one line."""
     plan, bound = run.at(run.wall_s)
     return (
-        f"{run.size:6} {run.variant:13} seed {run.seed} {run.solver:6} "
+        f"{run.size:13} {run.variant:15} seed {run.seed} {run.solver:6} "
         f"first plan {run.first_plan_s():6.1f} s  "
         f"gap {100 * run.gap(run.wall_s):6.2f} % (decidable {100 * run.decidable_gap(run.wall_s):6.2f} %) "
         f"after {run.wall_s:6.1f} s  plan {(plan or 0) / 1e6:9.4f} M  bound {(bound or 0) / 1e6:9.4f} M  "
