@@ -4,14 +4,15 @@
                                [--out DIR] [--repeat]
     python benchmarks/solve.py --family realistic [--sizes team,company] [--variants plain,day+region-loss]
 
-Each fleet of benchmarks/fleets.py, or of benchmarks/realistic, is solved as `plan solve` does it, one process
-a core, until the last of its bars; every plan is verified without the solver. `--flat` solves the same integer
-model, for the same time and in the same run, by one CP-SAT model and by HiGHS too, nobody stopping early, and
-its linear relaxation. Where our plan leaves demand unmet, their model is the last one that our search solves:
-the least cost that leaves no more unmet of any priority. `--repeat` solves small and medium fleets three times
-with `--deterministic`. The gap is (plan - proven bound) / plan of the whole TCO; beside it stands the gap of
-what can be decided, without the cost of what exists. Times begin with the model's first variable; candidates
-are evaluated before. The last line says `all bars met` or names the bars missed.
+Each fleet of benchmarks/fleets.py, or of benchmarks/realistic, is solved as `plan solve` does it, one
+process a core, until the last of its bars; every plan is verified without the solver. `--flat` solves the
+same integer model, for the same time and in the same run, by one CP-SAT model and by HiGHS too, nobody
+stopping early, and its linear relaxation. Where our plan leaves demand unmet, their model is the last one
+that our search solves: the least cost that leaves no more unmet of any priority. `--repeat` solves small and
+medium fleets three times with `--deterministic`. The gap is (plan - proven bound) / plan of the whole TCO;
+beside it stands the gap of what can be decided, without the cost of what exists. Times begin with the
+model's first variable; candidates are evaluated before. The last line says `all bars met` or names the bars
+missed.
 """
 
 from __future__ import annotations
@@ -351,7 +352,7 @@ def line(run: Run) -> str:
     """One run in one line."""
     plan, bound = run.at(run.wall_s)
     return (
-        f"{run.size:6} {run.variant:13} seed {run.seed} {run.solver:6} "
+        f"{run.size:13} {run.variant:15} seed {run.seed} {run.solver:6} "
         f"first plan {run.first_plan_s():6.1f} s  "
         f"gap {100 * run.gap(run.wall_s):6.2f} % (decidable {100 * run.decidable_gap(run.wall_s):6.2f} %) "
         f"after {run.wall_s:6.1f} s  plan {(plan or 0) / 1e6:9.4f} M  bound {(bound or 0) / 1e6:9.4f} M  "

@@ -23,6 +23,9 @@ LINE_WIDTH: Final = 112
 POWER_SLACK: Final = 1.08
 """Power of a site over what its hosts and the growth of its demand take; an assumption."""
 
+BOOM_RATIO: Final = 1.25
+"""Demand of the services that people use, over the planned one, if all goes well; an assumption."""
+
 CAPITAL_SHARE: Final = 0.05
 """Part of the last quarter's need that a quarter's budget buys, as B200."""
 
@@ -104,6 +107,9 @@ def _document(rng: random.Random, setting: Setting, asked: Sequence[Asked]) -> d
         for period in setting.periods
     }
     standing = pools(rng, need, setting.periods, setting.size.pools)
+    # Sites and contracts are made for the largest demand that anybody counts on.
+    most = BOOM_RATIO if Switch.SCENARIOS in setting.switches else 1.0
+    foreseen = {key: most * each for key, each in need.items()}
     horizon: dict[str, Any] = {"periods": list(setting.periods)}
     parts = slice_count(setting.switches)
     if parts > 1:
@@ -112,10 +118,10 @@ def _document(rng: random.Random, setting: Setting, asked: Sequence[Asked]) -> d
         "version": 1,
         "name": "",
         "horizon": horizon,
-        "regions": _regions(setting, need, standing),
+        "regions": _regions(setting, foreseen, standing),
         "hardware": {"L40S": {"all_in_w": L40S_ALL_IN_W}},
         "pools": standing,
-        "offers": offers(rng, need, setting.periods, setting.size.offers),
+        "offers": offers(rng, foreseen, setting.periods, setting.size.offers),
         "services": [each.spec for each in asked],
         "policy": _policy(rng, setting, asked),
         "budget": {"capex_usd": _capital(need, setting)},
@@ -187,7 +193,9 @@ def _capital(need: Mapping[tuple[str, str], float], setting: Setting) -> dict[st
 
 def _uncertainty(asked: Sequence[Asked]) -> dict[str, Any]:
     """Three ways in which demand may turn out; a boom is one of the services that people use."""
-    boom = {each.name: 1.25 for each in asked if KINDS[each.kind].priority == 1 and "demand" in each.spec}
+    boom = {
+        each.name: BOOM_RATIO for each in asked if KINDS[each.kind].priority == 1 and "demand" in each.spec
+    }
     return {
         "objective": "expected-cost",
         "scenarios": [

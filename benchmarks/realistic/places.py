@@ -74,10 +74,15 @@ def round_trip_ms(one: str, other: str) -> int:
     return ROUND_TRIP_MS.get((one, other)) or ROUND_TRIP_MS[other, one]
 
 
-def slices_of(count: int) -> list[dict[str, object]]:
-    """Parts of the day of equal length, named after their hours in UTC."""
+def slice_names(count: int) -> list[str]:
+    """Names of parts of the day of equal length, after their hours in UTC."""
     hours = 24 // count
-    return [{"name": f"utc-{i * hours:02}-{(i + 1) * hours:02}", "hours": hours} for i in range(count)]
+    return [f"utc-{i * hours:02}-{(i + 1) * hours:02}" for i in range(count)]
+
+
+def slices_of(count: int) -> list[dict[str, object]]:
+    """The block `horizon.slices` with these parts."""
+    return [{"name": name, "hours": 24 // count} for name in slice_names(count)]
 
 
 def slice_ratios(region: str, shape: Shape, count: int) -> list[float]:

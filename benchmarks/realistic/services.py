@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from benchmarks.realistic.kinds import KINDS, Kind, Model
-from benchmarks.realistic.places import PLACES, round_trip_ms, slice_ratios
+from benchmarks.realistic.places import PLACES, round_trip_ms, slice_names, slice_ratios
 from benchmarks.realistic.sizes import Size, Switch, slice_count
 
 TEAM_KINDS: Final = (
@@ -102,7 +102,9 @@ def services(rng: random.Random, setting: Setting) -> list[Asked]:
     for name, kind in kinds.items():
         followed = [each for each in found.values() if each.kind == KINDS[kind].follows]
         if followed:
-            found[name] = _follower(rng, setting, name, kind, followed[-1])
+            # Each follows another one, as long as there are any.
+            before = sum(each.kind == kind for each in found.values())
+            found[name] = _follower(rng, setting, name, kind, followed[before % len(followed)])
         else:
             found[name] = _service(rng, setting, name, kind, accelerators * weights[name] / total)
     return list(found.values())
@@ -146,7 +148,10 @@ def _service(rng: random.Random, setting: Setting, name: str, kind_name: str, ac
     }
     headroom = 0.0 if kind.batch else rng.choice((0.1, 0.15, 0.2))
     rates = {key: each * model.pace / (1 + headroom) for key, each in need.items()}
-    spec = {**_what(setting, name, kind, model), **_serve_from(rng, setting, kind, places)}
+    spec, elsewhere = _what(setting, name, kind, model), _serve_from(rng, setting, kind, places)
+    # The way to another region is added to means, so it does not go with limits under load.
+    if "traffic" not in spec:
+        spec |= elsewhere
     if kind.batch:
         hours = rng.choice(DEADLINES_HOURS) if Switch.OFFLINE in setting.switches else 24
         per_day = {
@@ -154,6 +159,7 @@ def _service(rng: random.Random, setting: Setting, name: str, kind_name: str, ac
             for place in places
         }
         spec["offline"] = {"requests_per_day": per_day, "deadline_hours": hours}
+        spec |= _arising(setting, kind, places[0])
     else:
         spec["demand"] = _demand(setting, kind, places, rates)
         spec["headroom"] = headroom
@@ -238,17 +244,30 @@ def _demand(
         return {
             place: {period: _rounded(rates[place, period]) for period in setting.periods} for place in places
         }
-    hours = 24 // parts
-    names = [f"utc-{i * hours:02}-{(i + 1) * hours:02}" for i in range(parts)]
     return {
         place: {
             period: {
                 part: _rounded(rates[place, period] * ratio)
-                for part, ratio in zip(names, slice_ratios(place, kind.shape, parts), strict=True)
+                for part, ratio in zip(
+                    slice_names(parts), slice_ratios(place, kind.shape, parts), strict=True
+                )
             }
             for period in setting.periods
         }
         for place in places
+    }
+
+
+def _arising(setting: Setting, kind: Kind, region: str) -> dict[str, Any]:
+    """When the work of a day arises, by the hours of the first region that asks for it."""
+    parts = slice_count(setting.switches)
+    if parts == 1:
+        return {}
+    ratios = slice_ratios(region, kind.shape, parts)
+    return {
+        "demand_by_slice": {
+            name: round(ratio, 2) for name, ratio in zip(slice_names(parts), ratios, strict=True)
+        }
     }
 
 
