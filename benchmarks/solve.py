@@ -8,9 +8,9 @@ Each fleet of benchmarks/fleets.py, or of benchmarks/realistic, is solved as `pl
 process a core, until the last of its bars; every plan is verified without the solver. `--flat` solves the
 same integer model, for the same time and in the same run, by one CP-SAT model and by HiGHS too, nobody
 stopping early, and its linear relaxation. Where our plan leaves demand unmet, their model is the last one
-that our search solves: the least cost that leaves no more unmet of any priority. `--repeat` solves small and
-medium fleets three times with `--deterministic`. The gap is (plan - proven bound) / plan of the whole TCO;
-beside it stands the gap of what can be decided, without the cost of what exists. Times begin with the
+that our search solves: the least cost that leaves no more unmet of any priority. `--repeat` solves small
+and medium fleets three times with `--deterministic`. The gap is (plan - proven bound) / plan of the whole
+TCO; beside it stands the gap of what can be decided, without the cost of what exists. Times begin with the
 model's first variable; candidates are evaluated before. The last line says `all bars met` or names the bars
 missed.
 """

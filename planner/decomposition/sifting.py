@@ -3,8 +3,8 @@
 Runs in a worker process. Every moment is relaxed by itself first, with a share of what supply costs. The
 slots that these optima use are few. The relaxation of all moments among them alone is within a tenth of a per
 cent of the full one, in a tenth of its time: 0.3 s instead of 3 s, 5 s instead of 55 s for a year of twelve
-services in three slices. Its values guide constructions. Its prices say nothing of rows that only closed slots
-touch, so bounds and column generation begin with the full relaxation.
+services in three slices. Its values guide constructions. Its prices say nothing of rows that only closed
+slots touch, so bounds and column generation begin with the full relaxation.
 """
 
 from __future__ import annotations
