@@ -112,7 +112,8 @@ class Budget:
     capex_usd : float or None
         Purchases over the horizon. [USD]
     opex_usd : float or None
-        Rent, energy, hosting, maintenance, network, software and staff over the horizon. [USD]
+        Rent, energy, hosting, maintenance, network, software, staff, starts of replicas and data between
+        regions over the horizon. [USD]
     tco_usd : float or None
         All cost over the horizon. [USD]
     """

@@ -102,6 +102,9 @@ class DirectNeighbourhoods:
         self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
         self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
+        # Where limits are passed, while some are.
+        self._hot_moments: list[int] = []
+        self._hot_services: list[int] = []
 
     @property
     def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
@@ -114,24 +117,44 @@ class DirectNeighbourhoods:
 
     def _of_moment(self, count: int) -> tuple[BoolArray, str]:
         """Many services in one moment: four times as many as elsewhere."""
-        moment = self._random.choice(self._moments)
-        services = self._random.sample(self._services, min(4 * count, len(self._services)))
+        moment = self._random.choice(self._hot_moments or self._moments)
+        services = self._some_services(4 * count)
         of_them = np.isin(self._outline.service, services) | self._shared
         return of_them & (self._outline.moment == moment), f"{len(services)} services in one moment"
 
     def _of_services(self, count: int) -> tuple[BoolArray, str]:
         """Some services in all moments."""
-        services = self._random.sample(self._services, count)
+        services = self._some_services(count)
         return np.isin(self._outline.service, services) | self._shared, f"{count} services"
 
     def _of_both(self, count: int) -> tuple[BoolArray, str]:
         """Some services in some moments: twice as many as in all of them."""
-        services = self._random.sample(self._services, min(2 * count, len(self._services)))
+        services = self._some_services(2 * count)
         n_moments = min(len(self._moments), max(2, round(MOMENTS_SHARE * len(self._moments))))
         moments = self._random.sample(self._moments, n_moments)
+        if self._hot_moments:
+            moments[0] = self._random.choice(self._hot_moments)
         of_them = np.isin(self._outline.service, services) | self._shared
         free = of_them & np.isin(self._outline.moment, moments)
         return free, f"{len(services)} services in {len(moments)} moments"
+
+    def _some_services(self, count: int) -> list[int]:
+        """Some services at random, one of those first whose limits are passed."""
+        services = self._random.sample(self._services, min(count, len(self._services)))
+        if self._hot_services and not set(services) & set(self._hot_services):
+            services[0] = self._random.choice(self._hot_services)
+        return services
+
+    def _look_where_passed(self, values: FloatArray) -> bool:
+        """Note moments and services of the limits that some values pass; whether there are any."""
+        program = self._parts.program
+        used = program.rows @ values
+        beyond = np.maximum(used - program.row_upper, program.row_lower - used) > PASSED_TOLERANCE
+        columns = np.unique(program.rows[np.flatnonzero(beyond)].indices)
+        columns = columns[values[columns] > USED]
+        self._hot_moments = _numbers(self._outline.moment[columns])
+        self._hot_services = _numbers(self._outline.service[columns])
+        return bool(beyond.any())
 
     def objective(self, values: FloatArray) -> float:
         """Cost of some values, and the price of the limits that they pass. [objective units]"""
@@ -159,20 +182,21 @@ class DirectNeighbourhoods:
         list[Change]
             Those that save something, each by itself.
         """
+        elastic = self._look_where_passed(values)
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
         effort = clock.master(NEIGHBOURHOOD_S)
         gap = GAP * abs(float(self._cost @ values))
         effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap)
-        elastic = self.passed(values) > 0
         jobs = [self._job(columns, closed, values, effort, elastic) for _, columns, closed, _ in picked]
         answers = workers.solve(jobs)
         changes = []
         for (kind, columns, _, detail), answer, job in zip(picked, answers, jobs, strict=True):
-            self._learn(kind, answer, gap)
+            gain = 0.0
             if answer.values is not None and job.start is not None:
                 gain = float(job.cost @ job.start) - answer.objective
-                if gain > 0:
-                    changes.append(Change(columns, answer.values[: len(columns)], gain, detail))
+            if answer.values is not None and gain > 0:
+                changes.append(Change(columns, answer.values[: len(columns)], gain, detail))
+            self._learn(kind, answer, gap, gain)
         return changes
 
     def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
@@ -204,8 +228,16 @@ class DirectNeighbourhoods:
         program, cost = with_slack(program, cost, soft, self._penalty)
         return Job(program, cost, effort, np.concatenate([values[columns], below, above]))
 
-    def _learn(self, kind: str, answer: Answer, gap: float) -> None:
-        """Free more services after a neighbourhood that was solved, fewer after one that was not."""
+    def _learn(self, kind: str, answer: Answer, gap: float, gain: float) -> None:
+        """Free more services after a neighbourhood that was solved, fewer after one that found nothing."""
         solved = answer.values is not None and answer.objective - answer.bound <= 2 * gap
-        share = self._share[kind] * (SHARE_GROWTH if solved else SHARE_DECLINE)
-        self._share[kind] = min(max(share, LEAST_SHARE), 1.0)
+        if solved:
+            self._share[kind] = min(self._share[kind] * SHARE_GROWTH, 1.0)
+        elif gain <= gap:
+            self._share[kind] = max(self._share[kind] * SHARE_DECLINE, LEAST_SHARE)
+
+
+def _numbers(found: IntArray) -> list[int]:
+    """Which moments or services there are."""
+    numbers: list[int] = np.unique(found[found != NONE]).tolist()
+    return numbers

@@ -22,8 +22,11 @@ from fleetplan.planner.decomposition.subprograms import FEW_STAGES, Parts, spans
 Solve = Callable[[Job], Answer]
 """Solves an integer program."""
 
-LEAST_STAGE_S: Final = 0.5
-"""Time of one stage at the least. [s]"""
+LEAST_STAGE_S: Final = 1.0
+"""Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
+
+STRICT_SHARE: Final = 0.5
+"""Part of a stage's time to keep all limits. Where that is impossible, most stages say so at once."""
 
 STAGE_SHARE: Final = 1.5
 """Part of an even share of the time left that a stage may take: most take far less."""
@@ -128,14 +131,14 @@ class _Construction:
 
     def _stage(self, columns: Indices, stages_left: int) -> bool:
         """Decide one stage, among more and more slots; False where nothing helps in time."""
-        # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
         least, most = self._job.widths[0], self._job.widths[-1]
-        attempts = [_Attempt(least), *(_Attempt(width, elastic=True) for width in (least, most))]
-        for number, attempt in enumerate(attempts):
-            if number and self._seconds(stages_left) <= 0:
-                break
-            if self._decide(columns, attempt, self._seconds(stages_left)):
-                return True
+        if self._decide(columns, _Attempt(least), STRICT_SHARE * self._seconds(stages_left)):
+            return True
+        # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
+        if self._decide(columns, _Attempt(least, elastic=True), self._seconds(stages_left)):
+            return True
+        if self._seconds(stages_left) > 0:
+            return self._decide(columns, _Attempt(most, elastic=True), self._seconds(stages_left))
         return False
 
     def _seconds(self, stages_left: int) -> float:
