@@ -41,7 +41,7 @@ USED: Final = 1e-7
 """Value from which the relaxation uses a column. [scaled units]"""
 
 PENALTY_RATIO: Final = 2.0
-"""Price of passing a limit, over the largest price of a limit in the relaxation."""
+"""Price of passing a limit, over the largest price of a limit in the relaxation and the dearest column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +154,7 @@ def construction_job(
         widths=((attempt - 1.0) * used, float(len(guide.rank))),
         supply=_supply(outline, relaxation) & whole_supply,
         linking=structure.linking_mask,
-        penalty=penalty_of(guide, structure.linking),
+        penalty=penalty_of(structure, guide),
         effort=Effort(
             None if clock.deterministic else seconds,
             STAGE_NODES if clock.deterministic else 1_000_000,
@@ -165,9 +165,14 @@ def construction_job(
     )
 
 
-def penalty_of(guide: Guide, linking: Indices) -> float:
-    """Price of passing a scaled limit by one, above what any is worth. [objective units]"""
-    return PENALTY_RATIO * float(np.abs(guide.duals[linking]).max(initial=1.0))
+def penalty_of(structure: Structure, guide: Guide) -> float:
+    """Price of passing a scaled limit by one, above what any is worth. [objective units]
+
+    That is the largest price in the relaxation, or the dearest column: where nothing is scarce in fractions,
+    all prices are zero.
+    """
+    dearest = np.abs(structure.cost * np.minimum(structure.relaxation.upper, 1.0)).max(initial=1.0)
+    return PENALTY_RATIO * float(np.abs(guide.duals[structure.linking]).max(initial=dearest))
 
 
 def _supply(outline: Outline, relaxation: Relaxation) -> Mask:

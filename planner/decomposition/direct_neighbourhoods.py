@@ -94,7 +94,7 @@ class DirectNeighbourhoods:
         self._used = int((guide.rank == 0).sum())
         self._parts = Parts(rows_of(structure.relaxation))
         self._linking = structure.linking_mask
-        self._penalty = penalty_of(guide, structure.linking)
+        self._penalty = penalty_of(structure, guide)
         self._random = random.Random(seed)
         self._supply: BoolArray = outline.growth != 0
         # Reserves, packing and what joins moments belong to no service.
