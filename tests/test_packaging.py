@@ -29,7 +29,7 @@ def _can_build() -> bool:
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names of the files in a wheel built from a copy of the sources, its links as Windows checks them out."""
+    """Names of the files in a wheel; the sources are a copy with links as Windows checks them out."""
     if not _can_build():
         pytest.skip("build and setuptools >= 77 are not installed")
     folder = tmp_path_factory.mktemp("packaging")
@@ -70,7 +70,8 @@ def test_fleetplan_is_the_only_top_level_name(names: set[str]) -> None:
 def test_no_module_needs_what_is_not_installed() -> None:
     for room in ("fleet", "perfmodel", "scenarios", "planner"):
         for path in (REPOSITORY / room).rglob("*.py"):
-            imported = re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            text = path.read_text(encoding="utf-8")
+            imported = re.findall(r"^\s*(?:import|from) (\w+)", text, flags=re.MULTILINE)
             assert not {"benchmarks", "tests"} & set(imported), path
 
 
