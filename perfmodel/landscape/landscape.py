@@ -122,6 +122,6 @@ def _table(block: Block, whole: SweepSpace) -> pd.DataFrame:
         requests_per_s=rate,
         latency_ms=block.latency_ms.ravel(),
         kv_transfer_ms=block.kv_transfer_ms.ravel(),
-        **{name: texts[name] if name in texts else evidence[name] for name in evidence},
+        **{str(name): texts[name] if name in texts else evidence[name] for name in evidence},
         excluded=np.array(REASONS, dtype=object)[excluded],
     )

@@ -135,7 +135,7 @@ def _suited_max_accelerators(evaluator: Evaluator) -> int:
     one = Layouts.of([Parallelism()])
     weights = float(weights_gib(evaluator.architecture, evaluator.dtypes, one)[0])
     wanted = WEIGHT_COPIES * weights / ((1 - FRAMEWORK_RESERVE_RATIO) * accelerator.hbm_gib)
-    return max(least, 2 ** math.ceil(math.log2(max(1.0, wanted))))
+    return max(least, 1 << math.ceil(math.log2(max(1.0, wanted))))
 
 
 def _wide_experts(architecture: ModelArchitecture) -> int:

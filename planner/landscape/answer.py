@@ -175,11 +175,12 @@ def point_of_row(question: Question, row: int) -> tuple[Points, str]:
 
 def _point(question: Question, task: Task, offset: int) -> tuple[Points, str]:
     """Evaluate one configuration of a task, also where it cannot run."""
-    layout, batch, request = np.unravel_index(offset, [len(axis) for axis in task.axes])
+    found = np.unravel_index(offset, [len(axis) for axis in task.axes])
+    layout, batch, request = (int(position) for position in found)
     place = replace(
         task.place,
         first_row=task.place.first_row + offset,
-        first_request=task.place.first_request + int(request),
+        first_request=task.place.first_request + request,
     )
     axes = ([task.axes[0][layout]], [task.axes[1][batch]], [task.axes[2][request]])
     option = question.space.options[place.option]
