@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from fleetplan.fleet.input_files import is_file
 from fleetplan.planner.commands.calibrate import calibrate_measurements
 from fleetplan.planner.commands.check import check, verify
 from fleetplan.planner.commands.explain import explain
@@ -87,7 +88,7 @@ def _with_command(arguments: list[str]) -> list[str]:
             if group.typer_instance
         }
         first = Path(arguments[0])
-        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or first.exists()):
+        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or is_file(first)):
             return ["solve", *arguments]
     return arguments
 

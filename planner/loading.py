@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.planner.plan import Infeasible, Plan
@@ -59,7 +60,7 @@ def read_outcome(path: Path) -> Plan | Infeasible:
         If it cannot be read or is neither.
     """
     with _plan_mistakes(path):
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         try:
             return Infeasible.model_validate_json(text)
         except ValidationError:

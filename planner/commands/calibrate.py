@@ -33,7 +33,7 @@ def calibrate_measurements(
     from fleetplan.perfmodel.calibrate import beside, calibrate, write_calibration
     from fleetplan.perfmodel.predict import read_cases
 
-    fit = calibrate(read_cases(measurements), measurements.parent, str(measurements))
+    fit = calibrate(read_cases(measurements, keep_broken=True), measurements.parent, str(measurements))
     for issue in fit.refused:
         typer.echo(str(issue), err=True)
     for each in fit.scopes:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel
 
+from fleetplan.fleet.printable import printable
 from fleetplan.planner.plan import (
     Cost,
     DemandScenarioCost,
@@ -103,10 +104,14 @@ def _cells(name: str, value: object) -> dict[str, object]:
 
 
 def as_text(value: object) -> object:
-    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe."""
-    if isinstance(value, str) and value.startswith(SPREADSHEET_TRIGGERS):
-        return f"'{value}"
-    return value
+    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe.
+
+    Characters that steer a terminal are written out.
+    """
+    if not isinstance(value, str):
+        return value
+    shown = printable(value)
+    return f"'{shown}" if shown.startswith(SPREADSHEET_TRIGGERS) else shown
 
 
 def from_text(value: str) -> str:
