@@ -124,7 +124,7 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
     strict = strict_prices(planning.problem)
     weighing = weigh(planning, strict)
     # Nothing of cost: beside strict prices it is less than the tolerances of a linear solver, and with it the
-    # relaxation takes up to six times as long (docs/scaling.md).
+    # relaxation takes up to six times as long (benchmarks/RESULTS.md).
     unserved = [planning.model.get_int_var_from_proto_index(index) for index in weighing.prices]
     planning.model.minimize(cp_model.LinearExpr.weighted_sum(unserved, list(weighing.prices.values())))
     all_served = planning.model.clone()

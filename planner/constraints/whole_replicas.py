@@ -12,7 +12,7 @@ weights :math:`1 / \mu` demand counts in replicas of it. Those that weigh the cl
 service of one class there is one in each phase.
 
 No plan is lost or gained by these rows. For a fleet of five services HiGHS took 3,400 nodes without them, in
-the mean of three seeds, and 1,500 with them and no restarts, in that of eight (docs/scaling.md).
+the mean of three seeds, and 1,500 with them and no restarts, in that of eight (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations

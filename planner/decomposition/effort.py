@@ -19,11 +19,11 @@ SPREAD_SHARE: Final = 0.02
 """Gap of a block over the distance of the bound from the linear master, of which it then loses little. Most
 blocks are solved in a few nodes, and the few that are not end by their time, whatever the gap: blocks of the
 early rounds of a medium fleet lose 0.063 of a bound of 8.8 (1e12) in 26 ms each at the gaps that a share of
-0.1 asks for, 0.032 in 25 ms at a tenth of these (plain, seed 2; more in docs/scaling.md)."""
+0.1 asks for, 0.032 in 25 ms at a tenth of these (plain, seed 2; more in benchmarks/RESULTS.md)."""
 
 FEWEST_S, MOST_S = 0.15, 2.0
 """Limits of one block at the roughest and the finest gap. Half of them take 10 to 25 ms; in later rounds of a
-scarce fleet the longest tenth takes 0.6 of the time (docs/scaling.md). [s]"""
+scarce fleet the longest tenth takes 0.6 of the time (benchmarks/RESULTS.md). [s]"""
 
 FEWEST_NODES, MOST_NODES = 60, 2000
 """The same where work is counted in nodes."""

@@ -35,7 +35,7 @@ than one. More than two have not been measured."""
 TURN_S = 0.1
 """Where there is no core for the second one, CP-SAT gives its own up to it once HiGHS has both the better
 plan and the better bound; it is looked at so often. With three searches on two cores small fleets take
-longer (docs/scaling.md). [s]"""
+longer (benchmarks/RESULTS.md). [s]"""
 
 LEAST_RACE_S = 1.0
 """With less time CP-SAT goes on alone: HiGHS takes a quarter of a second to start. [s]"""
