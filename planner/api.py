@@ -38,7 +38,7 @@ from fleetplan.planner.region_losses import region_losses
 from fleetplan.planner.search import search
 from fleetplan.planner.shortage import find_shortages
 from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
-from fleetplan.planner.solvers.interrupt import run_interruptibly
+from fleetplan.planner.solvers.interrupt import Stop, run_interruptibly
 from fleetplan.planner.state_inputs import state_inputs
 from fleetplan.planner.uncertainty import (
     LEAST_REGRET,
@@ -136,12 +136,18 @@ def solve_problem(
         require_valid(part, plan)
         return plan
 
+    stops: list[Stop] = []
+
+    def searched(stop: Stop) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
+        stops.append(stop)
+        return _searched(problem, Evaluation(limits, stop, built), watch, forecasts)
+
     problem, result, wrong = run_interruptibly(
-        lambda stop: _searched(problem, Evaluation(limits, stop, built), watch, forecasts),
-        lambda: say("stopping at the best plan; once more to give up"),
-        keep_best=final,
+        searched, lambda: say("stopping at the best plan; once more to give up"), keep_best=final
     )
     if result.status is SolveStatus.NO_PLAN:
+        if any(stop.requested for stop in stops):
+            raise NoPlanFoundError("stopped before there was a plan")
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = _solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:

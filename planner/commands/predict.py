@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fleetplan.planner.commands.calibrate import CalibrationFile
-from fleetplan.planner.commands.shared import console
+from fleetplan.planner.commands.terminal import console
 
 
 def predict(

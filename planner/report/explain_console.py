@@ -37,9 +37,7 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
     elif conflict.minimal:
         console.print(f"These {count} requirements conflict; without any one of them, the others can be met:")
     else:
-        console.print(
-            f"These {count} requirements conflict; whether all of them are needed is unproven:"
-        )
+        console.print(f"These {count} requirements conflict; whether all of them are needed is unproven:")
     for name in conflict.requirements:
         console.print(f"  {name}", soft_wrap=True, markup=False)
     console.print(
