@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner.plan.read import read_outcome, read_plan
+
 REPOSITORY = Path(__file__).parents[2]
 FLEET = """\
 version: 1
@@ -126,7 +129,7 @@ import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from types import SimpleNamespace
 from fleetplan.planner import api
-from fleetplan.planner.solution import SolveStatus
+from fleetplan.planner.search.result import SolveStatus
 real = api._searched
 def searched(problem, evaluation, watch, forecasts):
     time.sleep(0.2)
@@ -159,13 +162,25 @@ def test_a_stop_before_the_first_plan_says_so(
 def test_sigterm_keeps_the_best_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     done = _stopped_while(
-        "from fleetplan.planner.solvers.interrupt import Stop\n"
+        "from fleetplan.planner.search.solvers.interrupt import Stop\n"
         "    from dataclasses import replace\n"
         "    return real(problem, replace(evaluation, stop=Stop()), watch, forecasts)",
         "SIGTERM",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("zwölf €")
+
+
+@pytest.mark.parametrize("name", [r"a\u001b[31m", "a\\u009B", "a\x9b", r"a\\\r"])
+def test_a_plan_with_names_that_steer_a_terminal_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(f'{{"fleet": "{name}"}}', encoding="utf-8")
+    for read in (read_plan, read_outcome):
+        with pytest.raises(InputError, match=r"is not a plan: the character \S+ is in one of its names"):
+            read(path)
+    path.write_text(r'{"fleet": "a\\u001b"}', encoding="utf-8")
+    with pytest.raises(InputError, match="Field required"):
+        read_plan(path)
 
 
 def test_names_of_files_and_options_steer_no_terminal(folder: Path) -> None:
