@@ -107,7 +107,7 @@ def _engine(row: pd.Series) -> tuple[DeployedEngine, StepGrids]:
 
 
 def _simulated_ms(row: pd.Series, engine: DeployedEngine, grids: StepGrids, seed: int) -> float:
-    """Mean TTFT by the simulator, which lets prompts in at once, with front end and wait for admission. [ms]."""
+    """Mean TTFT by the simulator, with front end, and the wait for admission that it leaves out. [ms]."""
     clients = max(1, int(row["load"]))
     nominal = (int(row["nominal_input_tokens"]), round(float(row["output_tokens"]) / MEAN_LENGTH_RATIO))
     front_end = default_scheduling(str(row["framework"]), accelerators()[row["hardware"]]).front_end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -22,7 +23,7 @@ from fleetplan.perfmodel.operators import (
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
 from fleetplan.perfmodel.optables.dispatch import routed_times
-from fleetplan.perfmodel.optables.dispatched import dispatched_times
+from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
 from fleetplan.perfmodel.optables.formulas.collectives import (
     NetworkAllReduce,
     group_ms,
@@ -32,7 +33,7 @@ from fleetplan.perfmodel.optables.formulas.collectives import (
     with_network_ms,
 )
 from fleetplan.perfmodel.optables.formulas.rank_skew import rank_skew_ms
-from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS, matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.interpolation.curves import Curve, curve_of, curve_times
@@ -40,6 +41,7 @@ from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, looku
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.rows import AXES, CURVES
+from fleetplan.perfmodel.optables.scaled import scaled_rows
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
@@ -56,15 +58,6 @@ FEW_ROWS: Final = 16
 """So many rows are answered faster than they are searched for equal ones."""
 
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
-WEIGHT_KINDS: Final = frozenset(
-    {
-        OperatorKind.GEMM,
-        OperatorKind.BATCHED_GEMM,
-        OperatorKind.MOE,
-        OperatorKind.UNGATED_MOE,
-        OperatorKind.DISPATCHED_MOE,
-    }
-)
 
 
 class OperatorSource:
@@ -164,17 +157,35 @@ class OperatorSource:
         key = (kind, "bf16" if kind in COLLECTIVE_KINDS else dtype)
         with self._lock:
             if key not in self._tables:
-                chosen = self.measured_rows(*key)
-                self._tables[key] = None if chosen is None else lookup_table(self.accelerator, chosen.rows)
-                if chosen is not None:
-                    self._sources |= dict.fromkeys(chosen.sources)
+                self._tables[key] = self._built_table(*key)
             return self._tables[key]
+
+    def _built_table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
+        """Table of an operator; times of the package are those of the part as it was measured."""
+        chosen = self.measured_rows(kind, dtype)
+        if chosen is None:
+            return None
+        self._sources |= dict.fromkeys(chosen.sources)
+        if self.accelerator.measured_figures is None:
+            return lookup_table(self.accelerator, chosen.rows)
+        own = self._own_rows(kind, dtype)
+        if own is None:
+            return lookup_table(self.accelerator, *scaled_rows(chosen.rows, self.accelerator))
+        # One's own tables were measured on this part: they stand as they are, before what is scaled.
+        packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
+        if packaged is not None:
+            rows, labels = scaled_rows(packaged.rows, self.accelerator)
+            packaged = replace(packaged, rows=replace(rows, provenance=labels))
+        return lookup_table(self.accelerator, own_before(own, packaged).rows)
 
     def measured_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         """Rows that answer for an operator, one's own before those of the package; None without any."""
         packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
-        own = None if self._own is None else self._own.rows(kind, dtype, self.framework)
+        own = self._own_rows(kind, dtype)
         return packaged if own is None else own_before(own, packaged)
+
+    def _own_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
+        return None if self._own is None else self._own.rows(kind, dtype, self.framework)
 
     def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
@@ -199,13 +210,32 @@ class OperatorSource:
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         if kind in CURVES and (curve := self._curve(kind)) is not None:
             return curve_times(curve, self.accelerator, kind, dims)
-        if kind is not OperatorKind.DISPATCHED_MOE:
-            return self._tabled_times(kind, dtype, dims)
+        if kind in ORDINARY_KIND:
 
-        def ordinary(other: dict[str, IntArray]) -> OperatorTimes:
-            return self._tabled_times(OperatorKind.MOE, dtype, other)
+            def ordinary(other: dict[str, IntArray]) -> OperatorTimes:
+                return self._distinct_times(ORDINARY_KIND[kind], dtype, other)
 
-        return dispatched_times(self.table(kind, dtype), dims, ordinary)
+            return dispatched_times(self.table(kind, dtype), dims, ordinary)
+        if kind is OperatorKind.EVEN_MOE:
+            return self._even_times(dtype, dims)
+        return self._tabled_times(kind, dtype, dims)
+
+    def _even_times(self, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Times of experts whose tokens are spread evenly: never more than of as many that are not.
+
+        Tables of an even spread reach more experts with few tokens than real ones do, so the other may be
+        less. One's own measurements of experts do not say how their tokens were spread, and stand for both.
+        """
+        skewed = self._tabled_times(OperatorKind.MOE, dtype, dims)
+        own = None if self._own is None else self._own.rows(OperatorKind.MOE, dtype, self.framework)
+        if own is not None or self.table(OperatorKind.EVEN_MOE, dtype) is None:
+            return skewed
+        even = self._tabled_times(OperatorKind.EVEN_MOE, dtype, dims)
+        less = even.latency_ms <= skewed.latency_ms
+        return OperatorTimes(
+            np.where(less, even.latency_ms, skewed.latency_ms),
+            np.where(less, even.provenance, skewed.provenance),
+        )
 
     def _tabled_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         if kind is OperatorKind.TOKEN_SAMPLING or (
@@ -234,7 +264,7 @@ class OperatorSource:
         """One's own measurements of an operator that one dimension decides."""
         with self._lock:
             if kind not in self._curves:
-                own = None if self._own is None else self._own.rows(kind, "bf16", self.framework)
+                own = self._own_rows(kind, "bf16")
                 self._curves[kind] = None if own is None else curve_of(own.rows)
                 if own is not None:
                     self._sources |= dict.fromkeys(own.sources)

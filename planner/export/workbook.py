@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan_inputs import PlanInputs
+from fleetplan.planner.plan.inputs import PlanInputs
 
 WORKBOOK_FILE: Final = "plan.xlsx"
 
@@ -63,7 +63,7 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
         ("TCO [USD], of the prices on the sheet Prices", Formula(total, plan.objective_usd)),
         ("TCO as planned [USD]", plan.objective_usd),
         ("change by the prices [USD]", Formula("B5-B6", 0.0)),
-        (f"{plan.no_plan} costs less than, at the planned prices [USD]", plan.bound_usd),
+        (f"lower bound{plan.bound_scope}, at the planned prices [USD]", plan.bound_usd),
         ("gap", plan.gap),
         ("made", plan.provenance.created),
         ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan
-from fleetplan.planner.baseline import with_baseline
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.hindsight import BestAlone
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.search import search
-from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
+from fleetplan.planner.problem.plan_in_force import with_baseline
+from fleetplan.planner.problem.scenarios import BestAlone
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
+from fleetplan.planner.search.stages import search
 from fleetplan.planner.verify import require_valid
 
 NO_PROVENANCE = Provenance(
@@ -60,12 +60,13 @@ def solve_unchecked(
     watch: Watcher | None = None,
     baseline: Plan | None = None,
     best_alone: Mapping[str, BestAlone] | None = None,
+    reproducible: bool = False,
 ) -> Solved:
     """Search and assemble; nothing is verified."""
     problem = replace(build_problem(fleet, candidates), best_alone=best_alone)
     if baseline is not None:
         problem, _ = with_baseline(problem, baseline)
-    result = search(problem, SearchLimits(time_limit_s, gap, seed, workers), watch)
+    result = search(problem, SearchLimits(time_limit_s, gap, seed, workers, reproducible), watch)
     if result.solution is None:
         return Solved(problem, result, None)
     solve = Solve(

@@ -12,7 +12,8 @@ import pytest
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
 from fleetplan.fleet.inventory import LatencyLimit, Traffic
-from fleetplan.planner.candidates.frontier import FrontierPoint, frontier_table, read_frontier
+from fleetplan.planner.assemble.inputs import _load_limits
+from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_table, read_frontier
 from fleetplan.planner.plan import (
     Conflict,
     DemandScenarioCost,
@@ -34,7 +35,6 @@ from fleetplan.planner.report.html.purchases_view import timeline
 from fleetplan.planner.report.html.service_views import capacities, latency_rows
 from fleetplan.planner.report.html.svg import short
 from fleetplan.planner.report.html.write import write_report
-from fleetplan.planner.state_inputs import _load_limits
 
 SECTIONS = {
     "map", "placements", "capacity", "purchases", "cost", "latency", "frontiers", "evidence", "limits",
@@ -340,7 +340,7 @@ def test_a_long_name_is_cut_in_figures_alone() -> None:
 def test_an_objective_before_cost_stands_in_the_headline() -> None:
     goal = Goal(objective="energy", unit="kWh", value=1200.0, bound=1100.0, gap=0.0833)
     words = Page(report_page(plan().model_copy(update={"goal": goal}))).words
-    assert "Best at energy before cost" in words
+    assert "First objective, energy" in words
     assert "1,200 kWh" in words
 
 
