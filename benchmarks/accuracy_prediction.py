@@ -28,8 +28,8 @@ def predicted(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     -------
     pandas.DataFrame
         With `status` and `reason` of the prediction, `rule`, and the columns `tpot_error`, `ttft_error`,
-        `prefill_error`, `throughput_error` and `latency_error`: predicted over measured less one, NaN where a row has no
-        such figure, is excluded or was refused.
+        `prefill_error`, `throughput_error` and `latency_error`: predicted over measured less one, NaN where a
+        row has no such figure, is excluded or was refused.
     """
     found = predict(_cases(rows), folder)
     joined = rows.assign(

@@ -31,7 +31,7 @@ from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
 from fleetplan.perfmodel.predict.technique_columns import LOOPS
 from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
-from fleetplan.perfmodel.replay.offline import offline
+from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
 from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
@@ -211,6 +211,8 @@ def _predict_mode(
         answers.reject(rows, f"weights: {error}")
     except UnsupportedArchitecture as error:
         answers.reject(rows, f"model: {error}")
+    except TooManyRequestsError as error:
+        answers.reject(rows, str(error))
     else:
         answers.fill(rows, result)
         answers.numbers["requests_per_s"][rows] *= replicas

@@ -127,9 +127,9 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
 """Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`.
 `software_date` is the year and month of the framework, for parts whose software became faster
 (`Efficiency.maturity`) and for software that is older than a kernel (`older_software`). `activation_scales`
-says how activations are quantised for weights in FP8 (`optables.choice`). `max_sequences` to `front_end_token_us` are
-what a server was started with (`serving.SchedulingOverrides`); `length_variation` is the squared coefficient
-of variation of both lengths of the requests."""
+says how activations are quantised for weights in FP8 (`optables.choice`). `max_sequences` to
+`front_end_token_us` are what a server was started with (`serving.SchedulingOverrides`); `length_variation` is
+the squared coefficient of variation of both lengths of the requests."""
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 

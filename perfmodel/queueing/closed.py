@@ -2,8 +2,8 @@
 
 With c clients, N = m c requests, I prompt and O generated tokens and a budget of b tokens an iteration, a
 request takes L = (O - 1) + s + (1 - 1/c) iterations, s = max(1, I / (b - B)) of them for its prompt and one
-for which it waits unless it is alone, so x = c / L requests start an iteration; time outside the engine counts
-as iterations too. The share phi of iterations with prompts and TPOT follow as in open loop. A
+for which it waits unless it is alone, so x = c / L requests start an iteration; time outside the engine
+counts as iterations too. The share phi of iterations with prompts and TPOT follow as in open loop. A
 request then waits for the iteration that runs when it arrives, shares the next one with those that came with
 it, and queues where prompts nearly fill the iterations::
 

@@ -79,8 +79,12 @@ class IterationTimes:
     def of(self, position: int) -> IterationTimes:
         """Return the times for one of n loads."""
         lengths = self.lengths
-        values = (lengths.input_tokens, lengths.prefix_tokens, lengths.output_tokens)
-        own = Lengths(*(_one(value, position) for value in values), lengths.tokens_per_step)
+        own = Lengths(
+            _one(lengths.input_tokens, position),
+            _one(lengths.prefix_tokens, position),
+            _one(lengths.output_tokens, position),
+            lengths.tokens_per_step,
+        )
         return replace(self, lengths=own)
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """Closed and open loops of whole replicas: the formulas of one engine, and the limits of batch and cache.
 
 A replica's engines are its attention-DP ranks times its pipeline micro-batches; they share the load evenly.
-Whoever finds no place in the batch (`Scheduling.max_sequences`) or in the cache waits outside: the engine then
-runs as if it had only as many clients as places, and by Little's law the others wait for
+Whoever finds no place in the batch (`Scheduling.max_sequences`) or in the cache waits outside: the engine
+then runs as if it had only as many clients as places, and by Little's law the others wait for
 
     TTFT = clients / rate - (O - 1) TPOT
 """
@@ -31,8 +31,8 @@ MOST_ITERATION_TOKENS: Final = 65_536
 [tokens]"""
 
 _LEAST_CONTEXT_TOKENS: Final = 16_384
-"""Contexts from a sixteenth to a half of which the slope of decode attention is taken at least: short ones are
-all latency. [tokens]"""
+"""Decode attention is taken as straight between a sixteenth and a half of this context, or of a longer one:
+short ones are all latency. [tokens]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +158,7 @@ def _by_layout(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, Ite
     sequences = min(scheduling.max_sequences, LARGEST_BATCH)
     for code, (*degree, reached) in enumerate(distinct.tolist()):
         rows = np.flatnonzero(codes.reshape(-1) == code)
-        grids = step_grids(
-            evaluator, Parallelism(*degree[:5], cp=degree[5]), Range(sequences, tokens, reached)
-        )
+        grids = step_grids(evaluator, Parallelism(*degree), Range(sequences, tokens, reached))
         lengths = Lengths(
             load.input_tokens[rows].astype(np.float64),
             load.prefix_tokens[rows].astype(np.float64),

@@ -40,6 +40,10 @@ _SEED: Final = 1
 _MS_PER_S: Final = 1e3
 
 
+class TooManyRequestsError(Exception):
+    """More requests of one engine than are simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """One engine's requests: mean of those that run at once, mean latencies, and when the last one ends."""
@@ -70,12 +74,14 @@ def offline(
 
     Raises
     ------
-    ValueError
+    TooManyRequestsError
         More than `MOST_REQUESTS` of one engine.
     """
     shares = np.maximum(1, np.ceil(requests / load.engines)).astype(np.int64)
     if shares.max() > MOST_REQUESTS:
-        raise ValueError(f"n_requests: {shares.max()} of one engine; up to {MOST_REQUESTS} are simulated")
+        raise TooManyRequestsError(
+            f"n_requests: {shares.max()} of one engine; up to {MOST_REQUESTS} are simulated"
+        )
     costs: dict[tuple[int, ...], tuple[StepCosts, int]] = {}
     found = []
     for row, share in enumerate(shares.tolist()):
@@ -115,7 +121,7 @@ def _run(
     reach = Range(_power_of_two(sequences), budget, _power_of_two(longest))
     key = (*degrees, reach.sequences, reach.context_tokens)
     if key not in known:
-        parallelism = Parallelism(*degrees[:5], cp=degrees[5])
+        parallelism = Parallelism(*degrees)
         cache = kv_token_capacity(evaluator, parallelism, sequences, budget)
         known[key] = step_costs(evaluator, parallelism, reach), cache
     costs, cache = known[key]

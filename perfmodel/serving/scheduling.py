@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION, Admission
 
 
@@ -31,7 +31,7 @@ class FrontEnd:
     request_ms: float = 0.0
     token_us: float = 0.0
 
-    def prompt_ms(self, input_tokens: FloatArray) -> FloatArray:
+    def prompt_ms(self, input_tokens: FloatArray | IntArray) -> FloatArray:
         """Time of prompts one after the other, each of shape (n,). [ms]."""
         found: FloatArray = self.token_us / 1e3 * np.asarray(input_tokens, dtype=np.float64)
         return found
