@@ -30,7 +30,7 @@ from fleetplan.planner.output import write_folder
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.search.result import SearchLimits, default_workers
+from fleetplan.planner.search import SearchLimits, default_workers
 from fleetplan.scenarios.expand import expand
 from fleetplan.scenarios.load import load_expanded_fleet
 
