@@ -9,7 +9,7 @@ import pandas as pd
 
 from fleetplan.perfmodel.evaluator import PhaseResult, disaggregated_requests_per_s, prefill_to_decode_ratio
 from fleetplan.perfmodel.landscape.grid import Option
-from fleetplan.perfmodel.landscape.landscape import AGGREGATED, PREFILL, RequestShape
+from fleetplan.perfmodel.landscape.phases import RequestShape, evaluate_phase
 from fleetplan.perfmodel.landscape.points import Points
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
@@ -101,11 +101,7 @@ def evaluate_points(
     configurations = configurations_of(
         points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
     )
-    if phase == PREFILL:
-        return option.evaluator.prefill(configurations)
-    if phase == AGGREGATED:
-        return option.evaluator.aggregated(configurations)
-    return option.evaluator.decode(configurations)
+    return evaluate_phase(option.evaluator, phase, configurations)
 
 
 def configurations_of(

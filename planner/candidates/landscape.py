@@ -28,6 +28,9 @@ from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 BYTES_PER_GB: Final = 1e9
 
+EVERYTHING: Final = SearchSpace()
+"""What is searched where nobody says anything."""
+
 
 def landscape_candidates(
     fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
@@ -226,6 +229,26 @@ def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> Reque
     return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)
 
 
+def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
+    """The configurations of a service that are searched, within a space.
+
+    Parameters
+    ----------
+    service : Service
+        Its runtimes, and what it says of the search.
+    space : SearchSpace
+        Its batch sizes count, and its largest replica where there is one.
+    """
+    asked = service.search
+    return replace(
+        space,
+        runtimes=service.runtimes,
+        max_accelerators=space.max_accelerators or asked.max_accelerators,
+        pipeline_stages=asked.pipeline_stages or space.pipeline_stages,
+        context_ranks=asked.context_ranks or space.context_ranks,
+    )
+
+
 def _usable_rows(
     service: Service,
     hardware: Hardware,
@@ -244,7 +267,8 @@ def _usable_rows(
         evaluator,
         request,
         LatencyTarget(ttft_ms, service.tpot_ms),
-        SearchSpace(runtimes=service.runtimes),
+        service_space(service),
+        framework=service.layout_framework,
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)

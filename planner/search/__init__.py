@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.scenarios import with_best_alone as with_best_alone
     from fleetplan.planner.search.scenarios import wrong_forecasts as wrong_forecasts
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
+    from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
     from fleetplan.planner.search.stages import search as search
 
@@ -45,6 +46,7 @@ _MODULE_OF: Final = {
     "with_best_alone": "scenarios",
     "wrong_forecasts": "scenarios",
     "find_shortages": "shortage",
+    "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
     "search": "stages",
 }

@@ -270,3 +270,12 @@ def test_purchases_are_changes_with_what_comes_and_goes() -> None:
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:
     assert tuple(FORMATS) == FORMAT_NAMES
+
+
+def test_ranks_that_share_prompts_of_a_dense_model_are_no_groups_of_experts() -> None:
+    prefill = next(each for each in deployments(plan(), None)[0] if each.placement.phase == "prefill")
+    started = launch(replace(prefill, layout=parse_parallelism("TP8CP4-TP8EP4")), "vllm")
+    assert isinstance(started, Launch)
+    found = options_of(started)
+    assert (found["--tensor-parallel-size"], found["--prefill-context-parallel-size"]) == ("8", "4")
+    assert "--enable-expert-parallel" not in found
