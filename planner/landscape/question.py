@@ -190,12 +190,20 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             continue
         usd, note = cheapest_usd_per_accelerator_hour(fleet, hardware)
         notes.append(f"{hardware.name}: {note}")
-        for prefix, served in service_variants(service, hardware.name, RejectionLog()):
+        for variant, served in service_variants(service, hardware.name, RejectionLog()):
             _refuse_other_lengths(fleet, service, served)
             power_w = hardware.power_w_per_accelerator
             kw = None if power_w is None else power_w / tco.W_PER_KW
             evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
-            options.append(Option(prefix + hardware.name, evaluator, usd, kw, service.layout_framework))
+            options.append(
+                Option(
+                    f"{variant}/{hardware.name}" if variant else hardware.name,
+                    evaluator,
+                    usd,
+                    kw,
+                    service.layout_framework,
+                )
+            )
     if not options:
         raise _wrong(fleet, service, "no hardware with figures may serve it")
     ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
