@@ -16,10 +16,14 @@ from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
 from fleetplan.perfmodel.optables import FRAMEWORKS
 from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS
-from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.landscape import service_evaluator, service_space, service_variants
-from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates import (
+    Calibrator,
+    RejectionLog,
+    service_evaluator,
+    service_space,
+    service_variants,
+    supplied_hardware,
+)
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 
 COMMAND_LINE: Final = "command line"

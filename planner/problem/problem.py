@@ -395,12 +395,10 @@ def _put_together(
 
 def find_candidate(problem: Problem, row: Placement) -> Candidate | None:
     """The candidate that a placement runs, or None if the problem has none of that name."""
-    for candidate in problem.candidates:
-        if (candidate.service, candidate.phase.value, candidate.hardware, candidate.config) == (
-            row.service,
-            row.phase,
-            row.hardware,
-            row.config,
-        ):
-            return candidate
-    return None
+    return _candidates_by_key(problem).get(row.key)
+
+
+@once
+def _candidates_by_key(problem: Problem) -> dict[ConfigurationKey, Candidate]:
+    """Candidates by what a plan names them; the first of several alike."""
+    return {candidate.key: candidate for candidate in reversed(problem.candidates)}

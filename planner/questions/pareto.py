@@ -10,8 +10,8 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.assemble.goal import used
-from fleetplan.planner.formulation.objective.goals import UNITS
+from fleetplan.planner.assemble import used
+from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits

@@ -13,10 +13,13 @@ from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
 from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
 from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, RequestKind, step_costs
 from fleetplan.perfmodel.steps import ConfigurationBatch
-from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
-from fleetplan.planner.candidates.queueing import request_kind
-from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates import (
+    Calibrator,
+    RejectionLog,
+    request_kind,
+    service_evaluator,
+    service_variants,
+)
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem import Candidate, Phase, Problem
 
