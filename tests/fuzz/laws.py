@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.fuzz.fleets.made import ONE_PERIOD
-
 from fleetplan.planner.plan import Plan
+from tests.fuzz.fleets.made import ONE_PERIOD
 
 QUARTERS = ("2027Q1", "2027Q2", "2027Q3", "2027Q4")
 
@@ -151,9 +150,7 @@ def scaled_prices(
 ) -> Law | None:
     """With every price and budget times a factor, so is the cost."""
     factor = dice.choice((0.5, 3.0))
-    return Law(
-        f"prices x {factor:g}", _scaled(file, factor), tables, factor, at_least=True, only_usd=True
-    )
+    return Law(f"prices x {factor:g}", _scaled(file, factor), tables, factor, at_least=True, only_usd=True)
 
 
 def _scaled(node: Any, factor: float, *, inside: bool = False) -> Any:
@@ -295,7 +292,9 @@ def repeated_period(
     if len(periods) != 1 or periods == [ONE_PERIOD] or owns or buys or coupled:
         return None
     # What arrives later serves in the second quarter alone.
-    late = any(offer.get("lead_time_quarters") or "term_quarters" in offer for offer in file.get("offers", ()))
+    late = any(
+        offer.get("lead_time_quarters") or "term_quarters" in offer for offer in file.get("offers", ())
+    )
     by_name = str(periods[0]) in str({key: block for key, block in file.items() if key != "horizon"})
     if by_name:
         return None

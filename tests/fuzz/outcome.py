@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tests.fuzz.laws import Law
-from tests.oracles.independent.planned import unmet_by_priority
-
 from fleetplan.planner.api import NoPlanFoundError, prepare, solve_problem
 from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.solution import SearchLimits
+from tests.fuzz.laws import Law
+from tests.oracles.independent.planned import unmet_by_priority
 
 PLAN, INFEASIBLE, NO_PLAN = "plan", "infeasible", "no plan"
 COST = "cost"

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from fleetplan.planner.plan import Plan
 from tests.fuzz.commands import ask, questions
 from tests.fuzz.fleets import Made, random_fleet
 from tests.fuzz.laws import laws_of
 from tests.fuzz.outcome import Outcome, broken, solved
-
-from fleetplan.planner.plan import Plan
 
 Found = TypeVar("Found")
 
@@ -59,7 +58,7 @@ class Report:
     failures: list[str] = field(default_factory=list)
 
 
-def try_fleet(seed: int, effort: Effort, folder: Path | None = None) -> Report:
+def try_fleet(seed: int, effort: Effort, folder: Path | None = None, services: int | None = None) -> Report:
     """Try the fleet of a seed.
 
     Parameters
@@ -70,11 +69,13 @@ def try_fleet(seed: int, effort: Effort, folder: Path | None = None) -> Report:
         How much is done.
     folder : Path, optional
         Where its files are kept; nowhere if left out.
+    services : int, optional
+        How many services it has; a few if left out.
     """
     report = Report(seed)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
         place = Path(scratch) if folder is None else folder
-        made = random_fleet(seed, effort.most_cells)
+        made = random_fleet(seed, effort.most_cells, services=services)
         path = made.write(place)
         first = _guarded(report, "solve", lambda: solved(path, effort))
         if first is None:
@@ -111,7 +112,9 @@ def _hold_to_laws(
 
 def _check_time(report: Report, what: str, outcome: Outcome, effort: Effort) -> None:
     if effort.overrun_s is not None and outcome.wall_s > effort.time_limit_s + effort.overrun_s:
-        report.failures.append(f"{what}: {outcome.kind} after {outcome.wall_s:.0f} s of {effort.time_limit_s:g}")
+        report.failures.append(
+            f"{what}: {outcome.kind} after {outcome.wall_s:.0f} s of {effort.time_limit_s:g}"
+        )
 
 
 def _guarded(report: Report, what: str, act: Callable[[], Found]) -> Found | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fuzz.fleets.made import ONE_REGION, Made
 from tests.fuzz.fleets.rules import budget, finance, kv_links, policy, uncertainty
-from tests.fuzz.fleets.services import services
+from tests.fuzz.fleets.services import random_services
 from tests.fuzz.fleets.supply import hardware, offers, pools, regions
 
 QUARTERS = ("2027Q1", "2027Q2", "2027Q3")
@@ -21,7 +21,9 @@ MOST_CELLS = 6
 """Regions, periods, slices and scenarios together: beyond, a fleet takes seconds rather than tenths."""
 
 
-def random_fleet(seed: int, most_cells: int = MOST_CELLS, keys: Collection[str] | None = None) -> Made:
+def random_fleet(
+    seed: int, most_cells: int = MOST_CELLS, keys: Collection[str] | None = None, services: int | None = None
+) -> Made:
     """Return the fleet of a seed.
 
     Parameters
@@ -32,8 +34,11 @@ def random_fleet(seed: int, most_cells: int = MOST_CELLS, keys: Collection[str] 
         Regions, periods, slices and scenarios together at most.
     keys : Collection[str], optional
         The keys that the fleet may have, such as `services.slo.ttft_ms`; all of them if left out.
+    services : int, optional
+        How many services; a few if left out.
     """
     made = Made(seed, random.Random(seed), keys, most_cells)
+    made.n_services = services
     _extent(made)
     made.begin_block()
     if made.wants("objective", 0.2):
@@ -49,7 +54,7 @@ def random_fleet(seed: int, most_cells: int = MOST_CELLS, keys: Collection[str] 
     _put(made, "hardware", hardware(made))
     _put(made, "pools", pools(made))
     _put(made, "offers", offers(made))
-    made.file["services"] = services(made)
+    made.file["services"] = random_services(made)
     for service in made.file["services"]:
         service.pop("_shared", None)
     if made.allows("calibration") and made.figured and made.chance(0.15):

@@ -47,6 +47,7 @@ class Made:
     objective: str = "tco"
     counts_kv: bool = False
     """Whether links for KV caches may be limited."""
+    n_services: int | None = None
     density: float = 0.2
 
     def write(self, folder: Path) -> Path:

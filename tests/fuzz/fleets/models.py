@@ -25,7 +25,7 @@ SHAPES = {"dense.json": DENSE, "mixture.json": MIXTURE}
 WEIGHTS = ("bf16", "fp8", "int8", "int4", "fp4", "fp8-ffn")
 PERCENTILES = (50, 90, 95, 99)
 
-UNDER_LOAD = 0.12
+UNDER_LOAD = 0.07
 """Chance of limits that hold under load: a service with one takes a second rather than hundredths."""
 
 
@@ -118,7 +118,9 @@ def _cached_tokens(node: dict[str, Any]) -> int:
     workload = node["workload"]
     shapes = workload["classes"].values() if "classes" in workload else (workload,)
     return min(
-        each["context_tokens"] - each["input_tokens"] if {"context_tokens", "input_tokens"} <= set(each) else 0
+        each["context_tokens"] - each["input_tokens"]
+        if {"context_tokens", "input_tokens"} <= set(each)
+        else 0
         for each in shapes
     )
 
@@ -166,12 +168,12 @@ def _limits(made: Made, node: dict[str, Any]) -> None:
         slo["tpot_ms"] = made.figure(10, 100, 0)
     if made.wants("services.traffic", UNDER_LOAD):
         # Such services are few: they have most of what goes with them.
-        made.density = max(made.density, 0.5)
+        made.density = max(made.density, 0.6)
         node["traffic"] = {"burstiness": made.figure(0.5, 4)} if made.chance(0.8) else {}
         figures = made.dice.choice((("tpot",), ("ttft", "tpot"), ("ttft",)))
         for figure, low, high in (("ttft", 500, 4000), ("tpot", 20, 150)):
             for percentile in PERCENTILES if figure in figures else ():
-                if made.wants(f"services.slo.{figure}_p{percentile}_ms", 0.6):
+                if made.wants(f"services.slo.{figure}_p{percentile}_ms", 0.75):
                     slo[f"{figure}_p{percentile}_ms"] = made.figure(low, high, 0)
         if {"ttft_ms", "tpot_ms"} & set(slo) and made.wants("services.slo.goodput_ratio", 0.7):
             slo["goodput_ratio"] = made.figure(0.8, 0.99)

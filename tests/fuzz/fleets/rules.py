@@ -109,7 +109,9 @@ def uncertainty(made: Made) -> dict[str, Any]:
         node["objective"] = "expected-cost"
         if made.allows("uncertainty.least-regret"):
             node["objective"] = dice.choice(("expected-cost", "least-regret"))
-    chances = {2: dice.choice(((0.25, 0.75), (0.5, 0.5), (0.7, 0.3))), 3: (0.3, 0.4, 0.3)}[len(made.scenarios)]
+    chances = {2: dice.choice(((0.25, 0.75), (0.5, 0.5), (0.7, 0.3))), 3: (0.3, 0.4, 0.3)}[
+        len(made.scenarios)
+    ]
     node["scenarios"] = []
     for name, chance in zip(made.scenarios, chances, strict=True):
         scenario: dict[str, Any] = {"name": name, "probability": chance}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.perfmodel.optables.source import measured_versions
 from tests.fuzz.fleets.engine_tables import CLASSES, engine_table, full_workload
 from tests.fuzz.fleets.made import Made
 from tests.fuzz.fleets.models import fill_model
 from tests.fuzz.fleets.supply import MEASURED
-
-from fleetplan.fleet.catalog import accelerators
-from fleetplan.perfmodel.optables.source import measured_versions
 
 SECONDS_PER_DAY = 86_400
 
@@ -21,10 +20,11 @@ OUTSIDE_MS = 15.0
 """Most that one part of a request spends outside inference; four of them leave room in every limit. [ms]"""
 
 
-def services(made: Made) -> list[dict[str, Any]]:
+def random_services(made: Made) -> list[dict[str, Any]]:
     """Return the services; some have a model, some follow another one."""
     found: list[dict[str, Any]] = []
-    for n in range(made.dice.choice((1, 2, 2, 3))):
+    few = made.dice.choice((1, 2, 2, 3))
+    for n in range(made.n_services or few):
         made.begin_block()
         models = sum("model" in each for each in found)
         modelled = bool(made.figured) and models < MOST_MODELS and made.wants("services.model", 0.7)
