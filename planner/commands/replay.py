@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
     from fleetplan.planner.replay.traffic import TrafficChoice
@@ -65,7 +66,7 @@ def replay(
     Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
     Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay
     """
-    from fleetplan.planner.replay.command import ReplayRequest, run_replay
+    from fleetplan.planner.commands.run_replay import ReplayRequest, run_replay
 
     errors = console(stderr=True)
     choice = _traffic(
@@ -73,7 +74,7 @@ def replay(
     )
     fleet = load(fleet_file, scenario, assignment, errors)
     asked = ReplayRequest(plan_file, choice, period, part_of_day, tuple(service or ()), router, ROUTERS)
-    run_replay(fleet, asked, out, as_json, console(), errors)
+    run_replay(fleet, asked, out, echo_json if as_json else None, console(), errors)
 
 
 def _traffic(

@@ -57,19 +57,9 @@ def ratio(text: str) -> float:
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
-    from fleetplan.planner.loading import load_expanded_fleet
+    from fleetplan.scenarios.load import load_expanded_fleet
 
     fleet = load_expanded_fleet(path, scenario or (), assignment or ())
     for warning in fleet.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet
-
-
-def console(stderr: bool = False) -> Console:
-    """A console that fits a screen also where nobody watches."""
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console = Console(stderr=stderr, highlight=False, width=160)
-    return console

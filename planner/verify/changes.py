@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fleetplan.planner.moments import Moment
-from fleetplan.planner.statements import Violation, differs
+from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, differs
 
 Runs = tuple[str, str, str, str, str, int]
 """Service, phase, hardware, configuration, pool, accelerators of one replica."""

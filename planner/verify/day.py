@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from fleetplan.planner.deferral import longest_wait_hours
-from fleetplan.planner.moments import Moment
 from fleetplan.planner.plan import OfflineWork
-from fleetplan.planner.statements import Violation, differs, exceeds
+from fleetplan.planner.problem.deferral import longest_wait_hours
+from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.changes import running, started
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, differs, exceeds
 
 DAYS_PER_QUARTER: Final = 365 / 4
 """Every day of a quarter is alike."""

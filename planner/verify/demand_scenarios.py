@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fleetplan.planner.statements import Violation, differs, exceeds
 from fleetplan.planner.verify.changes import transition_usd
 from fleetplan.planner.verify.day import tidal_usd
 from fleetplan.planner.verify.money import cost_kinds, data_usd, energy_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, differs, exceeds
 
 RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
 """Costs that depend on the demand that turns out; all others are of what stands."""

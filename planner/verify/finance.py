@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet import tco
-from fleetplan.planner.statements import Violation, differs
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, differs
 
 Key = tuple[str, str]
 """Scope (period, service or pool) and name."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
-from fleetplan.planner.statements import GAP_TOLERANCE, RELATIVE_TOLERANCE, Violation
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import GAP_TOLERANCE, RELATIVE_TOLERANCE, Violation
 
 ROUNDING_RATIO: Final = 1e-4
 """What the solver's model may be off by: figures are rounded by load unit."""

@@ -9,9 +9,9 @@ from typing import TypeVar
 from fleetplan.fleet.inventory import KvLink
 from fleetplan.planner.plan import KvFlow, MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.statements import RELATIVE_TOLERANCE, Violation, differs, exceeds
-from fleetplan.planner.supply import SupplyPool
+from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import RELATIVE_TOLERANCE, Violation, differs, exceeds
 
 Runs = tuple[Placement, Candidate]
 Node = TypeVar("Node")

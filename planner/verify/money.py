@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
-from fleetplan.planner.costs import CAPITAL_KINDS
 from fleetplan.planner.problem import Phase
-from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
-from fleetplan.planner.statements import Violation, cost_statements, differs, exceeds
+from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 from fleetplan.planner.verify.changes import transition_usd
 from fleetplan.planner.verify.day import tidal_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.statements import cost_statements
+from fleetplan.planner.verify.violations import Violation, differs, exceeds
 
 ENERGY_ROUNDING_RATIO: Final = 1e-4
 """What the energy of the solver's model may differ by: it is rounded by load unit."""

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from fleetplan.planner.problem import Phase, Problem
-from fleetplan.planner.scaling import LOAD_UNITS_PER_REPLICA
-from fleetplan.planner.statements import Violation, exceeds
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, exceeds
 
 Group = tuple[str, tuple[int, ...], str, Phase]
 """Service, moment indices, pool, phase."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, Problem
-from fleetplan.planner.supply import Acquisition, SupplyPool
+from fleetplan.planner.problem.supply import Acquisition, SupplyPool
 
 
 @dataclass(frozen=True, slots=True)

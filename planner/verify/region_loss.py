@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.statements import Violation, exceeds
-from fleetplan.planner.survival import joint_cells
+from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.verify.handover import most_passed
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, exceeds
 
 Runs = tuple[SurvivingPlacement, Candidate]
 

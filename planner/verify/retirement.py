@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from fleetplan.planner.plan import Retired
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.statements import Violation, differs
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, differs
 
 
 def retirement_faults(problem: Problem, row: Retired) -> list[str]:

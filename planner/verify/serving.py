@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from fleetplan.planner.plan import MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.statements import Violation, exceeds, unmet_statements
 from fleetplan.planner.verify.day import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.statements import unmet_statements
+from fleetplan.planner.verify.violations import Violation, exceeds
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:

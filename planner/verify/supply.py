@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fleetplan.planner.statements import Violation, exceeds
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation, exceeds
 
 
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:

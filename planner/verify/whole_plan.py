@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fleetplan.planner.assemble import find_candidate
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem import Candidate, Problem
-from fleetplan.planner.statements import Violation, placement_faults, purchase_faults
+from fleetplan.planner.problem import Candidate, Problem, find_candidate
 from fleetplan.planner.verify.changes import check_transitions
 from fleetplan.planner.verify.day import check_offline, check_tides
 from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
@@ -29,7 +27,9 @@ from fleetplan.planner.verify.serving import (
     check_origins,
     check_replica_load,
 )
+from fleetplan.planner.verify.statements import placement_faults, purchase_faults
 from fleetplan.planner.verify.supply import check_capacity, check_power, check_purchases
+from fleetplan.planner.verify.violations import Violation
 
 CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_coverage,

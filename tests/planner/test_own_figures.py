@@ -11,7 +11,7 @@ from fleetplan.fleet.resolve import load_fleet
 from fleetplan.perfmodel.optables.measured.tables import data_folder
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 pytestmark = pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
 

@@ -1,0 +1,77 @@
+"""From a file on disk to a plan, or to what a fleet without one is short of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_text
+from fleetplan.fleet.printable import steering_character
+from fleetplan.planner.plan.document import Infeasible, Plan
+
+_STEERING_ESCAPE: Final = re.compile(
+    r"\\(?:[bfr]|u00(?:0[0-8b-f]|1[0-9a-f]|7f|[89][0-9a-f])|u20(?:2[89a-e]|6[6-9]))", re.IGNORECASE
+)
+"""Escapes of JSON for the characters of `fleetplan.fleet.printable`, once no backslash stands for itself."""
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is not a plan of a known format.
+    """
+    with _plan_mistakes(path):
+        return Plan.model_validate_json(_text(path))
+
+
+def read_outcome(path: Path) -> Plan | Infeasible:
+    """Read the plan.json of a plan, or of a fleet that has none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is neither.
+    """
+    with _plan_mistakes(path):
+        text = _text(path)
+        try:
+            return Infeasible.model_validate_json(text)
+        except ValidationError:
+            return Plan.model_validate_json(text)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a plan file in which no name steers a terminal, written as it is or as an escape."""
+    text = read_text(path)
+    found = steering_character(text) or _STEERING_ESCAPE.search(text.replace("\\\\", ""))
+    if found:
+        shown = found if isinstance(found, str) else found[0]
+        message = f"is not a plan: the character {shown} is in one of its names"
+        raise InputError([Issue(str(path), 1, 1, "", message)])
+    return text
+
+
+@contextmanager
+def _plan_mistakes(path: Path) -> Iterator[None]:
+    """Turn what reading a file raises into the user's mistake."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error.strerror}")]) from error
+    except (ValidationError, UnicodeDecodeError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            message = first["msg"]
+        else:
+            key, message = "", "is not UTF-8 text"
+        raise InputError([Issue(str(path), 1, 1, key, f"is not a plan: {message}")]) from error
