@@ -1,7 +1,7 @@
 """Which documented keys a fleet file has, which pairs of them go together, and which were seen so far.
 
-A key is its path in the file, such as `services.slo.ttft_ms`. Two keys of the same list or mapping of items (two
-keys of a service) make a pair where one item has both; two others make one where one file has both.
+A key is its path in the file, such as `services.slo.ttft_ms`. Two keys of one block with items (two of
+`services`) make a pair where one item has both; two others make one where one file has both.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class Law:
     factor : float
         What one figure of the first fleet is worth in the changed one.
     at_most, at_least : bool
-        Whether the changed fleet's best plan is no worse, and whether it is no better, than `factor` times the
-        first one's.
+        Whether the changed fleet's best plan is no worse, and whether it is no better, than `factor` times
+        the first one's.
     baseline : Plan or None
         The plan in force of the changed fleet.
     only_usd : bool
@@ -98,8 +98,8 @@ def dropped_limit(
     spots += [(file.get("budget", {}), key) for key in ("capex_usd", "opex_usd", "tco_usd")]
     policy = file.get("policy", {})
     spots += [(policy, key) for key in (
-        "reserve_hosts_per_pool", "max_configs_per_service_region", "max_share_per_pool", "survive_region_loss",
-        "transition_usd_per_accelerator", "tidal",
+        "reserve_hosts_per_pool", "max_configs_per_service_region", "max_share_per_pool",
+        "survive_region_loss", "transition_usd_per_accelerator", "tidal",
     )]  # fmt: skip
     spots += [(region, "power_kw") for region in file.get("regions", {}).values()]
     for offer in file.get("offers", ()):
@@ -125,7 +125,7 @@ def _shares_limits(file: Mapping[str, Any]) -> bool:
 def only_what_is_used(
     file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
 ) -> Law | None:
-    """A fleet with nothing but the offers, or for a service the hardware, that its plan uses costs the same."""
+    """A fleet with nothing but the offers, or the hardware of services, that a plan uses costs the same."""
     if _regrets(file) or "survive_region_loss" in file.get("policy", {}):
         return None
     used = {row.offer for row in plan.purchases}
@@ -138,10 +138,10 @@ def only_what_is_used(
         return Law("only the offers that are used", file, tables, at_least=True)
     for service in file["services"]:
         parts = sorted({row.hardware for row in plan.placements if row.service == service["name"]})
-        if parts and not any(row.service == service["name"] for row in plan.unmet):
-            # A version of the framework that none of the parts was measured under is refused.
-            if "framework_version" not in service and parts != service.get("hardware"):
-                service["hardware"] = parts
+        whole = not any(row.service == service["name"] for row in plan.unmet)
+        # A version of the framework that none of the parts was measured under is refused.
+        if parts and whole and "framework_version" not in service:
+            service["hardware"] = parts
     return Law("only the hardware that is used", file, tables, at_least=True)
 
 

@@ -1,4 +1,4 @@
-"""How a fleet ended, as figures in the order in which they are minimised, and whether two fleets keep a law."""
+"""How a fleet ended, as figures in the order in which they are minimised, and whether two keep a law."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from fleetplan.planner.api import NoPlanFoundError, prepare, solve_problem
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 from tests.fuzz.laws import Law
 from tests.oracles.independent.planned import unmet_by_priority
 
@@ -125,4 +125,4 @@ def _tolerance(first: Outcome, second: Outcome, name: str, value: float) -> floa
     tolerance = max(RELATIVE_TOLERANCE * abs(value), ABSOLUTE_TOLERANCE)
     if name == COST:
         return tolerance + ENERGY_TOLERANCE * max(first.energy_usd, second.energy_usd)
-    return tolerance + ENERGY_TOLERANCE * abs(value) * (name == "energy" or name == "carbon")
+    return tolerance + ENERGY_TOLERANCE * abs(value) * (name in ("energy", "carbon"))

@@ -1,4 +1,4 @@
-"""Try many random fleets: `make soak FLEETS=10000`, or one again with `--first SEED --fleets 1 --keep FOLDER`.
+"""Try many random fleets: `make soak`, or one again with `--first SEED --fleets 1 --keep FOLDER`.
 
 Prints every failure with its seed, and at the end how the fleets ended, which keys, pairs, laws and commands
 were tried, and what failed; exits with 1 if anything did.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.planner.decomposition import solve
+from fleetplan.planner.search.blocks import solve
 from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import Coverage
 from tests.fuzz.laws import LAWS
@@ -24,13 +24,10 @@ LAW_EVERY, QUESTION_EVERY = 4, 8
 FEWEST_PLANS = 3
 """Of each part: fleets that cannot be served say little."""
 
-LEAST_PAIRS = 0.95
-"""Share of the pairs of keys that may go together."""
+LEAST_PAIRS = 0.94
+"""Share of the pairs of keys that may go together; a thousand fleets have 98 % of them."""
 
-OPEN = {181: "goal: carbon: 743.6042"}
-"""Failures that are known and not mended yet, by seed."""
-
-IN_BLOCKS = (3, 16, 25)
+IN_BLOCKS = (1, 4, 5, 7)
 """Seeds of fleets that are solved block by block although they are small."""
 
 
@@ -56,11 +53,7 @@ def test_random_fleets_hold(block: int, tmp_path: Path) -> None:
         effort = replace(EFFORT, laws=int(seed % LAW_EVERY == 0), questions=int(seed % QUESTION_EVERY == 1))
         report = try_fleet(seed, effort, tmp_path / str(seed))
         kinds[report.kind] += 1
-        failures += [
-            f"seed {seed}: {failure}"
-            for failure in report.failures
-            if seed not in OPEN or OPEN[seed] not in failure
-        ]
+        failures += [f"seed {seed}: {failure}" for failure in report.failures]
     assert failures == []
     assert kinds["plan"] >= FEWEST_PLANS
 

@@ -44,7 +44,7 @@ def random_fleet(
     if made.wants("objective", 0.2):
         # Energy and carbon need the block of regions, with the PUE of each.
         made.objective = made.dice.choice(OBJECTIVES if made.regions != (ONE_REGION,) else OBJECTIVES[::3])
-    made.counts_kv = made.wants("kv_links", 0.2)
+    made.counts_kv = made.wants("kv_links", 0.25)
     made.file = {"version": 1}
     if made.wants("name", 0.7):
         made.file["name"] = f"fuzz-{seed}"

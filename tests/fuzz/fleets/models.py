@@ -20,7 +20,7 @@ MIXTURE = {
     "vocab_size": 32000,
 }  # fmt: skip
 SHAPES = {"dense.json": DENSE, "mixture.json": MIXTURE}
-"""Models small enough that few degrees of parallelism make sense: a landscape takes hundredths of a second."""
+"""Models with few degrees of parallelism that make sense: a landscape takes hundredths of a second."""
 
 WEIGHTS = ("bf16", "fp8", "int8", "int4", "fp4", "fp8-ffn")
 PERCENTILES = (50, 90, 95, 99)
@@ -104,6 +104,8 @@ def _techniques(made: Made, node: dict[str, Any], *, mixture: bool) -> Iterator[
         yield "offload", {**node_ratios, "gb_per_s": made.figure(20, 400, 0)}
     if mixture and made.wants("services.techniques.experts", max(made.density, 0.4)):
         yield "experts", _experts(made)
+    if mixture and made.wants("services.techniques.expert_overlap"):
+        yield "expert_overlap", made.dice.choice(("none", "two-batch", "single-batch"))
     if made.wants("services.techniques.kv_transfer"):
         transfer: dict[str, Any] = {"gb_per_s": made.figure(5, 100, 0)} if made.chance(0.6) else {}
         if not transfer or made.chance(0.5):
@@ -153,9 +155,14 @@ def _experts(made: Made) -> dict[str, Any]:
     node: dict[str, Any] = {"activation": made.dice.choice(("uniform", "balanced", "log-linear"))}
     if node["activation"] == "log-linear":
         node |= {"log_linear_intercept": made.figure(1, 2), "log_linear_slope": made.figure(0.2, 1.5)}
-    if made.chance(0.5):
+    if made.wants("services.techniques.experts.balance", 0.5):
+        node["balance"] = made.dice.choice(("auto", "eplb", "none", "perfect"))
+    balance = node.get("balance", "auto")
+    if balance in ("auto", "eplb") and made.wants("services.techniques.experts.redundant_experts", 0.5):
+        node["redundant_experts"] = made.dice.choice((0, 1, 2))
+    if balance in ("auto", "none") and made.wants("services.techniques.experts.busiest_expert_ratio", 0.6):
         node["busiest_expert_ratio"] = made.figure(0.13, 0.4)
-        if made.chance(0.6):
+        if made.wants("services.techniques.experts.placement", 0.7):
             node["placement"] = made.dice.choice(("mixed", "random", "sorted"))
     return node
 

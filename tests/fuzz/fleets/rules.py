@@ -55,7 +55,7 @@ def kv_links(made: Made) -> list[dict[str, Any]]:
     for _ in range(dice.choice((1, 1, 2))):
         one, other = dice.choice(names), dice.choice(names)
         link: dict[str, Any] = {"prefill": one, "decode": other, "gb_per_s": made.figure(0.1, 50)}
-        if _apart(made, link) and made.wants("kv_links.added_ms", 0.5):
+        if _apart(made, link) and made.wants("kv_links.added_ms", 0.8):
             link["added_ms"] = made.figure(1, 40, 1)
         found[one, other] = link
     return list(found.values())
@@ -105,7 +105,7 @@ def uncertainty(made: Made) -> dict[str, Any]:
     made.begin_block()
     dice = made.dice
     node: dict[str, Any] = {}
-    if made.wants("uncertainty.objective", 0.5):
+    if made.wants("uncertainty.objective", 0.7):
         node["objective"] = "expected-cost"
         if made.allows("uncertainty.least-regret"):
             node["objective"] = dice.choice(("expected-cost", "least-regret"))

@@ -125,7 +125,7 @@ def _class_names(made: Made, service: dict[str, Any]) -> list[str]:
 
 
 def _share_limit(made: Made, node: dict[str, Any], leader: dict[str, Any] | None) -> None:
-    """Let a follower share the TTFT limit of its leader, where that limits a mean and leaves room for both."""
+    """Let a follower share the TTFT limit of its leader, if that limits a mean and leaves room for both."""
     if leader is None or not made.wants("services.follows.ttft_share", 0.5):
         return
     limit = leader.get("slo", {}).get("ttft_ms")
@@ -155,8 +155,8 @@ def under_load(node: dict[str, Any], figure: str) -> bool:
 
 def _demand(made: Made, node: dict[str, Any], classes: tuple[str, ...], scale: float) -> Any:
     """A number, or a mapping by region, period, class and slice in some order."""
-    by_slice = made.slices and made.chance(0.5)
-    if made.slices and not by_slice and made.wants("services.demand_by_slice", 0.6):
+    by_slice = made.slices and made.chance(0.4)
+    if made.slices and not by_slice and made.wants("services.demand_by_slice", 0.8):
         named = [name for name in made.slices if made.chance(0.8)] or [made.slices[0]]
         node["demand_by_slice"] = {name: made.figure(0.2, 1.5) for name in named}
     levels = [
@@ -217,13 +217,13 @@ def _rules(made: Made, node: dict[str, Any], *, modelled: bool) -> None:
         node["regions"] = list(made.regions)
     if made.wants("services.mb_per_request", made.density / 2):
         node["mb_per_request"] = made.figure(0.1, 20, 1)
-    if len(made.regions) == 1 and made.wants("services.serve_from", made.density / 2):
-        if not under_load(node, "ttft"):
-            node["serve_from"] = "any"
+    alone = len(made.regions) == 1 and not under_load(node, "ttft")
+    if alone and made.wants("services.serve_from", made.density / 2):
+        node["serve_from"] = "any"
 
 
 def _few_ways(made: Made, node: dict[str, Any]) -> None:
-    """Keep a service with limits under load to one part, and mostly apart: engines that do both are simulated."""
+    """Keep limits under load to one part, and mostly apart: engines of both phases are simulated."""
     if made.allows("services.hardware"):
         node["hardware"] = node.get("hardware", list(made.figured))[:1]
     if made.allows("services.runtimes"):
