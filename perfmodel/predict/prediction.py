@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,7 @@ def predict(
     folder: Path = Path(),
     path: str = "cases",
     calibration: Calibration | None = None,
+    parts: Mapping[str, Accelerator] | None = None,
 ) -> pd.DataFrame:
     """Predict every row of a table of cases.
 
@@ -62,6 +64,8 @@ def predict(
         What to call the table in errors.
     calibration : Calibration, optional
         Times of deployments that it holds for are multiplied by its ratios.
+    parts : Mapping[str, Accelerator], optional
+        Accelerators by name; those of the catalogue by default.
 
     Returns
     -------
@@ -82,6 +86,7 @@ def predict(
     """
     cases = parse_cases(frame, path)
     answers = Answers(cases.reason)
+    known = accelerators() if parts is None else parts
     keys = pd.DataFrame(
         {
             "model": cases.model,
@@ -97,25 +102,29 @@ def predict(
     for code in range(int(codes.max()) + 1 if codes.size else 0):
         rows = np.flatnonzero((codes == code) & (cases.reason == ""))
         if rows.size:
-            _predict_group(cases, rows, folder, answers, calibration)
+            _predict_group(cases, rows, folder, answers, calibration, known)
     return answers.frame(cases.case_id)
 
 
 def _predict_group(
-    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+    cases: Cases,
+    rows: IntArray,
+    folder: Path,
+    answers: Answers,
+    calibration: Calibration | None,
+    parts: Mapping[str, Accelerator],
 ) -> None:
     first = int(rows[0])
-    hardware = _hardware_name(str(cases.hardware[first]))
-    catalogue = accelerators()
-    if hardware not in catalogue:
+    hardware = _hardware_name(str(cases.hardware[first]), parts)
+    if hardware not in parts:
         given = str(cases.hardware[first])
         what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
-        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        answers.reject(rows, f"{what}; {names_hint(given, list(parts))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     try:
-        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+        accelerator = _capped(parts[hardware], setting.power_cap_w)
     except ValueError as error:
         answers.reject(rows, f"power_cap_w: {error}")
         return
@@ -154,9 +163,9 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
     return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
 
 
-def _hardware_name(given: str) -> str:
-    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
-    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
+    """Return the known spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in parts}.get(given.lower(), given)
 
 
 def _runnable(

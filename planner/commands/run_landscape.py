@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from fleetplan.perfmodel.landscape import REASON_TEXTS, Block, framework_problem, tasks_of
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.landscape.answer import Answer, answer, block_table, filtered, point_of_row
 from fleetplan.planner.landscape.explain import explain
 from fleetplan.planner.landscape.files import row_writer
@@ -92,7 +93,7 @@ def print_row(question: Question, row: int, console: Console) -> None:
     taken = explain(option, phase, layout, batch, request)
     text = framework_problem(option.framework, architecture, layout, phase) or REASON_TEXTS.get(reason, "")
     state = f"excluded: {reason}: {text}" if reason else "usable"
-    title = f"row {row}: {phase} on {option.hardware}, {layout.label} b{batch} ({state})"
+    title = f"row {row}: {phase} on {option.hardware}, {Configuration(layout, batch).label} ({state})"
     print_explanation(title, taken, waterfall(question, point), console)
 
 
