@@ -211,7 +211,14 @@ class StepEvaluator:
         dtypes, techniques, layouts = self.dtypes, self.techniques, shape.layouts
         largest = verifying_shape(shape, techniques)
         use = memory_use(
-            self.architecture, dtypes, self.accelerator, largest, sequences, kv_tokens, self.kv_residency
+            self.architecture,
+            dtypes,
+            self.accelerator,
+            largest,
+            sequences,
+            kv_tokens,
+            self.kv_residency,
+            self.source.framework if isinstance(self.source, OperatorSource) else "",
         )
         redundant = self._spread(layouts).redundant
         if redundant.any():

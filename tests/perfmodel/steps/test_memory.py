@@ -21,11 +21,12 @@ from fleetplan.perfmodel.architecture import (
     load_architecture,
 )
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.steps import MemoryUse, part_dtypes
+from fleetplan.perfmodel.steps import MemoryUse, decode_shape, part_dtypes
 from fleetplan.perfmodel.steps.memory import (
     COMMUNICATION_BUFFER_GIB,
     FRAMEWORK_RESERVE_RATIO,
     kv_gib_per_sequence,
+    memory_use,
     resident_sequences,
     weights_gib,
 )
@@ -136,3 +137,20 @@ def without_experts(model: ModelArchitecture) -> ModelArchitecture:
     first, second = model.groups
     groups = (first, LayerGroup(second.count, second.attention, None))
     return ModelArchitecture("m", "m", model.hidden_size, model.vocab_size, False, groups)
+
+
+def test_tensorrt_llm_keeps_a_part_of_what_is_left_and_others_of_the_whole() -> None:
+    batch = configurations(("TP1",), (1,))
+    shape = decode_shape(batch)
+    dtypes = part_dtypes(dense_model(), Precision("bf16", "bf16"))
+
+    def reserve(framework: str) -> float:
+        use = memory_use(
+            dense_model(), dtypes, accelerator(), shape, batch.batch, batch.context_tokens, framework=framework
+        )
+        return float(use.reserve_gib[0])
+
+    left = evaluator(dense_model()).decode_memory(batch)
+    free = left.capacity_gib - float((left.weights_gib + left.activations_gib + left.communication_gib)[0])
+    assert reserve("trtllm") == pytest.approx(0.1 * free)
+    assert reserve("vllm") == reserve("") == pytest.approx(8.0)
