@@ -54,7 +54,8 @@ def bars(rows: pd.DataFrame) -> list[Bar]:
     gpustack, closed = rows["set"] == "gpustack", rows["mode"] == "closed_loop"
     selected = {
         ("TensorRT-LLM 0.19, tokens/s", 9.0, 22.0): rows["set"] == "trtllm-0.19",
-        ("TensorRT-LLM 0.13 and 0.14 without L40S, tokens/s", 18.0, 45.0): older & (rows["hardware"] != "L40S"),
+        ("TensorRT-LLM 0.13 and 0.14 without L40S, tokens/s", 18.0, 45.0): older
+        & (rows["hardware"] != "L40S"),
         ("L40S with TP above 1, tokens/s", 20.0, np.inf): older & wide_l40s,
         ("GPUStack, closed loops, TPOT", 15.0, np.inf): gpustack & closed,
         ("GPUStack, all at once, makespan", 25.0, np.inf): gpustack & (rows["mode"] == "offline"),

@@ -2,13 +2,13 @@
 
 Facts of how they were run, beside those of the table itself:
 
-* TensorRT-LLM's perf-overview (0.13, 0.14, 0.19): all requests are queued at once, of fixed lengths; the number of
-  requests that 0.19 does not print for 1,024 tokens in and 2,048 out is that of its neighbour, 1,500. FP8
-  checkpoints keep an FP8 cache. "Mistral 7B" attends to all tokens: its window is a setting of the engine that
-  the commands leave out, so that it is priced as version 0.3, which has none.
+* TensorRT-LLM's perf-overview (0.13, 0.14, 0.19): all requests are queued at once, of fixed lengths, in the
+  process of the engine; the number of requests that 0.19 does not print for 1,024 tokens in and 2,048 out is
+  that of its neighbour, 1,500. FP8 checkpoints keep an FP8 cache. "Mistral 7B" attends to all tokens: its window
+  is a setting of the engine that the commands leave out, so that it is priced as version 0.3, which has none.
 * GPUStack's performance lab: the command that served a row stands in its notes. Prompts of about 200 to 350
-  tokens are of ShareGPT, whose lengths spread like an exponential distribution (squared coefficient of variation
-  1); others have one length.
+  tokens are of ShareGPT, whose lengths spread like an exponential distribution (squared coefficient of
+  variation 1); others have one length.
 * vLLM's blogs: closed loops.
 """
 
@@ -40,6 +40,10 @@ MODELS: Final = {
     "GLM-4.5-Air": "zai-org/GLM-4.5-Air",
     "DeepSeek-R1-0528": "deepseek-ai/DeepSeek-R1-0528",
     "DeepSeek-v3.2": "deepseek-ai/DeepSeek-V3.2",
+    "Qwen/Qwen3-14B-AWQ": "Qwen/Qwen3-14B",
+    "Qwen/Qwen3-32B-AWQ": "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-235B-A22B-Instruct-2507": "Qwen/Qwen3-235B-A22B",
+    "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8": "Qwen/Qwen3-235B-A22B-FP8",
 }
 """Names of the table that the catalogue spells otherwise."""
 
@@ -123,8 +127,14 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
     weights = rows["weights_precision"].replace(WEIGHTS)
     sharegpt = rows["input_tokens"].between(SHORTEST_SHAREGPT, LONGEST_SHAREGPT) & (mode == "offline")
     ep = rows["ep"].fillna(1)
-    tp = (rows["tp"] / rows["dp"].where(ep > 1, 1)).clip(lower=1)
-    own_kv = rows["kv_precision"].fillna("").str.split(" ").str[0].replace({"fp16": "bf16"})
+    # Where ranks of attention share the accelerators of the experts, the table has those of the experts.
+    dp = rows["dp"].fillna(1)
+    shared = rows["tp"] * dp > rows["n_accelerators"]
+    tp = rows["tp"].where(~shared, rows["n_accelerators"] / dp).clip(lower=1)
+    in_process = rows["source"].str.contains("TensorRT-LLM docs")
+    own_kv = (
+        rows["kv_precision"].fillna("").str.split(" ").str[0].replace({"fp16": "bf16", "fp8_e4m3": "fp8"})
+    )
     cases = pd.DataFrame(
         {
             "case_id": rows["row_id"],
@@ -136,14 +146,19 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             "mode": mode,
             "tp": tp.astype(int),
             "pp": rows["pp"].fillna(1).astype(int),
-            "dp": rows["dp"].fillna(1).astype(int),
+            "dp": dp.astype(int),
             "ep": ep.astype(int),
             "input_tokens": rows["input_tokens"].round(),
             "output_tokens": rows["output_tokens"].round(),
             "concurrency": pd.to_numeric(rows["concurrency"], errors="coerce"),
             "batch": np.where(mode == "decode", 1.0, np.nan),
-            "n_requests": rows["n_requests"].where(mode != "offline", rows["n_requests"].fillna(UNPRINTED_REQUESTS)),
+            "n_requests": rows["n_requests"].where(
+                mode != "offline", rows["n_requests"].fillna(UNPRINTED_REQUESTS)
+            ),
             "length_variation": np.where(sharegpt, SHAREGPT_VARIATION, np.nan),
+            # trtllm-bench has no server in front of the engine.
+            "front_end_ms": np.where(in_process, 0.0, np.nan),
+            "front_end_token_us": np.where(in_process, 0.0, np.nan),
             "software_date": rows["version"].map(RELEASES).fillna(rows["date"].str[:7]),
         }
     )
@@ -172,7 +187,7 @@ def _left_out(rows: pd.DataFrame, cases: pd.DataFrame) -> pd.Series:
         "drafts tokens": rows["spec_decode"].fillna("no") != "no",
         "open loop": cases["mode"] == "open_loop",
         "measures the API": (cases["set"] == "gpustack") & (rows["output_tokens"] <= API_BOUND_TOKENS),
-        "several replicas behind a router": rows["n_accelerators"] > rows["tp"].where(rows["tp"] > 1, rows["dp"]),
+        "several replicas behind a router": rows["n_accelerators"] > cases["tp"] * cases["dp"],
     }
     found = pd.Series("", index=rows.index)
     for reason, applies in rules.items():

@@ -113,7 +113,6 @@ def memory_use(
     sequences: IntArray,
     kv_tokens: IntArray,
     kv_residency: KvResidency = "all",
-    framework: str = "",
 ) -> MemoryUse:
     """Memory that configurations keep.
 
@@ -129,8 +128,6 @@ def memory_use(
         Tokens that the cache keeps of each, shape (n_configs,). [tokens]
     kv_residency : {"all", "microbatch"}
         Whether all micro-batches in flight keep their cache, or one alone.
-    framework : str
-        Whose reserve is kept; of the capacity where it is empty.
     """
     layouts = shape.layouts
     in_flight = layouts.pp if kv_residency == "all" else np.ones_like(layouts.pp)
@@ -142,7 +139,7 @@ def memory_use(
         activations_gib=_activations_gib(architecture, shape),
         communication_gib=np.where(has_peers & (not accelerator.sram_only), COMMUNICATION_BUFFER_GIB, 0.0),
         reserve_ratio=0.0 if accelerator.sram_only else FRAMEWORK_RESERVE_RATIO,
-        reserve_of_free=framework in RESERVE_OF_FREE_FRAMEWORKS,
+        reserve_of_free=False,
         capacity_gib=accelerator.hbm_gib,
     )
 

@@ -13,6 +13,7 @@ from tests.perfmodel.fakes import (
     whole,
 )
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import (
     GroupedQueryAttention,
@@ -20,13 +21,12 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     load_architecture,
 )
-from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.steps import MemoryUse, decode_shape, part_dtypes
+from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
+from fleetplan.perfmodel.steps import MemoryUse, part_dtypes
 from fleetplan.perfmodel.steps.memory import (
     COMMUNICATION_BUFFER_GIB,
     FRAMEWORK_RESERVE_RATIO,
     kv_gib_per_sequence,
-    memory_use,
     resident_sequences,
     weights_gib,
 )
@@ -140,17 +140,14 @@ def without_experts(model: ModelArchitecture) -> ModelArchitecture:
 
 
 def test_tensorrt_llm_keeps_a_part_of_what_is_left_and_others_of_the_whole() -> None:
-    batch = configurations(("TP1",), (1,))
-    shape = decode_shape(batch)
-    dtypes = part_dtypes(dense_model(), Precision("bf16", "bf16"))
+    def memory(framework: str) -> MemoryUse:
+        part = accelerators()["H100-SXM"]
+        built = build_evaluator("llama3.3-70b", part, framework, Precision("fp8", "fp8"), Path())
+        return built.decode_memory(configurations(("TP1",), (1,), context_tokens=2048))
 
-    def reserve(framework: str) -> float:
-        use = memory_use(
-            dense_model(), dtypes, accelerator(), shape, batch.batch, batch.context_tokens, framework=framework
-        )
-        return float(use.reserve_gib[0])
-
-    left = evaluator(dense_model()).decode_memory(batch)
-    free = left.capacity_gib - float((left.weights_gib + left.activations_gib + left.communication_gib)[0])
-    assert reserve("trtllm") == pytest.approx(0.1 * free)
-    assert reserve("vllm") == reserve("") == pytest.approx(8.0)
+    llm, plain = memory("trtllm"), memory("vllm")
+    used = float((llm.weights_gib + llm.activations_gib + llm.communication_gib)[0])
+    assert llm.reserve_gib[0] == pytest.approx(0.1 * (llm.capacity_gib - used))
+    assert plain.reserve_gib[0] == pytest.approx(0.1 * plain.capacity_gib)
+    # Published: TensorRT-LLM serves this model on one H100, with prompts of 5,000 tokens.
+    assert llm.fits[0]
