@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from fleetplan.perfmodel.evaluator import (
     build_evaluator,
     with_calibration,
 )
-from fleetplan.perfmodel.landscape import layout_problem
+from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, configuration_problem
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
@@ -36,6 +37,8 @@ from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
 _MS_PER_S: Final = 1e3
+_PHASES: Final = {"prefill": PREFILL, "decode": DECODE}
+"""Phases of modes; all others serve prompts and generation on the same accelerators."""
 
 
 def predict(
@@ -43,6 +46,7 @@ def predict(
     folder: Path = Path(),
     path: str = "cases",
     calibration: Calibration | None = None,
+    parts: Mapping[str, Accelerator] | None = None,
 ) -> pd.DataFrame:
     """Predict every row of a table of cases.
 
@@ -57,6 +61,8 @@ def predict(
         What to call the table in errors.
     calibration : Calibration, optional
         Times of deployments that it holds for are multiplied by its ratios.
+    parts : Mapping[str, Accelerator], optional
+        Accelerators by name; those of the catalogue by default.
 
     Returns
     -------
@@ -76,6 +82,7 @@ def predict(
     """
     cases = parse_cases(frame, path)
     answers = Answers(cases.reason)
+    known = accelerators() if parts is None else parts
     keys = pd.DataFrame(
         {
             "model": cases.model,
@@ -91,25 +98,29 @@ def predict(
     for code in range(int(codes.max()) + 1 if codes.size else 0):
         rows = np.flatnonzero((codes == code) & (cases.reason == ""))
         if rows.size:
-            _predict_group(cases, rows, folder, answers, calibration)
+            _predict_group(cases, rows, folder, answers, calibration, known)
     return answers.frame(cases.case_id)
 
 
 def _predict_group(
-    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+    cases: Cases,
+    rows: IntArray,
+    folder: Path,
+    answers: Answers,
+    calibration: Calibration | None,
+    parts: Mapping[str, Accelerator],
 ) -> None:
     first = int(rows[0])
-    hardware = _hardware_name(str(cases.hardware[first]))
-    catalogue = accelerators()
-    if hardware not in catalogue:
+    hardware = _hardware_name(str(cases.hardware[first]), parts)
+    if hardware not in parts:
         given = str(cases.hardware[first])
         what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
-        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        answers.reject(rows, f"{what}; {names_hint(given, list(parts))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     try:
-        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+        accelerator = _capped(parts[hardware], setting.power_cap_w)
     except ValueError as error:
         answers.reject(rows, f"power_cap_w: {error}")
         return
@@ -148,9 +159,9 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
     return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
 
 
-def _hardware_name(given: str) -> str:
-    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
-    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
+    """Return the known spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in parts}.get(given.lower(), given)
 
 
 def _runnable(
@@ -159,12 +170,12 @@ def _runnable(
     """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
     kept: list[int] = []
     layouts: list[Parallelism] = []
-    known: dict[Degrees, Parallelism | str] = {}
+    known: dict[tuple[Degrees, str], Parallelism | str] = {}
     for row in rows.tolist():
-        degrees = cases.degrees[row]
-        if degrees not in known:
-            known[degrees] = _layout(degrees, evaluator)
-        layout = known[degrees]
+        degrees, phase = cases.degrees[row], _PHASES.get(str(cases.mode[row]), AGGREGATED)
+        if (degrees, phase) not in known:
+            known[degrees, phase] = _layout(degrees, evaluator, phase, str(cases.backend[row]))
+        layout = known[degrees, phase]
         if isinstance(layout, str):
             answers.reason[row] = layout
         elif cases.n_accelerators[row] % layout.accelerators:
@@ -178,7 +189,7 @@ def _runnable(
     return np.array(kept, dtype=np.int64), layouts
 
 
-def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
+def _layout(degrees: Degrees, evaluator: Evaluator, phase: str, framework: str) -> Parallelism | str:
     """Return the layout, or why it cannot run."""
     architecture = evaluator.architecture
     has_experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
@@ -186,7 +197,7 @@ def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
         layout = degrees.parallelism(has_experts)
     except ValueError as error:
         return str(error)
-    return layout_problem(architecture, layout, evaluator.accelerator) or layout
+    return configuration_problem(architecture, layout, evaluator.accelerator, phase, framework) or layout
 
 
 def _predict_mode(

@@ -6,8 +6,7 @@ import math
 from collections import defaultdict
 from fractions import Fraction
 
-from fleetplan.planner.formulation.solution import Solution
-from fleetplan.planner.formulation.variables import replicas_for_load
+from fleetplan.planner.formulation import Solution, replicas_for_load
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA

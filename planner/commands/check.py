@@ -7,15 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import (
-    Assignments,
-    BaselineFile,
-    ExitCode,
-    FleetFile,
-    Scenarios,
-    console,
-    load,
-)
+from fleetplan.planner.commands.shared import Assignments, BaselineFile, ExitCode, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console
 
 
 def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
@@ -23,7 +16,7 @@ def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignm
 
     Example: plan check fleet.yaml -s growth
     """
-    from fleetplan.planner.candidates.build import build_candidates
+    from fleetplan.planner.candidates import build_candidates
     from fleetplan.planner.report.coverage import print_coverage
 
     errors = console(stderr=True)
@@ -44,7 +37,7 @@ def verify(
     Example: plan verify out/plan.json fleet.yaml
     """
     from fleetplan.planner.api import prepare
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.verify import verify as violations_of
 
     errors = console(stderr=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
-from fleetplan.planner.commands.shared import console, ratio
+from fleetplan.planner.commands.shared import ratio
+from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from fleetplan.planner.questions.asked_plan import AskedPlan
@@ -129,7 +130,7 @@ def _asked(
     """The plan with its fleet, and what solves changed fleets."""
     from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)

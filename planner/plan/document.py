@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
 
 FORMAT_VERSION: Final = "1.1"
@@ -37,6 +38,10 @@ class AtMoment(_Record):
     def moment_key(self) -> MomentKey:
         """What tells the moments of rows apart."""
         return self.period, self.slice, self.scenario
+
+
+RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
+"""What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
 
 
 class Placement(AtMoment):
@@ -73,11 +78,20 @@ class Placement(AtMoment):
     """Expected cost of those that did not run in the slice before, every day anew; part of `usd`. [USD]"""
     data_usd: float = 0.0
     """Expected cost of carrying the data of requests that come from other regions; part of `usd`. [USD]"""
-    """Expected cost of the replicas that start; part of `usd`. [USD]"""
     requests_per_s_by_origin: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
     utilisation_limit: float = 1.0
     """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Service, phase, hardware and configuration: the candidate that it runs."""
+        return self.service, self.phase, self.hardware, self.config
+
+    @property
+    def running_usd(self) -> float:
+        """What it costs besides its share of the pool. [USD]"""
+        return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
 
 
 class Purchase(_Record):
@@ -468,6 +482,12 @@ class Plan(_Record):
     """By priority, highest first, where demand may stay unmet and some does."""
 
     @property
+    def open_gap(self) -> float:
+        """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+        gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
+        return max(*gaps, *(each.gap for each in self.unmet_gaps if each.gap > UNMET_GAP_RATIO))
+
+    @property
     def bound_scope(self) -> str:
         """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
         return " among plans that serve as much" if self.unmet else ""
@@ -481,7 +501,7 @@ class Plan(_Record):
         pydantic.ValidationError
             If it is not a plan.
         """
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        return cls.model_validate_json(read_text(path))
 
 
 class Shortage(AtMoment):
