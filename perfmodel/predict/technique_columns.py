@@ -36,6 +36,7 @@ ALL_MODES: Final = frozenset(MODES)
 LOOPS: Final = frozenset({"closed_loop", "burst", "open_loop", "offline"})
 _STEADY_LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 _DRAFTING_LOOPS: Final = _STEADY_LOOPS | {"offline"}
+_LIMITED: Final = LOOPS | {"disaggregated"}
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
@@ -87,7 +88,7 @@ def _number(
 
 
 _PROMPTS: Final = ALL_MODES - {"decode"}
-_GENERATES: Final = frozenset({"decode", "static"}) | _DRAFTING_LOOPS
+_GENERATES: Final = frozenset({"decode", "static", "disaggregated"}) | _DRAFTING_LOOPS
 _SMALLEST: Final = 1e-9
 _LARGEST: Final = 1e9
 
@@ -113,13 +114,13 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "expert_overlap": TechniqueColumn(0, 0, False, ALL_MODES, (), OVERLAPS),
     "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
-    "max_sequences": _number(1, 1e6, LOOPS, whole=True),
-    "max_batched_tokens": _number(1, 1e8, LOOPS, whole=True),
+    "max_sequences": _number(1, 1e6, _LIMITED, whole=True),
+    "max_batched_tokens": _number(1, 1e8, _LIMITED, whole=True),
     "iterations_ahead": _number(0, 1e3, _STEADY_LOOPS),
     "polled_iterations": _number(1, 1e6, _STEADY_LOOPS),
     "gathering_iterations": _number(0, 1e6, _STEADY_LOOPS),
-    "front_end_ms": _number(0, 1e6, LOOPS),
-    "front_end_token_us": _number(0, 1e6, LOOPS),
+    "front_end_ms": _number(0, 1e6, _LIMITED),
+    "front_end_token_us": _number(0, 1e6, _LIMITED),
     "length_variation": _number(0, 100, frozenset({"offline"})),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
     "activation_scales": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATION_SCALES),
