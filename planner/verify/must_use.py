@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleetplan.planner.statements import Violation
 from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.violations import Violation
 
 
 def check_must_use(check: PlanCheck) -> Iterator[Violation]:

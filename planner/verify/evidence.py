@@ -1,0 +1,46 @@
+"""What a plan says of the configurations that it chose from, held against what the program finds now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, TableSource
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.violations import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What candidates come from.
+
+    Attributes
+    ----------
+    rejections : tuple[Rejections, ...]
+        Why configurations are no candidates.
+    table_sources : tuple[TableSource, ...]
+        Operator tables behind the rates.
+    calibrations : tuple[CalibrationUse, ...]
+        Calibrations behind the rates.
+    baseline_sha256 : str or None
+        Of the plan in force; empty without one, None where that is not known.
+    """
+
+    rejections: tuple[Rejections, ...]
+    table_sources: tuple[TableSource, ...]
+    calibrations: tuple[CalibrationUse, ...]
+    baseline_sha256: str | None = None
+
+
+def check_evidence(plan: Plan, evidence: Evidence) -> Iterator[Violation]:
+    """What was left out and why, and which tables and calibrations gave the rates."""
+    provenance = plan.provenance
+    yield from compared("evidence", plan.rejections, evidence.rejections, ("service",))
+    key = ("package", "system", "framework", "path")
+    yield from compared("evidence", provenance.table_sources, evidence.table_sources, key)
+    key = ("hardware", "framework", "framework_version", "model", "weights", "kv")
+    yield from compared("evidence", provenance.calibrations, evidence.calibrations, key)
+    known = evidence.baseline_sha256
+    if known is not None and provenance.baseline_sha256 != known:
+        text = f"the plan in force of {provenance.baseline_sha256 or 'none'} stated, {known or 'none'} found"
+        yield Violation("evidence", text)

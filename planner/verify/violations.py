@@ -1,0 +1,21 @@
+"""What a check finds: one rule that a plan breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One rule that a plan breaks.
+
+    Attributes
+    ----------
+    family : str
+        The constraint family, or the part of the plan that misstates a figure: `placement`, `latency`, `cost`.
+    message : str
+        What is wrong, with figures.
+    """
+
+    family: str
+    message: str
