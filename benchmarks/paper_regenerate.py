@@ -26,7 +26,7 @@ from benchmarks import paper_figures as figures
 from benchmarks import paper_search, paper_study
 from benchmarks.paper_cases import Catalogue, catalogue
 
-from fleetplan.planner.landscape_report.plots import new_figure, save
+from fleetplan.planner.drawing import new_figure, save
 
 TABLES: dict[str, Callable[[Catalogue], list[figures.Row]]] = {
     "table6": lambda parts: figures.table_rows(parts, "online"),

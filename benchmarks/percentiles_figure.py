@@ -13,13 +13,13 @@ import numpy as np
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay import run_service
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.landscape_report.plots import new_figure, save
-from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.deployment import DeploymentBuilder, served_places
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 
 FLEET = Path(__file__).parents[1] / "scenarios" / "percentiles.yaml"
 LIMIT_MS = 1000.0

@@ -44,20 +44,21 @@ from scipy.optimize import linprog
 
 from fleetplan.planner.api import build_plan, prepare
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.decomposition.matrix import read_program
-from fleetplan.planner.decomposition.relaxation import relax
-from fleetplan.planner.groups import continuous_indices
-from fleetplan.planner.loading import load_expanded_fleet
-from fleetplan.planner.model import PlanningModel, build_model
-from fleetplan.planner.objective import fixed_usd, total_cost, unmet_demand
+from fleetplan.planner.formulation.build import PlanningModel, build_model
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.formulation.objective.tco import fixed_usd, total_cost, unmet_demand
+from fleetplan.planner.formulation.solution import Solution
 from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.scaling import USD_RESOLUTION
-from fleetplan.planner.search import search
-from fleetplan.planner.shortage_price import rounding_of
-from fleetplan.planner.solution import Progress, SearchLimits, SearchResult, Solution, default_workers
-from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.blocks.matrix import read_program
+from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult, default_workers
+from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.stages import search
+from fleetplan.planner.search.unmet_prices import rounding_of
+from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import verify
+from fleetplan.scenarios.load import load_expanded_fleet
 
 GIB: Final = 2**30
 

@@ -12,16 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.perfmodel.predict import TPOT_ERROR
-from fleetplan.planner import assemble
-from fleetplan.planner.baseline import configurations_in_force, with_baseline
-from fleetplan.planner.binding import binding_limits
+from fleetplan.planner.assemble import rows as assemble
+from fleetplan.planner.assemble.binding import binding_limits
+from fleetplan.planner.assemble.changes import tides, transitions
+from fleetplan.planner.assemble.costs import carbon_kg, cost_rows, running_usd
+from fleetplan.planner.assemble.goal import reached_goal
+from fleetplan.planner.assemble.inputs import state_inputs
+from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
+from fleetplan.planner.assemble.offline_work import offline_rows
+from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.candidates.build import CandidateSet, build_candidates
-from fleetplan.planner.changes import tides, transitions
-from fleetplan.planner.cost_rows import carbon_kg, cost_rows, running_usd
-from fleetplan.planner.goal_figures import reached_goal
-from fleetplan.planner.joint_plans import best_of
-from fleetplan.planner.kv_flows import kv_flows, used_up_links
-from fleetplan.planner.offline_work import offline_rows
 from fleetplan.planner.plan import (
     Infeasible,
     ModelError,
@@ -34,19 +34,19 @@ from fleetplan.planner.plan import (
     WrongForecast,
 )
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.region_losses import region_losses
-from fleetplan.planner.search import search
-from fleetplan.planner.shortage import find_shortages
-from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
-from fleetplan.planner.solvers.interrupt import run_interruptibly
-from fleetplan.planner.state_inputs import state_inputs
-from fleetplan.planner.uncertainty import (
+from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.search.joint_plans import best_of
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
+from fleetplan.planner.search.scenarios import (
     LEAST_REGRET,
     Evaluation,
     scenario_costs,
     with_best_alone,
     wrong_forecasts,
 )
+from fleetplan.planner.search.shortage import find_shortages
+from fleetplan.planner.search.solvers.interrupt import run_interruptibly
+from fleetplan.planner.search.stages import search
 from fleetplan.planner.verify import require_valid
 
 

@@ -39,7 +39,7 @@ def prove(path: Path, limit_s: float) -> None:
     # The planner is only needed here.
     from benchmarks.realistic.witness import find_witness  # noqa: PLC0415
 
-    from fleetplan.planner.loading import load_expanded_fleet  # noqa: PLC0415
+    from fleetplan.scenarios.load import load_expanded_fleet  # noqa: PLC0415
 
     witness = find_witness(load_expanded_fleet(path, (), ()), limit_s)
     if witness is None:

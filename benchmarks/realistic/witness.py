@@ -19,11 +19,12 @@ from ortools.sat.python import cp_model
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan, prepare
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.model import build_model
+from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.formulation.solution import Solution, values_of
 from fleetplan.planner.plan import Solve
 from fleetplan.planner.problem import Candidate, Phase, Problem, build_problem
-from fleetplan.planner.solution import SearchResult, Solution, SolveStatus, values_of
-from fleetplan.planner.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.result import SearchResult, SolveStatus
+from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.verify import verify
 
 ANY_PLAN_GAP: Final = 0.99

@@ -1,1 +1,5 @@
-"""Ways to run a service: from the landscape or engine tables, under queues, without the dominated ones."""
+"""Configurations that may serve: evaluated, under load, without those that others dominate.
+
+In: a resolved fleet, from its own rates or from perfmodel. Out: a `CandidateSet` with the rejections.
+Entry points: `build.build_candidates`, `landscape.service_evaluator`.
+"""

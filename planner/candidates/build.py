@@ -13,15 +13,15 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
-from fleetplan.planner.calibrations import Calibrator
+from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways, service_variants
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
+from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
 from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
 from fleetplan.planner.problem import Candidate, ConfigurationKey
-from fleetplan.planner.ways import require_caches, ways_in_time, ways_ms
 
 
 @dataclass(frozen=True, slots=True)

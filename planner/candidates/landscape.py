@@ -18,13 +18,13 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
-from fleetplan.planner.calibrations import Calibrator
+from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
 from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
+from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-from fleetplan.planner.ways import ways_ms
 
 BYTES_PER_GB: Final = 1e9
 

@@ -44,7 +44,7 @@ def verify(
     Example: plan verify out/plan.json fleet.yaml
     """
     from fleetplan.planner.api import prepare
-    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.plan.read import read_plan
     from fleetplan.planner.verify import verify as violations_of
 
     errors = console(stderr=True)

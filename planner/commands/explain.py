@@ -63,7 +63,7 @@ def explain(
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.asked_plan import read_asked_plan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.solution import SearchLimits, default_workers
+    from fleetplan.planner.search.result import SearchLimits, default_workers
 
     if not marginal and (plot is not None or csv is not None):
         raise typer.BadParameter("--plot and --csv are those of --marginal")
@@ -80,7 +80,7 @@ def explain(
         _explain_conflict(asked, resolver(), console())
         return
     if marginal:
-        from fleetplan.planner.questions.marginal_command import run_marginal
+        from fleetplan.planner.commands.run_marginal import run_marginal
 
         run_marginal(asked, resolver(), plot, csv, console())
     for name in service or ():

@@ -35,9 +35,9 @@ def report(
 
     Example: plan report out/plan.json --baseline last-quarter/plan.json
     """
-    from fleetplan.planner.candidates.frontier import FRONTIER_FILE, read_frontier
     from fleetplan.planner.export.new_file import write_new
-    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, read_frontier
+    from fleetplan.planner.plan.read import read_plan
     from fleetplan.planner.report.html.page import REPORT_FILE, report_page
 
     plan = read_plan(plan_file)
@@ -69,8 +69,8 @@ def export(
     Examples: plan export out/plan.json --as launch --out launch;
     plan export out/plan.json --as dynamo --period 2027Q1 --out manifests
     """
-    from fleetplan.planner.export.launch.command import run_export
-    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.commands.run_launch import run_export
+    from fleetplan.planner.plan.read import read_plan
 
     run_export(read_plan(plan_file), form, out, period, framework, console(stderr=True))
 

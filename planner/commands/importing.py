@@ -48,8 +48,8 @@ def benchmark(
     Example: plan import benchmark vllm result.json --hardware H200-SXM --tp 2 --weights fp8
     --framework-version 0.24.0 --out bench.csv
     """
+    from fleetplan.planner.commands.run_import import run_benchmarks
     from fleetplan.planner.importing.benchmarks import Deployment
-    from fleetplan.planner.importing.command import run_benchmarks
 
     given = Deployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
     run_benchmarks(form, files, given, out, console(stderr=True))
@@ -66,7 +66,7 @@ def inventory(
     rent_usd_per_accelerator_month, rent_usd_per_host_month.
     Example: plan import inventory inventory.csv --out pools.yaml
     """
-    from fleetplan.planner.importing.command import read_text_table, run_supply
+    from fleetplan.planner.commands.run_import import read_text_table, run_supply
     from fleetplan.planner.importing.supply_tables import import_inventory
 
     run_supply(import_inventory(read_text_table(file), str(file)), file, out, console(stderr=True))
@@ -83,7 +83,7 @@ def prices(
     price_as_of are taken where they are given.
     Example: plan import prices prices.csv --out offers.yaml
     """
-    from fleetplan.planner.importing.command import read_text_table, run_supply
+    from fleetplan.planner.commands.run_import import read_text_table, run_supply
     from fleetplan.planner.importing.supply_tables import import_prices
 
     run_supply(import_prices(read_text_table(file), str(file)), file, out, console(stderr=True))
@@ -99,7 +99,7 @@ def model(
 
     Example: plan import model ./my-model/config.json
     """
-    from fleetplan.planner.importing.command import describe_model
+    from fleetplan.planner.commands.run_import import describe_model
 
     describe_model(reference, console())
 

@@ -23,7 +23,7 @@ def predict(
     from fleetplan.perfmodel.calibrate import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
-    from fleetplan.planner.export.files import write_text
+    from fleetplan.planner.files import write_text
 
     calibrated = None if calibration is None else read_calibration(calibration)
     frame = predict_frame(read_cases(cases), cases.parent, str(cases), calibrated)

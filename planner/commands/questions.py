@@ -58,9 +58,9 @@ def landscape(
     Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
     --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
     """
-    from fleetplan.planner.landscape_report.command import Outputs, run_landscape
-    from fleetplan.planner.landscape_report.options import ModelOptions, search_of, write_format
-    from fleetplan.planner.landscape_report.question import question_of_service
+    from fleetplan.planner.commands.run_landscape import Outputs, run_landscape
+    from fleetplan.planner.landscape.options import ModelOptions, search_of, write_format
+    from fleetplan.planner.landscape.question import question_of_service
 
     errors = console(stderr=True)
     search = search_of(max_accelerators, every_batch)
@@ -85,7 +85,7 @@ def diff_plans(
 
     Example: plan diff last-quarter/plan.json out/plan.json
     """
-    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.plan.read import read_plan
     from fleetplan.planner.questions.diff import diff
     from fleetplan.planner.report.diff_console import print_diff
 
@@ -121,14 +121,14 @@ def compare(
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """
     from fleetplan.planner.api import NoPlanFoundError
-    from fleetplan.planner.loading import read_plan
+    from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
     from fleetplan.planner.plan import Infeasible
+    from fleetplan.planner.plan.read import read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
-    from fleetplan.planner.questions.compare_command import read_counterfactuals, write_comparison
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
-    from fleetplan.planner.solution import SearchLimits, default_workers
+    from fleetplan.planner.search.result import SearchLimits, default_workers
 
     limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
     errors = console(stderr=True)

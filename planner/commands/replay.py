@@ -65,7 +65,7 @@ def replay(
     Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
     Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay
     """
-    from fleetplan.planner.replay.command import ReplayRequest, run_replay
+    from fleetplan.planner.commands.run_replay import ReplayRequest, run_replay
 
     errors = console(stderr=True)
     choice = _traffic(

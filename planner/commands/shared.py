@@ -57,7 +57,7 @@ def ratio(text: str) -> float:
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
-    from fleetplan.planner.loading import load_expanded_fleet
+    from fleetplan.scenarios.load import load_expanded_fleet
 
     fleet = load_expanded_fleet(path, scenario or (), assignment or ())
     for warning in fleet.warnings:

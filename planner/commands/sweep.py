@@ -45,9 +45,9 @@ def sweep(
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """
-    from fleetplan.planner.questions.sweep.command import Ground, print_sweep, solved_within
-    from fleetplan.planner.questions.sweep.command import sweep as sweep_fleet
-    from fleetplan.planner.solution import SearchLimits
+    from fleetplan.planner.commands.run_sweep import Ground, print_sweep, solved_within
+    from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
+    from fleetplan.planner.search.result import SearchLimits
 
     errors = console(stderr=True)
     load(fleet_file, scenario, assignment, errors)

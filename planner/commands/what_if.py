@@ -44,7 +44,7 @@ def stress(
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
-    from fleetplan.planner.export.files import write_text
+    from fleetplan.planner.files import write_text
     from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
     from fleetplan.planner.report.what_if_console import print_stress
 
@@ -107,8 +107,8 @@ def pareto(
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
-    from fleetplan.planner.export.files import write_text
-    from fleetplan.planner.landscape_report.plots import save
+    from fleetplan.planner.drawing import save
+    from fleetplan.planner.files import write_text
     from fleetplan.planner.questions.pareto import pareto as find_frontier
     from fleetplan.planner.questions.pareto import pareto_table
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
@@ -129,7 +129,7 @@ def _asked(
     """The plan with its fleet, and what solves changed fleets."""
     from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.solution import SearchLimits, default_workers
+    from fleetplan.planner.search.result import SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)

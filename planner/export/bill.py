@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from fleetplan.planner.export.sheets import Formula
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.plan_inputs import CostLine, PlanInputs, PriceInput
+from fleetplan.planner.plan.inputs import CostLine, PlanInputs, PriceInput
 
 _Key = TypeVar("_Key")
 

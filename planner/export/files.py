@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from pydantic import BaseModel
 
+from fleetplan.planner.files import as_text, write_text
 from fleetplan.planner.plan import (
     Cost,
     DemandScenarioCost,
@@ -27,10 +26,7 @@ from fleetplan.planner.plan import (
     Unmet,
     WrongForecast,
 )
-from fleetplan.planner.plan_inputs import CostLine, DemandInput, PriceInput
-
-SPREADSHEET_TRIGGERS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet read a cell as a formula (OWASP, CSV injection)."""
+from fleetplan.planner.plan.inputs import CostLine, DemandInput, PriceInput
 
 
 def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
@@ -100,34 +96,3 @@ def _cells(name: str, value: object) -> dict[str, object]:
     return {
         place: cell for key, inner in value.items() for place, cell in _cells(f"{name}.{key}", inner).items()
     }
-
-
-def as_text(value: object) -> object:
-    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe."""
-    if isinstance(value, str) and value.startswith(SPREADSHEET_TRIGGERS):
-        return f"'{value}"
-    return value
-
-
-def from_text(value: str) -> str:
-    """What `as_text` was given."""
-    return value[1:] if value.startswith("'") and value[1:].startswith(SPREADSHEET_TRIGGERS) else value
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a file whole: to a temporary file in the same folder, then renamed over the old one."""
-    return write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> Path:
-    """The same for a file that is no text."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

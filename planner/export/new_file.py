@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.planner.export.files import write_text
+from fleetplan.planner.files import write_text
 
 
 def write_new(path: Path, text: str, *, over: bool) -> None:

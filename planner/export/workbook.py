@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan_inputs import PlanInputs
+from fleetplan.planner.plan.inputs import PlanInputs
 
 WORKBOOK_FILE: Final = "plan.xlsx"
 

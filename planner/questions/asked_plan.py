@@ -8,10 +8,11 @@ from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.loading import load_expanded_fleet, read_outcome, read_plan
 from fleetplan.planner.plan import Infeasible, Plan, Provenance
+from fleetplan.planner.plan.read import read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
+from fleetplan.scenarios.load import load_expanded_fleet
 
 PLAN_AGAIN = "plan the fleet again and ask about that plan"
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.baseline import configurations_in_force
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
+from fleetplan.planner.problem.plan_in_force import configurations_in_force
 
 HOMOGENEOUS: Final = "homogeneous"
 NO_DISAGGREGATION: Final = "no-disaggregation"

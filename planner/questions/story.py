@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.rejections import DOMINATED
-from fleetplan.planner.landscape_report.prices import cheapest_usd_per_accelerator_hour
+from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 from fleetplan.planner.plan import Binding, Placement, Plan, Unmet
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.questions.resolving import Resolver

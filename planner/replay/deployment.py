@@ -13,7 +13,7 @@ from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallel
 from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
 from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, RequestKind, step_costs
 from fleetplan.perfmodel.steps import ConfigurationBatch
-from fleetplan.planner.calibrations import Calibrator
+from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
 from fleetplan.planner.candidates.queueing import request_kind
 from fleetplan.planner.candidates.rejections import RejectionLog

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.landscape_report.plots import new_figure, save
+from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.replay.outcome import Latency, PlaceOutcome, ReplayOutcome
 
 if TYPE_CHECKING:

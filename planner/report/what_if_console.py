@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.planner.landscape_report.plots import new_figure
+from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
 from fleetplan.planner.questions.pareto import MINIMISED, ParetoPoint

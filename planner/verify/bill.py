@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.planner.plan import CostLine, PriceInput
+from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fleetplan.planner.plan import Transition
-from fleetplan.planner.problem import Moment
+from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import tidal_usd_each, transition_usd_each
 from fleetplan.planner.verify.records import compared

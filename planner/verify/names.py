@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from fleetplan.planner.plan import AtMoment, KvFlow, OfflineWork, Placement, SurvivingPlacement, Unmet
-from fleetplan.planner.problem import Candidate, ConfigurationKey, MomentKey, Problem
+from fleetplan.planner.plan import AtMoment, KvFlow, MomentKey, OfflineWork, Placement, SurvivingPlacement, Unmet
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
 from fleetplan.planner.verify.rounding import differs, exceeds
 from fleetplan.planner.verify.violations import Violation
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from fleetplan.planner.once import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.plan import MomentKey, PhaseRatio, Placement, PoolUse
 from fleetplan.planner.verify.changes import before_period, before_slice, running
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
@@ -31,7 +31,7 @@ def check_placement_figures(check: PlanCheck) -> Iterator[Violation]:
         yield from fields_compared("cost", label, run[0], row, check.floor_usd)
 
 
-@once
+@memoised
 def expected_placements(check: PlanCheck) -> list[Placement]:
     """The placements, with all that follows from what was decided."""
     moments = running(check)

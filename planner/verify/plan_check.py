@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Final
 
 from fleetplan.planner.plan import MomentKey, Placement, Plan
-from fleetplan.planner.problem import Candidate, ConfigurationKey, Moment, Problem
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
+from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd
 from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO
 from fleetplan.planner.verify.supply_rules import FleetPool, fleet_pools, stands

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fleetplan.planner.plan import Placement
-from fleetplan.planner.problem import Candidate, Moment
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck, Run
 from fleetplan.planner.verify.prices import HOURS_PER_YEAR, QUARTERS_PER_YEAR, energy_usd_per_kwh, worth
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Service
 from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
-from fleetplan.planner.plan import (
+from fleetplan.planner.plan import ModelError
+from fleetplan.planner.plan.inputs import (
     ClassInput,
     DemandInput,
     HardwareInput,
-    ModelError,
     RegionInput,
     ServiceInput,
     VariantInput,

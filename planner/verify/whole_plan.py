@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from fleetplan.planner.plan import Plan
@@ -117,20 +118,15 @@ def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> li
     """
     names, pools = Names(problem), fleet_pools(problem)
     found = list(names_of_plan(problem, plan.fleet, plan.periods))
-    rows, wrong = sound_rows(
-        "placement", plan.placements, lambda row: placement_faults(names, row), placement_key
-    )
+    rows, wrong = sound_rows("placement", plan.placements, partial(placement_faults, names), placement_key)
     found += wrong
-    kept: dict[str, object] = {}
-    for name, family, faults, key in (
-        ("unmet", "coverage", unmet_faults, unmet_key),
-        ("kv_flows", "kv_transfer", flow_faults, flow_key),
-        ("offline_work", "offline", work_faults, work_key),
-        ("region_losses", "region_loss", surviving_faults, surviving_key),
-    ):
-        sound, wrong = sound_rows(family, getattr(plan, name), _faults(faults, names), key)
-        kept[name] = tuple(sound)
-        found += wrong
+    unmet, wrong = sound_rows("coverage", plan.unmet, partial(unmet_faults, names), unmet_key)
+    flows, wrong_flows = sound_rows("kv_transfer", plan.kv_flows, partial(flow_faults, names), flow_key)
+    work, wrong_work = sound_rows("offline", plan.offline_work, partial(work_faults, names), work_key)
+    lost, wrong_losses = sound_rows(
+        "region_loss", plan.region_losses, partial(surviving_faults, names), surviving_key
+    )
+    found += [*wrong, *wrong_flows, *wrong_work, *wrong_losses]
     bought, gone = [], []
     for purchase in plan.purchases:
         faults_of = purchase_faults(problem, pools, purchase)
@@ -141,7 +137,14 @@ def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> li
         found += [Violation("retirement", fault) for fault in faults_of]
         gone += [] if faults_of else [retired]
     # The rules are checked on what is left, so that one wrong name does not hide the rest.
-    kept |= {"purchases": tuple(bought), "retirements": tuple(gone)}
+    kept = {
+        "unmet": tuple(unmet),
+        "kv_flows": tuple(flows),
+        "offline_work": tuple(work),
+        "region_losses": tuple(lost),
+        "purchases": tuple(bought),
+        "retirements": tuple(gone),
+    }
     runs = tuple((row, names.candidates[row.service, row.phase, row.hardware, row.config]) for row in rows)
     check = PlanCheck(problem, plan.model_copy(update=kept), runs)
     for family_of in CHECKS:

@@ -15,13 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fleetplan.planner.python_api import (
-        InfeasibleFleetError,
-        SolvedFleet,
-        landscape,
-        predict,
-        solve,
-    )
+    from fleetplan.planner.python import InfeasibleFleetError, SolvedFleet, landscape, predict, solve
 
 __version__ = "0.1.0"
 
@@ -30,7 +24,7 @@ __all__ = ["InfeasibleFleetError", "SolvedFleet", "__version__", "landscape", "p
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        from fleetplan.planner import python_api  # noqa: PLC0415
+        from fleetplan.planner import python as python_api  # noqa: PLC0415
 
         return getattr(python_api, name)
     raise AttributeError(f"module 'fleetplan' has no attribute {name!r}")

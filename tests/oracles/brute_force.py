@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from fleetplan.planner.problem import Cell, Phase, Problem
-from fleetplan.planner.supply import Acquisition
+from fleetplan.planner.problem.supply import Acquisition
 
 MAX_COMBINATIONS = 1_500
 

@@ -33,10 +33,10 @@ from fleetplan.fleet.inventory import (
     Tidal,
 )
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.planner.hindsight import BestAlone, FixedSupply
-from fleetplan.planner.model import FAMILIES, PlanningModel, build_model
+from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
+from fleetplan.planner.formulation.variables import create_variables
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.variables import create_variables
+from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.verify import verify
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -536,7 +536,7 @@ def check_deletion(
     """
     example = EXAMPLES[name]()
     rest = tuple(family for family in FAMILIES if family_name(family) != name)
-    monkeypatch.setattr("fleetplan.planner.model.FAMILIES", (*rest, *instead))
+    monkeypatch.setattr("fleetplan.planner.formulation.build.FAMILIES", (*rest, *instead))
     solved = solve_unchecked(
         example.unlimited or example.fleet, example.candidates, best_alone=example.best_alone
     )

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import build_plan
-from fleetplan.planner.baseline import with_baseline
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.hindsight import BestAlone
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.search import search
-from fleetplan.planner.solution import SearchLimits, SearchResult, SolveStatus, Watcher
+from fleetplan.planner.problem.plan_in_force import with_baseline
+from fleetplan.planner.problem.scenarios import BestAlone
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
+from fleetplan.planner.search.stages import search
 from fleetplan.planner.verify import require_valid
 
 NO_PROVENANCE = Provenance(

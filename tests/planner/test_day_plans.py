@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.planner.builders import candidate
 from tests.planner.families import EXAMPLES, HALVES
+from tests.planner.search.test_uncertainty import RUNS, planned, question
 from tests.planner.solving import solve
-from tests.planner.test_uncertainty import RUNS, planned, question
 
 from fleetplan.fleet.inventory import Fleet, Tidal
-from fleetplan.planner.baseline import with_baseline
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.problem.plan_in_force import with_baseline
 from fleetplan.planner.questions.diff import diff
 
 SHIFTS = (candidate("day", "A", 1.0), candidate("night", "A", 1.0))

@@ -23,8 +23,8 @@ from tests.planner.solving import is_infeasible, solve
 from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.shortage import find_shortages
-from fleetplan.planner.solution import Progress, SolveStatus
+from fleetplan.planner.search.result import Progress, SolveStatus
+from fleetplan.planner.search.shortage import find_shortages
 
 
 def test_engine_table_of_four_classes_costs_4_68_an_hour() -> None:

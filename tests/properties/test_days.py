@@ -16,7 +16,7 @@ from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet, Service, Slice, Tidal
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.uncertainty import alone
+from fleetplan.planner.search.scenarios import alone
 
 REL = 1e-6
 INFINITE = float("inf")

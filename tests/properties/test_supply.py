@@ -12,7 +12,7 @@ from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import Finance, Fleet, Owned
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.solution import SolveStatus
+from fleetplan.planner.search.result import SolveStatus
 
 PERIODS = ("2027Q1", "2027Q2", "2027Q3", "2027Q4")
 

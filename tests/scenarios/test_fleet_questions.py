@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from tests.scenarios.test_scenarios import plan_of, scenario_file
 
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.scenarios.head_and_tail import TAIL, fleet_text
+from fleetplan.scenarios.load import load_expanded_fleet
 
 
 def power_kw(plan: Plan) -> float:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios import __name__ as scenarios_package
+from fleetplan.scenarios.load import load_expanded_fleet
 
 
 def scenario_file(name: str = "percentiles") -> Path:

@@ -9,11 +9,11 @@ import pytest
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios import __name__ as scenarios_package
+from fleetplan.scenarios.load import load_expanded_fleet
 
 SCENARIOS = (
     "tiny",

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from fleetplan.planner.api import plan_fleet
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Final
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.plan_inputs import HardwareInput, PlanInputs, ServiceInput, VariantInput
+from fleetplan.planner.plan.inputs import HardwareInput, PlanInputs, ServiceInput, VariantInput
 
 LONGEST_NAME: Final = 40
 """Letters of a Kubernetes name, with room for what tools append to it within 63."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from fleetplan.planner.landscape_report.plots import new_figure, save
+from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.questions.sweep.axes import Axis
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.export.files import write_text
+from fleetplan.planner.files import write_text
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.sweep.axes import Axis, Point
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 _DEPENDENCIES: Final = ("fleetplan", "ortools", "numpy", "scipy", "pandas", "aiconfigurator-core")
 COLUMNS: Final = ("status", "metric", "unit", "value")

@@ -12,7 +12,6 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.feasibility import Verdict
 from fleetplan.planner.questions.resolving import Answer, Resolver
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
@@ -23,6 +22,7 @@ from fleetplan.planner.questions.why_not.break_even import (
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Kind, Subject
+from fleetplan.planner.search.feasibility import Verdict
 
 
 @dataclass(frozen=True, slots=True)

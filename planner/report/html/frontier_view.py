@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from fleetplan.planner.candidates.frontier import FrontierPoint
+from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan_inputs import ServiceInput
+from fleetplan.planner.plan.inputs import ServiceInput
 from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from fleetplan.planner.candidates.frontier import FrontierPoint
+from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent

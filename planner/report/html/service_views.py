@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.plan_inputs import PlanInputs
+from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.report.html.moments import in_order, moments
 from fleetplan.planner.report.html.svg import INK, LIMIT, draw, series, short
 

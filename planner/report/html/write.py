@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fleetplan.planner.candidates.frontier import FRONTIER_FILE, FrontierPoint, frontier_table
-from fleetplan.planner.export.files import write_text
+from fleetplan.planner.files import write_text
+from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, FrontierPoint, frontier_table
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
 

@@ -24,7 +24,7 @@ GOAL_TOLERANCE = 1e-5
 """Of served demand and energy: the planner takes plans within this share for equals."""
 
 ENERGY_TOLERANCE = 1e-4
-"""Of the energy: the planner bills whole load units (planner/FORMULATION.md, Integers)."""
+"""Of the energy: the planner bills whole load units (planner/formulation/FORMULATION.md, Integers)."""
 
 UNMET_TOLERANCE = 1e-5
 """Of unmet demand: the planner takes it for the least within this share of it."""

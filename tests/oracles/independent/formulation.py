@@ -24,7 +24,7 @@ SECONDS_PER_HOUR = 3600.0
 MB_PER_GB = 1000.0
 
 LOAD_UNITS_PER_REPLICA = 55_440
-"""The planner decides loads in whole units of this size (planner/FORMULATION.md, Integers)."""
+"""The planner decides loads in whole units of this size (planner/formulation/FORMULATION.md, Integers)."""
 
 
 class Mode(StrEnum):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 
 GAP_RATIO = 1e-6
 """`plan --gap 0.0001%`."""

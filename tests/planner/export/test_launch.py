@@ -20,7 +20,7 @@ from fleetplan.planner.export.launch.files import FORMATS, export_launch
 from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
 from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan_inputs import HardwareInput, VariantInput
+from fleetplan.planner.plan.inputs import HardwareInput, VariantInput
 
 DOCUMENTED = yaml.safe_load((Path(__file__).parent / "documented_options.yaml").read_text(encoding="utf-8"))
 

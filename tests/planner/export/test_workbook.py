@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.planner.test_cost_lines import dearer_fleets, with_prices
+from tests.planner.assemble.test_bill import dearer_fleets, with_prices
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
 from fleetplan.fleet.errors import InputError

@@ -16,7 +16,7 @@ from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
-from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.scenarios.load import load_expanded_fleet
 
 GIVEN = Deployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fleetplan.planner.cli import main
-from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.scenarios.load import load_expanded_fleet
 
 REST = """\
 version: 1

@@ -27,7 +27,7 @@ from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions import compare
 from fleetplan.planner.questions.compare import Compared, Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 EXACT = SearchLimits(time_limit_s=30.0, gap_ratio=0.0, workers=1)
 RULES = ("homogeneous", "no-disaggregation", "single-vendor")

@@ -18,8 +18,8 @@ from fleetplan.planner.questions.conflict.explain import Explained, explain_conf
 from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, step_of
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
-from fleetplan.planner.questions.feasibility import Verdict
 from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.search.feasibility import Verdict
 
 RANDOM_INFEASIBLE_FLEETS = 30
 MOST_PLANS_TRIED = 200

@@ -12,10 +12,10 @@ from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.inventory import Budget, Fleet
+from fleetplan.planner.commands.run_marginal import marginal_figure
 from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values, one_more, worth_of
-from fleetplan.planner.questions.marginal_command import marginal_figure
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""

@@ -18,10 +18,9 @@ from typer.testing import CliRunner
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner import cli
-from fleetplan.planner.loading import load_expanded_fleet
+from fleetplan.planner.commands.run_sweep import Ground, tasks_of
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.questions.sweep.axes import Point, grid_points, read_axes, split_values
-from fleetplan.planner.questions.sweep.command import Ground, tasks_of
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import (
     PointResult,
@@ -32,9 +31,10 @@ from fleetplan.planner.questions.sweep.results import (
     write_result,
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
-from fleetplan.planner.search import search
-from fleetplan.planner.solution import SearchLimits, SolveStatus
-from fleetplan.planner.solvers import reproducible
+from fleetplan.planner.search.result import SearchLimits, SolveStatus
+from fleetplan.planner.search.solvers import reproducible
+from fleetplan.planner.search.stages import search
+from fleetplan.scenarios.load import load_expanded_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"

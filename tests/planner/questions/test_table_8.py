@@ -19,7 +19,7 @@ from fleetplan.planner.questions.counterfactuals import Sources, counterfactual
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.why_not.answer import WhyNot, why_not
 from fleetplan.planner.questions.why_not.subject import read_subject
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 PREFILL = {"GPU-A": 88.0, "GPU-B": 88.0, "GPU-C": 85.0}
 DECODE = {"GPU-A": 77.0, "GPU-B": 276.0, "GPU-C": 277.0}

@@ -9,7 +9,7 @@ import pandas as pd
 from tests.planner.random_fleets import Case
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
 
 ENGINE_COLUMNS = [
     "phase",

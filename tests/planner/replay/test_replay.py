@@ -12,14 +12,14 @@ from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.replay import ROUTERS
-from fleetplan.planner.loading import load_expanded_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.replay.deployment import parts_of_config, served_places
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
-from fleetplan.planner.solution import SearchLimits
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 
 FLEET = """\
 version: 1

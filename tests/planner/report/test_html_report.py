@@ -12,7 +12,8 @@ import pytest
 from tests.planner.whole_fleet import EVIL, FORMULA, PERIODS, whole_fleet, whole_plan
 
 from fleetplan.fleet.inventory import LatencyLimit, Traffic
-from fleetplan.planner.candidates.frontier import FrontierPoint, frontier_table, read_frontier
+from fleetplan.planner.assemble.inputs import _load_limits
+from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_table, read_frontier
 from fleetplan.planner.plan import (
     Conflict,
     DemandScenarioCost,
@@ -34,7 +35,6 @@ from fleetplan.planner.report.html.purchases_view import timeline
 from fleetplan.planner.report.html.service_views import capacities, latency_rows
 from fleetplan.planner.report.html.svg import short
 from fleetplan.planner.report.html.write import write_report
-from fleetplan.planner.state_inputs import _load_limits
 
 SECTIONS = {
     "map", "placements", "capacity", "purchases", "cost", "latency", "frontiers", "evidence", "limits",

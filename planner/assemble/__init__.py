@@ -1,0 +1,5 @@
+"""From raw solver values to the rows of a plan, its bill and what limits it, in unrounded numbers.
+
+In: a `Problem` and a `Solution`. Out: placements, pools, purchases, unmet demand (`rows`), costs and their
+lines (`costs`, `bill`), changes, flows, binding limits and the inputs that a plan rests on.
+"""

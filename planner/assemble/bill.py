@@ -1,0 +1,247 @@
+"""The bill of a plan: every cost as a price times a quantity, so that a spreadsheet can change the price.
+
+Each kind of cost follows one price in proportion, with all other inputs as they are: depreciation, residual
+value and maintenance follow the purchase price, rent the hourly rate, energy the tariff. The quantity is the
+cost over the price. What follows no single price is a line without one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleetplan.fleet.inventory import Finance, Offer, Pool
+from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan.inputs import CostLine, PriceInput
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.supply import SupplyPool
+
+FLEET_FILE: Final = "the fleet file"
+
+CENT_USD: Final = 0.005
+"""What is below is rounding, not a cost. [USD]"""
+
+_UNITS: Final = {
+    "depreciation": "hosts x share of the price written off",
+    "maintenance": "hosts x share of the price",
+    "resale": "hosts sold",
+    "rent": "accelerator-hours",
+    "hosting": "kW-months",
+    "network": "host-quarters",
+    "software": "host-quarters",
+    "staff": "host-quarters",
+    "energy": "kWh",
+    "transition": "accelerators",
+    "data": "GB",
+}
+"""What a price of each kind is multiplied with."""
+
+_HOST: Final = "USD a host"
+_HOUR: Final = "USD an accelerator-hour"
+
+
+@dataclass(slots=True)
+class _Bill:
+    """Lines and the prices that they name, in the order in which they are met."""
+
+    problem: Problem
+    prices: dict[str, PriceInput] = field(default_factory=dict)
+    lines: list[CostLine] = field(default_factory=list)
+
+    def add(self, line: CostLine, price: PriceInput | None) -> None:
+        if line.usd == 0:
+            return
+        if price is not None and price.value != 0:
+            self.prices.setdefault(price.name, price)
+            priced = {"price": price.name, "quantity": line.usd / price.value, "unit": _UNITS[line.kind]}
+            line = line.model_copy(update=priced)
+        self.lines.append(line)
+
+
+def cost_lines(
+    problem: Problem,
+    solution: Solution,
+    placements: tuple[Placement, ...],
+    costs: Mapping[str, float],
+) -> tuple[tuple[CostLine, ...], tuple[PriceInput, ...]]:
+    """Return the lines of the bill and their prices.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    solution : Solution
+        What is bought, rented and retired.
+    placements : tuple[Placement, ...]
+        With the energy of each.
+    costs : Mapping[str, float]
+        TCO by kind; what no line explains of a kind is a line of its own without a price. [USD]
+
+    Returns
+    -------
+    tuple[tuple[CostLine, ...], tuple[PriceInput, ...]]
+        The lines add up to `costs`, kind by kind.
+    """
+    bill = _Bill(problem)
+    for p, pool in enumerate(problem.pools):
+        _existing(bill, pool)
+        _acquired(bill, p, solution)
+        _retired(bill, p, solution)
+    _energy(bill, placements)
+    _changes(bill, placements)
+    _unpriced(bill, placements)
+    billed: dict[str, float] = defaultdict(float)
+    for line in bill.lines:
+        billed[line.kind] += line.usd
+    for kind in sorted({*costs, *billed}):
+        left = costs.get(kind, 0.0) - billed[kind]
+        if abs(left) > CENT_USD:
+            bill.add(_line("", "", kind, kind, left), None)
+    return tuple(bill.lines), tuple(bill.prices.values())
+
+
+def _line(period: str, pool: str, item: str, kind: str, usd: float, service: str = "") -> CostLine:
+    """A line without a price: its quantity is its cost."""
+    return CostLine(
+        period=period,
+        pool=pool,
+        service=service,
+        item=item,
+        kind=kind,
+        price="",
+        quantity=usd,
+        unit="USD",
+        usd=usd,
+    )
+
+
+def _existing(bill: _Bill, pool: SupplyPool) -> None:
+    stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
+    for kind, by_period in pool.fixed_cost_kinds.items():
+        for q, usd in enumerate(by_period):
+            price = _shared_price(bill.problem, pool, kind)
+            if stated is not None:
+                price = price or _pool_price(stated, kind, q, bill.problem.periods)
+            bill.add(_line(bill.problem.periods[q], pool.name, "standing hosts", kind, usd), price)
+
+
+def _acquired(bill: _Bill, p: int, solution: Solution) -> None:
+    pool, periods = bill.problem.pools[p], bill.problem.periods
+    for (pool_index, a, ordered), count in sorted(solution.acquired.items()):
+        if pool_index != p:
+            continue
+        acquisition = pool.acquisitions[a]
+        item = f"{acquisition.offer.name} {periods[ordered]}"
+        for kind, table in acquisition.unit_cost_by_period.items():
+            price = _shared_price(bill.problem, pool, kind)
+            price = price or _offer_price(acquisition.offer, kind, ordered, periods)
+            for q, usd in enumerate(table[ordered]):
+                bill.add(_line(periods[q], pool.name, item, kind, count * usd), price)
+
+
+def _retired(bill: _Bill, p: int, solution: Solution) -> None:
+    pool, periods = bill.problem.pools[p], bill.problem.periods
+    stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
+    for (pool_index, left), count in sorted(solution.retired.items()):
+        if pool_index != p or pool.retirement is None or stated is None:
+            continue
+        for kind, table in pool.retirement.unit_cost_by_period.items():
+            # A sale brings the price of its own period, whenever it is charged.
+            price = _shared_price(bill.problem, pool, kind) or _pool_price(stated, kind, left, periods)
+            for q, usd in enumerate(table[left]):
+                bill.add(_line(periods[q], pool.name, f"retired {periods[left]}", kind, count * usd), price)
+
+
+def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:
+    usd: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    for row in placements:
+        usd[row.period, row.pool, row.service, row.region] += row.energy_usd
+    for (period, pool, service, region), energy_usd in usd.items():
+        tariff = bill.problem.regions[region].energy_usd_per_kwh
+        price = None
+        if tariff is not None:
+            value = tariff[bill.problem.periods.index(period)]
+            price = _price(f"energy {region} {period}", region, value, "USD/kWh", FLEET_FILE, None)
+        bill.add(_line(period, pool, "energy at the served load", "energy", energy_usd, service), price)
+
+
+def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
+    value = bill.problem.fleet.policy.transition_usd_per_accelerator
+    price = _price("transition", "every accelerator that starts", value, "USD", FLEET_FILE, None)
+    usd: dict[tuple[str, str, str], float] = defaultdict(float)
+    for row in placements:
+        usd[row.period, row.pool, row.service] += row.transition_usd
+    for (period, pool, service), spent_usd in usd.items():
+        bill.add(_line(period, pool, "replicas that start", "transition", spent_usd, service), price)
+
+
+def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
+    """What follows no single price: the way of requests from other regions, and what starts every day."""
+    data: dict[tuple[str, str, str], float] = defaultdict(float)
+    daily: dict[tuple[str, str, str], float] = defaultdict(float)
+    for row in placements:
+        data[row.period, row.pool, row.service] += row.data_usd
+        daily[row.period, row.pool, row.service] += row.tidal_usd
+    for (period, pool, service), usd in data.items():
+        bill.add(_line(period, pool, "data of requests of other regions", "data", usd, service), None)
+    for (period, pool, service), usd in daily.items():
+        bill.add(_line(period, pool, "replicas that start every day", "tidal", usd, service), None)
+
+
+def _shared_price(problem: Problem, pool: SupplyPool, kind: str) -> PriceInput | None:
+    """The price of a kind that is the region's or the fleet's, not the pool's; None for other kinds."""
+    finance: Finance = problem.fleet.finance
+    if kind == "hosting":
+        value = problem.regions[pool.region].hosting_usd_per_kw_month
+        return _price(f"hosting {pool.region}", pool.region, value, "USD/kW/month", FLEET_FILE, None)
+    per_host = {
+        "network": finance.network_usd_per_host_quarter,
+        "software": finance.software_usd_per_host_quarter,
+        "staff": finance.staff_usd_per_host_quarter,
+    }
+    if kind in per_host:
+        return _price(
+            f"{kind} a host", "every host", per_host[kind], "USD a host and quarter", FLEET_FILE, None
+        )
+    return None
+
+
+def _pool_price(pool: Pool, kind: str, q: int, periods: tuple[str, ...]) -> PriceInput | None:
+    if pool.rented is not None:
+        if kind != "rent":
+            return None
+        name, value = _of_period(f"{pool.name} rent", pool.rented.usd_per_accelerator_hour, q, periods)
+        return _price(name, pool.name, value, _HOUR, pool.rented.price_source, pool.rented.price_as_of)
+    if pool.owned is None:
+        return None
+    if kind == "resale" and pool.owned.resale_usd_per_host is not None:
+        name, value = _of_period(f"{pool.name} resale", pool.owned.resale_usd_per_host, q, periods)
+        return _price(name, pool.name, value, _HOST, FLEET_FILE, None)
+    if kind in {"depreciation", "maintenance"}:
+        value = pool.owned.capex_usd_per_host
+        return _price(f"{pool.name} purchase", pool.name, value, _HOST, FLEET_FILE, pool.owned.price_as_of)
+    return None
+
+
+def _offer_price(offer: Offer, kind: str, ordered: int, periods: tuple[str, ...]) -> PriceInput | None:
+    if kind == "rent" and offer.rent_usd_per_accelerator_hour is not None:
+        name, value = _of_period(f"{offer.name} rent", offer.rent_usd_per_accelerator_hour, ordered, periods)
+        return _price(name, offer.name, value, _HOUR, offer.price_source, offer.price_as_of)
+    if kind in {"depreciation", "maintenance"} and offer.capex_usd_per_host is not None:
+        value = offer.capex_usd_per_host
+        return _price(
+            f"{offer.name} purchase", offer.name, value, _HOST, offer.price_source, offer.price_as_of
+        )
+    return None
+
+
+def _of_period(name: str, values: tuple[float, ...], q: int, periods: tuple[str, ...]) -> tuple[str, float]:
+    """A price that may differ by period, named after its period where it does."""
+    return (name if len(set(values)) == 1 else f"{name} {periods[q]}"), values[q]
+
+
+def _price(name: str, subject: str, value: float, unit: str, source: str, as_of: str | None) -> PriceInput:
+    return PriceInput(name=name, subject=subject, value=value, unit=unit, source=source, as_of=as_of)

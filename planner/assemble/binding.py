@@ -1,0 +1,202 @@
+"""Which limits a plan uses up: the places where more would change it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
+
+
+def binding_limits(
+    problem: Problem,
+    placements: Sequence[Placement],
+    purchases: Sequence[Purchase],
+    pools: Sequence[PoolUse],
+    costs: dict[str, float],
+) -> tuple[Binding, ...]:
+    """Limits that leave no room for one more replica, unit or dollar.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    placements, purchases, pools, costs
+        Parts of the plan; costs by kind. [USD]
+
+    Returns
+    -------
+    tuple[Binding, ...]
+        By constraint family: capacity, purchases, power, configurations, budgets.
+    """
+    found = _capacity(problem, placements, purchases, pools)
+    found += _purchases(problem, purchases)
+    found += _power(problem, placements)
+    found += _configurations(problem, placements)
+    found += _budgets(problem, purchases, costs)
+    return tuple(found)
+
+
+def _named(moment: MomentKey) -> str:
+    """Period, slice and scenario in a line."""
+    return " ".join(part for part in moment if part is not None)
+
+
+def _growing_pools(problem: Problem, purchases: Sequence[Purchase]) -> set[tuple[str, str]]:
+    """Pools and periods in which some offer could still bring a unit."""
+    taken = _taken(problem, purchases)
+    found = set()
+    for pool in problem.pools:
+        for acquisition in pool.acquisitions:
+            for q in range(len(problem.periods)):
+                name, lot = acquisition.offer.name, acquisition.offer.lot_units
+                left = all(
+                    limit is None or taken[name, later] + lot <= limit
+                    for r, (later, limit) in enumerate(
+                        zip(problem.periods, acquisition.offer.max_units, strict=True)
+                    )
+                    if acquisition.counts_in(q, r)
+                )
+                if left and acquisition.useful_in(q, len(problem.periods)):
+                    found |= {
+                        (pool.name, later)
+                        for r, later in enumerate(problem.periods)
+                        if acquisition.serves(q, r)
+                    }
+    return found
+
+
+def _taken(problem: Problem, purchases: Sequence[Purchase]) -> dict[tuple[str, str], int]:
+    """Units ordered or held, by offer and period."""
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    acquisitions = {a.offer.name: a for pool in problem.pools for a in pool.acquisitions}
+    for purchase in purchases:
+        ordered = problem.periods.index(purchase.period)
+        for q, period in enumerate(problem.periods):
+            if acquisitions[purchase.offer].counts_in(ordered, q):
+                taken[purchase.offer, period] += purchase.units
+    return taken
+
+
+def _capacity(
+    problem: Problem,
+    placements: Sequence[Placement],
+    purchases: Sequence[Purchase],
+    pools: Sequence[PoolUse],
+) -> list[Binding]:
+    """Pools that cannot grow and in which the smallest replica that runs there does not fit once more."""
+    smallest: dict[tuple[str, MomentKey], int] = {}
+    for row in placements:
+        key = (row.pool, row.moment_key)
+        size = row.accelerators // row.replicas
+        smallest[key] = min(smallest.get(key, size), size)
+    growing = _growing_pools(problem, purchases)
+    found = []
+    for use in pools:
+        if (use.pool, use.period) in growing:
+            continue
+        usable = use.accelerators - use.reserve_accelerators - use.maintenance_accelerators
+        room = usable - use.used_accelerators
+        if room < smallest.get((use.pool, use.moment_key), 0):
+            name = f"{use.pool} {_named(use.moment_key)}"
+            found.append(
+                Binding(
+                    family="capacity",
+                    name=name,
+                    used=use.used_accelerators,
+                    limit=usable,
+                    unit="accelerators",
+                )
+            )
+    return found
+
+
+def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]:
+    taken = _taken(problem, purchases)
+    offers = {offer.name: offer for offer in problem.fleet.offers}
+    found = []
+    for (name, period), units in taken.items():
+        limit = offers[name].max_units[problem.periods.index(period)]
+        if limit is not None and units >= limit:
+            found.append(
+                Binding(
+                    family="purchases",
+                    name=f"{name} {period}",
+                    used=units,
+                    limit=limit,
+                    unit=f"{offers[name].unit}s",
+                )
+            )
+    return found
+
+
+def _power(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
+    power = {
+        (candidate.service, candidate.phase.value, candidate.hardware, candidate.config): candidate.power_kw
+        for candidate in problem.candidates
+    }
+    found = []
+    for region in problem.regions.values():
+        if region.power_kw is None:
+            continue
+        for moment in problem.moments:
+            drawn, smallest, when = 0.0, 0.0, problem.moment_key(moment)
+            for row in placements:
+                replica_kw = power[row.service, row.phase, row.hardware, row.config]
+                if (row.region, row.moment_key) == (region.name, when) and replica_kw:
+                    drawn += replica_kw * row.replicas * region.pue
+                    smallest = min(smallest or replica_kw * region.pue, replica_kw * region.pue)
+            limit = region.power_kw[moment.period]
+            if smallest and drawn + smallest > limit:
+                name = f"{region.name} {_named(when)}"
+                found.append(Binding(family="power", name=name, used=drawn, limit=limit, unit="kW"))
+    return found
+
+
+def _configurations(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
+    limit = problem.fleet.policy.max_configs_per_service_region
+    if limit is None:
+        return []
+    running: dict[tuple[str, str, MomentKey], set[tuple[str, str, str]]] = defaultdict(set)
+    for row in placements:
+        running[row.service, row.region, row.moment_key].add((row.phase, row.hardware, row.config))
+    return [
+        Binding(
+            family="configurations",
+            name=f"{service} {region} {_named(when)}",
+            used=len(used),
+            limit=limit,
+            unit="configurations",
+        )
+        for (service, region, when), used in running.items()
+        if len(used) >= limit
+    ]
+
+
+def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, float]) -> list[Binding]:
+    """Budgets of which less is left than the cheapest unit that could still be bought costs."""
+    budget = problem.fleet.budget
+    units = [
+        acquisition.capex_usd_per_unit or min(acquisition.unit_usd)
+        for pool in problem.pools
+        for acquisition in pool.acquisitions
+    ]
+    cheapest = min(units, default=0.0)
+    capex = sum(purchase.capex_usd for purchase in purchases)
+    total = sum(costs.values())
+    spent = [
+        ("capex", capex, budget.capex_usd),
+        ("opex", total - sum(costs.get(kind, 0.0) for kind in CAPITAL_KINDS), budget.opex_usd),
+        ("tco", total, budget.tco_usd),
+    ]
+    for q, limit in enumerate(budget.capex_usd_by_period):
+        period = problem.periods[q]
+        used = sum(purchase.capex_usd for purchase in purchases if purchase.period == period)
+        spent.append((f"capex {period}", used, limit))
+    return [
+        Binding(family="budgets", name=name, used=used, limit=limit, unit="USD")
+        for name, used, limit in spent
+        if limit is not None and used + cheapest > limit
+    ]

@@ -1,0 +1,127 @@
+"""What a plan costs and emits by period, service and pool, from its placements and pools."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from fleetplan.fleet import tco
+from fleetplan.planner.plan import Cost, Placement, Plan
+from fleetplan.planner.problem import Problem, find_candidate
+
+SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
+"""Traffic is counted at its peak rate for all hours of its moment. [s]"""
+
+
+def cost_rows(
+    problem: Problem, plan: Plan, capacity_kinds: Mapping[tuple[str, str], Mapping[str, float]]
+) -> tuple[Cost, ...]:
+    """Cost of a plan by period, by service and by pool.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    plan : Plan
+        With its placements and pools.
+    capacity_kinds : Mapping[tuple[str, str], Mapping[str, float]]
+        Cost without energy by kind, for each (pool, period). [USD]
+
+    Returns
+    -------
+    tuple[Cost, ...]
+        The periods add up to the whole cost, and so do the pools; the services without idle capacity.
+    """
+    rows = []
+    for period in plan.periods:
+        kinds = _added([kinds for (_, when), kinds in capacity_kinds.items() if when == period])
+        placed = [row for row in plan.placements if row.period == period]
+        idle = sum(use.idle_usd for use in plan.pools if use.period == period)
+        rows.append(_row(problem, "period", period, placed, kinds, idle))
+    for service in problem.services:
+        placed = [row for row in plan.placements if row.service == service]
+        kinds = {"capacity": sum(row.usd - running_usd(row) for row in placed)}
+        rows.append(_row(problem, "service", service, placed, kinds, 0.0))
+    for pool in dict.fromkeys(use.pool for use in plan.pools):
+        kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
+        placed = [row for row in plan.placements if row.pool == pool]
+        idle = sum(use.idle_usd for use in plan.pools if use.pool == pool)
+        rows.append(_row(problem, "pool", pool, placed, kinds, idle))
+    return tuple(rows)
+
+
+def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = defaultdict(float)
+    for part in parts:
+        for kind, usd in part.items():
+            total[kind] += usd
+    return total
+
+
+def _row(
+    problem: Problem,
+    scope: str,
+    name: str,
+    placed: Sequence[Placement],
+    capacity: Mapping[str, float],
+    idle_usd: float,
+) -> Cost:
+    kinds = {
+        **capacity,
+        "energy": sum(row.energy_usd for row in placed),
+        "transition": sum(row.transition_usd for row in placed),
+        "tidal": sum(row.tidal_usd for row in placed),
+        "data": sum(row.data_usd for row in placed),
+    }
+    usd = sum(kinds.values())
+    million = million_tokens(problem, placed)
+    return Cost(
+        scope=scope,
+        name=name,
+        usd=usd,
+        usd_by_kind={kind: value for kind, value in sorted(kinds.items()) if value},
+        idle_usd=idle_usd,
+        million_tokens=million,
+        usd_per_million_tokens=usd / million if million else None,
+        carbon_kg=carbon_kg(problem, placed),
+    )
+
+
+def running_usd(row: Placement) -> float:
+    """What a placement costs besides its share of the pool. [USD]"""
+    return row.energy_usd + row.transition_usd + row.tidal_usd + row.data_usd
+
+
+def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | None:
+    """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths. [1e6]"""
+    tokens = 0.0
+    for row in placed:
+        seconds = SECONDS_PER_QUARTER * problem.moment_of(row).weight
+        for request_class in problem.services[row.service].classes:
+            rate = row.requests_per_s_by_class.get(request_class.name, 0.0)
+            if not rate:
+                continue
+            if request_class.input_tokens is None or request_class.output_tokens is None:
+                return None
+            new = 0 if row.phase == "decode" else request_class.input_tokens
+            generated = 0 if row.phase == "prefill" else request_class.output_tokens
+            tokens += rate * seconds * (new + generated)
+    return tokens / 1e6
+
+
+def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
+    """Carbon of the energy at the served utilisation; None where a region or power has no figure. [kg CO2]
+
+    Energy that a rent pays for emits like any other.
+    """
+    total = 0.0
+    for row in placed:
+        region = problem.regions[row.region]
+        candidate = find_candidate(problem, row)
+        if region.grid_kg_co2_per_kwh is None or candidate is None or candidate.power_kw is None:
+            return None
+        moment = problem.moment_of(row)
+        power_kw = candidate.power_kw * row.replicas * row.utilisation
+        energy_kwh = power_kw * region.pue * tco.HOURS_PER_QUARTER * moment.weight
+        total += energy_kwh * region.grid_kg_co2_per_kwh[moment.period]
+    return total

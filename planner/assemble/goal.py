@@ -1,0 +1,81 @@
+"""What a plan reaches of an objective that comes before TCO, without rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.objective.goals import grid_kg_per_kwh
+from fleetplan.planner.formulation.solution import Reached
+from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
+from fleetplan.planner.problem import Problem, find_candidate
+
+
+def reached_goal(
+    problem: Problem,
+    reached: Reached | None,
+    rows: Sequence[Placement],
+    unmet: Sequence[Unmet],
+    scenarios: Sequence[DemandScenarioCost],
+) -> Goal | None:
+    """The goal's part of a plan document; None where TCO comes first.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    reached : Reached or None
+        What the solver found, with its bound.
+    rows : Sequence[Placement]
+        What runs.
+    unmet : Sequence[Unmet]
+        What is left unserved.
+    scenarios : Sequence[DemandScenarioCost]
+        What the plan costs in each demand scenario.
+    """
+    if reached is None:
+        return None
+    goal = reached.goal
+    if goal.name == "served":
+        value = _served(problem, unmet)
+        bound = max(reached.bound, value)
+    elif goal.name == "least-regret":
+        value = max(row.regret_usd or 0.0 for row in scenarios)
+        bound = min(reached.bound, value)
+    else:
+        value = sum(_used(problem, goal.name, row) for row in rows)
+        bound = min(reached.bound, value)
+    return Goal(
+        objective=goal.name,
+        unit=goal.unit,
+        value=value,
+        bound=bound,
+        gap=goal.gap(value, bound),
+        model_value=reached.value,
+    )
+
+
+def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
+    """Weighted demand less what is unmet, the mean of the periods. [weighted requests/s]"""
+    total = 0.0
+    for cell in problem.cells:
+        share = problem.moments[cell.moment].weight / len(problem.periods)
+        total += problem.services[cell.service].served_weight * share * sum(cell.requests_per_s)
+    for row in unmet:
+        share = problem.moment_of(row).weight / len(problem.periods)
+        total -= problem.services[row.service].served_weight * share * row.requests_per_s
+    return total
+
+
+def _used(problem: Problem, name: str, row: Placement) -> float:
+    """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
+    candidate, moment = find_candidate(problem, row), problem.moment_of(row)
+    if candidate is None:
+        raise ValueError(f"no candidate {row.config}")
+    if name == "accelerators":
+        pool = next(pool for pool in problem.pools if pool.name == row.pool)
+        footprint = pool.footprint_accelerators(candidate.accelerators)
+        return footprint * row.replicas * moment.weight / len(problem.periods)
+    kw = (candidate.power_kw or 0.0) * row.replicas * row.utilisation * problem.regions[row.region].pue
+    kwh = kw * HOURS_PER_QUARTER * moment.weight
+    return kwh * grid_kg_per_kwh(problem, row.region, moment.period) if name == "carbon" else kwh

@@ -1,0 +1,137 @@
+"""States in a plan what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetplan.fleet.inventory import RequestClass, Service
+from fleetplan.planner.assemble.bill import cost_lines
+from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan.inputs import (
+    ClassInput,
+    DemandInput,
+    HardwareInput,
+    PlanInputs,
+    RegionInput,
+    ServiceInput,
+    VariantInput,
+)
+from fleetplan.planner.problem import Problem
+
+
+def state_inputs(
+    problem: Problem, solution: Solution, placements: tuple[Placement, ...], costs: Mapping[str, float]
+) -> PlanInputs:
+    """Return what a plan was made from.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    solution : Solution
+        Solver values.
+    placements : tuple[Placement, ...]
+        Of the plan.
+    costs : Mapping[str, float]
+        TCO by kind. [USD]
+    """
+    lines, prices = cost_lines(problem, solution, placements, costs)
+    return PlanInputs(
+        services=tuple(_service(service) for service in problem.fleet.services),
+        demand=_demand(problem),
+        regions=tuple(
+            RegionInput(
+                name=region.name,
+                pue=region.pue,
+                power_kw={}
+                if region.power_kw is None
+                else dict(zip(problem.periods, region.power_kw, strict=True)),
+            )
+            for region in problem.fleet.regions
+        ),
+        hardware=tuple(
+            HardwareInput(
+                name=hardware.name,
+                accelerators_per_host=hardware.accelerators_per_host,
+                vendor=None if hardware.accelerator is None else hardware.accelerator.vendor,
+            )
+            for hardware in problem.hardware.values()
+        ),
+        prices=prices,
+        cost_lines=lines,
+    )
+
+
+def _service(service: Service) -> ServiceInput:
+    techniques = service.techniques
+    cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in service.classes)
+    return ServiceInput(
+        name=service.name,
+        framework=service.framework,
+        variants=_variants(service),
+        classes=tuple(_class(each) for each in service.classes),
+        ttft_ms=service.ttft_ms,
+        tpot_ms=service.tpot_ms,
+        outside_ms=service.outside_ms.total_ms,
+        load_limits=_load_limits(service),
+        headroom=service.headroom,
+        priority=service.priority,
+        chunk_tokens=techniques.chunk_tokens,
+        draft_tokens=None if techniques.speculative is None else techniques.speculative.draft_tokens,
+        prefix_caching=cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
+    )
+
+
+def _load_limits(service: Service) -> tuple[str, ...]:
+    """Limits under load in words, such as `TTFT 500 ms for 95 % of the requests`."""
+    if service.traffic is None:
+        return ()
+    limits = [("TTFT", each) for each in service.traffic.ttft] + [
+        ("TPOT", each) for each in service.traffic.tpot
+    ]
+    return tuple(
+        f"{name} {each.limit_ms:g} ms "
+        + ("in the mean" if each.share is None else f"for {100 * each.share:g} % of the requests")
+        for name, each in limits
+    )
+
+
+def _variants(service: Service) -> tuple[VariantInput, ...]:
+    if service.variants:
+        return tuple(
+            VariantInput(name=each.name, model=each.model, weights=each.weights, kv=each.kv)
+            for each in service.variants
+        )
+    if service.model is None:
+        return ()
+    precision = service.precision
+    return (VariantInput(name="", model=service.model, weights=precision.weights, kv=precision.kv),)
+
+
+def _class(request_class: RequestClass) -> ClassInput:
+    return ClassInput(
+        name=request_class.name,
+        input_tokens=request_class.input_tokens,
+        output_tokens=request_class.output_tokens,
+        context_tokens=request_class.context_tokens,
+    )
+
+
+def _demand(problem: Problem) -> tuple[DemandInput, ...]:
+    """Demand of every cell, class by class."""
+    return tuple(
+        DemandInput(
+            service=cell.service,
+            region=cell.region,
+            period=problem.periods[problem.moments[cell.moment].period],
+            slice=problem.moments[cell.moment].slice,
+            scenario=problem.moments[cell.moment].scenario,
+            request_class=request_class.name,
+            requests_per_s=rate,
+        )
+        for cell in problem.cells
+        for request_class, rate in zip(
+            problem.services[cell.service].classes, cell.requests_per_s, strict=True
+        )
+    )

@@ -1,0 +1,99 @@
+"""Who hands KV caches over to whom in a plan, where that is not free."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fleetplan.planner.assemble.rows import Traffic
+from fleetplan.planner.plan import Binding, KvFlow, MomentKey
+from fleetplan.planner.problem import Problem, Slot
+from fleetplan.planner.problem.kv_pairs import Handovers, Pair, cell_handovers
+
+ROUNDING_RATIO: Final = 1e-9
+"""What is left of a pair's traffic below this share of it is rounding, no flow."""
+
+
+def kv_flows(problem: Problem, traffic: Traffic) -> tuple[KvFlow, ...]:
+    """Flows of every cell and class that has several pairs of groups, or links with a capacity."""
+    rows = []
+    for (cell_index, k), known in cell_handovers(problem).items():
+        if len(known.pairs) < 2 and not any(pair.links for pair in known.pairs):
+            continue
+        for pair, sender, receiver, rate in _flows(traffic, (cell_index, k), known):
+            rows.append(_row(problem, (cell_index, k), pair, sender, receiver, rate))
+    return tuple(rows)
+
+
+USED_UP_RATIO: Final = 1 - 1e-3
+"""From this share of its capacity on a link counts as used up."""
+
+
+def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, ...]:
+    """Links that carry what they can, with the headroom of the services that use them."""
+    pools = {pool.name: pool for pool in problem.pools}
+    found = []
+    for link in problem.fleet.kv_links:
+        carried: dict[MomentKey, float] = defaultdict(float)
+        for flow in flows:
+            sender, receiver = pools[flow.prefill_pool], pools[flow.decode_pool]
+            over = (
+                link.prefill in (sender.name, sender.region),
+                link.decode in (receiver.name, receiver.region),
+            )
+            if all(over):
+                headroom = 1 + problem.services[flow.service].headroom
+                carried[flow.moment_key] += (flow.kv_gb_per_s or 0.0) * headroom
+        for when, used in carried.items():
+            if used >= USED_UP_RATIO * link.gb_per_s:
+                name = " ".join(part for part in (link.name, *when) if part is not None)
+                found.append(
+                    Binding(family="kv_transfer", name=name, used=used, limit=link.gb_per_s, unit="GB/s")
+                )
+    return tuple(found)
+
+
+def _flows(
+    traffic: Traffic, place: tuple[int, int], known: Handovers
+) -> Iterator[tuple[Pair, Slot, Slot, float]]:
+    """The traffic of each pair, divided over its slots in their order: as few flows as that takes."""
+    cell, k = place
+    left: dict[Slot, float] = {
+        (c, p): traffic.rates.get((c, k, p, cell), 0.0)
+        for group in (*known.prefill, *known.decode)
+        for c, p in group.slots
+    }
+    for g, pair in enumerate(known.pairs):
+        rate = traffic.passed.get((cell, k, g), 0.0)
+        rounding = ROUNDING_RATIO * rate
+        senders, receivers = known.prefill[pair.prefill].slots, known.decode[pair.decode].slots
+        for sender in senders:
+            for receiver in receivers:
+                flow = min(rate, left[sender], left[receiver])
+                if flow > rounding:
+                    rate -= flow
+                    left[sender] -= flow
+                    left[receiver] -= flow
+                    yield pair, sender, receiver, flow
+
+
+def _row(
+    problem: Problem, place: tuple[int, int], pair: Pair, sender: Slot, receiver: Slot, rate: float
+) -> KvFlow:
+    cell = problem.cells[place[0]]
+    moment = problem.moments[cell.moment]
+    return KvFlow(
+        period=problem.periods[moment.period],
+        slice=moment.slice,
+        scenario=moment.scenario,
+        service=cell.service,
+        request_class=problem.services[cell.service].classes[place[1]].name,
+        origin=cell.region,
+        prefill_pool=problem.pools[sender[1]].name,
+        prefill_config=problem.candidates[sender[0]].config,
+        decode_pool=problem.pools[receiver[1]].name,
+        decode_config=problem.candidates[receiver[0]].config,
+        requests_per_s=rate,
+        kv_gb_per_s=None if pair.kv_gb is None or not pair.links else rate * pair.kv_gb,
+    )

@@ -1,0 +1,81 @@
+"""What `plan compare` does between its options and its output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleetplan.fleet.document import read_document
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.export.files import write_plan
+from fleetplan.planner.plan.read import read_plan
+from fleetplan.planner.questions.compare import Comparison
+from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
+from fleetplan.scenarios.load import load_expanded_fleet
+
+
+def read_counterfactuals(
+    texts: Sequence[str], fleet: Fleet, path: Path, scenarios: Sequence[str], assignments: Sequence[str]
+) -> tuple[Counterfactual, ...]:
+    """What the texts after `--against` mean.
+
+    Parameters
+    ----------
+    texts : Sequence[str]
+        Each once, in order.
+    fleet : Fleet
+        The fleet of the plan.
+    path, scenarios, assignments : Path, Sequence[str], Sequence[str]
+        What it was loaded from; a scenario comes after its scenarios, before its assignments.
+
+    Raises
+    ------
+    InputError
+        With everything that names nothing.
+    """
+    block = read_document(path).root.child("scenarios")
+    sources = Sources(
+        scenarios=() if block is None else tuple(block.entries),
+        load_scenario=lambda name: load_expanded_fleet(path, [*scenarios, name], assignments),
+        read_plan=read_plan,
+    )
+    found: list[Counterfactual] = []
+    issues: list[Issue] = []
+    for text in dict.fromkeys(texts):
+        try:
+            found.append(counterfactual(text, fleet, sources))
+        except InputError as error:
+            issues.extend(error.issues)
+    if issues:
+        raise InputError(issues)
+    return tuple(found)
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the plan, and the chosen plan of each counterfactual, each in a folder of its name.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What was solved.
+    folder : Path
+        Receives `plan/` and a folder for each counterfactual that has a plan.
+
+    Returns
+    -------
+    list[Path]
+        The folders written.
+    """
+    written = [folder / "plan"]
+    write_plan(comparison.outcome, written[0])
+    for row in comparison.rows:
+        if row.chosen is None or row.chosen.plan is None:
+            continue
+        own = folder / f"against-{re.sub(r'[^A-Za-z0-9._-]+', '-', row.name).strip('-.')}"
+        while own in written:
+            own = own.with_name(f"{own.name}-2")
+        write_plan(row.chosen.plan, own)
+        written.append(own)
+    return written

@@ -1,0 +1,145 @@
+"""The command `plan landscape`, without its options: asks, sweeps, prints, writes and draws."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from fleetplan.perfmodel.landscape import Block, tasks_of
+from fleetplan.planner.landscape.answer import Answer, answer, block_table, filtered, point_of_row
+from fleetplan.planner.landscape.explain import explain
+from fleetplan.planner.landscape.files import row_writer
+from fleetplan.planner.landscape.menu import inference_menu
+from fleetplan.planner.landscape.question import Question
+from fleetplan.planner.landscape.waterfall import waterfall
+from fleetplan.planner.report.landscape_console import print_answer, print_explanation, print_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What is wanted of a landscape beside the screen.
+
+    Attributes
+    ----------
+    csv, parquet : Path or None
+        Where all rows go, with the reason against each.
+    plots : Path or None
+        Folder for the figures.
+    plot_format : str
+        svg or png.
+    condition : str or None
+        Rows to show and write, as a condition on the columns.
+    usable_only : bool
+        Leave excluded rows out of the files.
+    explain_row : int or None
+        Row to take apart instead of the overview.
+    menu : bool
+        Print the inference menu instead of the overview.
+    """
+
+    csv: Path | None = None
+    parquet: Path | None = None
+    plots: Path | None = None
+    plot_format: str = "svg"
+    condition: str | None = None
+    usable_only: bool = False
+    explain_row: int | None = None
+    menu: bool = False
+
+
+def run_landscape(question: Question, outputs: Outputs, console: Console, errors: Console) -> None:
+    """Answer a question as the outputs ask.
+
+    Raises
+    ------
+    InputError
+        A file, a condition or a row that cannot be.
+    """
+    if outputs.explain_row is not None:
+        print_row(question, outputs.explain_row, console)
+        return
+    if outputs.menu:
+        print_rows("inference menu", inference_menu(question), console)
+        return
+    with _files(question, outputs) as on_block, _progress(question, errors) as advance:
+
+        def both(block: Block) -> None:
+            on_block(block)
+            advance(block)
+
+        found = answer(question, both)
+    print_answer(found, outputs.condition, console)
+    for path in (outputs.csv, outputs.parquet):
+        if path is not None:
+            errors.print(f"written to {path}", style="dim", markup=False)
+    if outputs.plots is not None:
+        _draw(found, outputs, errors)
+
+
+def print_row(question: Question, row: int, console: Console) -> None:
+    """Take one row of the search space apart."""
+    point, reason = point_of_row(question, row)
+    option = question.space.options[int(point.option[0])]
+    layout, batch = point.layout[0], int(point.batch[0])
+    request = question.space.requests[int(point.request[0])]
+    taken = explain(option, str(point.phase[0]), layout, batch, request)
+    state = f"excluded: {reason}" if reason else "usable"
+    title = f"row {row}: {point.phase[0]} on {option.hardware}, {layout.label} b{batch} ({state})"
+    print_explanation(title, taken, waterfall(question, point), console)
+
+
+def _draw(found: Answer, outputs: Outputs, errors: Console) -> None:
+    from fleetplan.planner.landscape.plots import write_plots
+
+    assert outputs.plots is not None
+    for path in write_plots(found, outputs.plots, outputs.plot_format):
+        errors.print(f"drawn to {path}", style="dim", markup=False)
+
+
+@contextlib.contextmanager
+def _files(question: Question, outputs: Outputs) -> Iterator[Callable[[Block], None]]:
+    with contextlib.ExitStack() as stack:
+        writers = [
+            stack.enter_context(row_writer(path, columnar))
+            for path, columnar in ((outputs.csv, False), (outputs.parquet, True))
+            if path is not None
+        ]
+
+        def write(block: Block) -> None:
+            if writers:
+                table = filtered(block_table(block, question, outputs.usable_only), outputs.condition)
+                for writer in writers:
+                    writer.write(table)
+
+        yield write
+
+
+class _Speed(ProgressColumn):
+    """Configurations a second, once there is a figure."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} configurations/s")
+
+
+@contextlib.contextmanager
+def _progress(question: Question, errors: Console) -> Iterator[Callable[[Block], None]]:
+    """A bar with configurations a second, on a terminal alone."""
+    total = sum(task.size for task in tasks_of(question.space))
+    bar = Progress(
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} configurations"),
+        BarColumn(),
+        _Speed(),
+        TimeElapsedColumn(),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal,
+    )
+    with bar:
+        running = bar.add_task("", total=total)
+        yield lambda block: bar.advance(running, block.excluded.size)

@@ -1,0 +1,84 @@
+"""What `plan explain --marginal` prints, writes and draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.files import write_text
+from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
+from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values
+from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.report.console import money
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INCHES_PER_BAR = 0.28
+"""Height of a bar in the plot. [inch]"""
+
+
+def run_marginal(
+    asked: AskedPlan, resolver: Resolver, plot: Path | None, csv: Path | None, console: Console
+) -> None:
+    """Answer what one more is worth.
+
+    Parameters
+    ----------
+    asked : AskedPlan
+        The plan and its fleet.
+    resolver : Resolver
+        Solves.
+    plot, csv : Path or None
+        Files to write.
+    console : Console
+        Receives the table.
+    """
+    require_current(asked, resolver)
+    rows = marginal_values(asked.plan, asked.fleet, resolver)
+    print_marginal(rows, console)
+    if csv is not None:
+        write_text(csv, marginal_table(rows).to_csv(index=False))
+    if plot is not None:
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        save(marginal_figure(rows), plot)
+
+
+def print_marginal(rows: list[Worth], console: Console) -> None:
+    """Print a table of what one more is worth; what is worth nothing for certain in one line."""
+    table = Table(title="One more is worth", box=None, pad_edge=False, title_justify="left")
+    table.add_column("more of", overflow="fold")
+    for name in ("amount", "at least", "at most", "its own price"):
+        table.add_column(name, justify="right")
+    worthless = []
+    for row in rows:
+        amount = f"{row.more.amount:,.4g} {row.more.unit}"
+        if row.most_usd < 1.0:
+            worthless.append(f"{amount} of {row.more.name}")
+            continue
+        price = money(row.price_usd) if row.price_usd else ""
+        table.add_row(escape(row.more.name), amount, money(row.least_usd), money(row.most_usd), price)
+    if table.row_count:
+        console.print(table)
+    if worthless:
+        console.print(f"Worth nothing: {'; '.join(worthless)}", soft_wrap=True, markup=False)
+    if any(not row.proven and row.most_usd >= 1.0 for row in rows):
+        console.print("Where the least is $0 the gaps hide what it is worth; a smaller --gap tells more")
+
+
+def marginal_figure(rows: list[Worth]) -> Figure:
+    """Bars of what is proven, with what the gaps leave open beside them."""
+    shown = [row for row in rows if row.most_usd >= 1.0][::-1]
+    figure, (axes,) = new_figure(1, width=7.0, height=1.2 + INCHES_PER_BAR * len(shown))
+    places = range(len(shown))
+    axes.barh(places, [row.most_usd for row in shown], color="#c9d4e5", label="at most")
+    axes.barh(places, [row.least_usd for row in shown], color="#33558b", label="at least")
+    axes.set_yticks(places, [f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}" for row in shown])
+    axes.set_xlabel("lower TCO over the horizon [USD], the price of the thing itself left out")
+    axes.legend(loc="lower right", frameon=False)
+    return figure

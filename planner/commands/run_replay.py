@@ -1,0 +1,117 @@
+"""What `plan replay` does once its options are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pandas as pd
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.perfmodel.replay import Router
+from fleetplan.planner.api import prepare
+from fleetplan.planner.files import write_text
+from fleetplan.planner.plan.read import read_plan
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.replay.outcome import ReplayOutcome
+from fleetplan.planner.replay.plots import write_replay_plots
+from fleetplan.planner.replay.run import ReplayScope, lacks_batch, replay_plan
+from fleetplan.planner.replay.traffic import TrafficChoice
+from fleetplan.planner.report.replay_console import print_replay
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """What is to be replayed.
+
+    Attributes
+    ----------
+    plan_file : Path
+        The plan.
+    choice : TrafficChoice
+        What arrives.
+    period : str or None
+        Which period; None is the first.
+    part_of_day : str or None
+        Which slice of the day; None is the first.
+    services : tuple[str, ...]
+        Only these; all without any.
+    router : str
+        As it was given.
+    routers : Sequence[str]
+        Those that there are.
+    """
+
+    plan_file: Path
+    choice: TrafficChoice
+    period: str | None
+    part_of_day: str | None
+    services: tuple[str, ...]
+    router: str
+    routers: Sequence[str]
+
+
+def run_replay(
+    fleet: Fleet, asked: ReplayRequest, out: Path | None, as_json: bool, screen: Console, errors: Console
+) -> ReplayOutcome:
+    """Replay a plan, write and print what was found.
+
+    Raises
+    ------
+    InputError
+        A router, period or service that does not exist, or a plan of another fleet.
+    """
+    if asked.router not in asked.routers:
+        message = f"there is no router {asked.router!r}"
+        hint = names_hint(asked.router, asked.routers)
+        raise InputError([Issue("command line", 0, 0, "--router", message, hint)])
+    plan = read_plan(asked.plan_file)
+
+    def say(text: str) -> None:
+        errors.print(text, style="dim", markup=False)
+
+    problem = build_problem(fleet, ())
+    if any(lacks_batch(problem, row) for row in plan.placements):
+        _, problem = prepare(fleet, say)
+    period = asked.period or plan.periods[0]
+    router = cast("Router", asked.router)
+    scope = ReplayScope(period, asked.part_of_day, asked.services, router)
+    outcome = replay_plan(problem, plan, asked.choice, scope, say)
+    if out is not None:
+        write_replay(outcome, out)
+        errors.print(f"written to {out}/replay.json", style="dim", markup=False)
+    if as_json:
+        screen.print(outcome.model_dump_json(indent=2), markup=False, soft_wrap=True)
+    else:
+        print_replay(outcome, screen)
+    return outcome
+
+
+def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
+    """Write replay.json, its tables and its plots, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "replay.json", outcome.model_dump_json(indent=2) + "\n")
+    for name, rows in replay_tables(outcome).items():
+        write_text(folder / f"{name}.csv", rows.to_csv(index=False))
+    write_replay_plots(outcome, folder)
+
+
+def replay_tables(outcome: ReplayOutcome) -> dict[str, pd.DataFrame]:
+    """Limits, groups and the timeline of a replay as tables, by the name of their files."""
+    limits, groups, timeline = [], [], []
+    for place in outcome.places:
+        where = {"service": place.service, "region": place.region}
+        limits += [where | check.model_dump() for check in place.limits]
+        groups += [where | group.model_dump() for group in place.groups]
+        timeline += [where | point.model_dump() for point in place.timeline]
+    return {
+        "replay_limits": pd.DataFrame(limits),
+        "replay_groups": pd.DataFrame(groups),
+        "replay_timeline": pd.DataFrame(timeline),
+    }

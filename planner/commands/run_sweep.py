@@ -1,0 +1,141 @@
+"""What `plan sweep` does between its options and its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.files import write_text
+from fleetplan.planner.questions.sweep.axes import Axis, grid_points, read_axes
+from fleetplan.planner.questions.sweep.plots import write_sweep_plots
+from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
+from fleetplan.planner.questions.sweep.run import Task, run_sweep
+from fleetplan.planner.report.console import money
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A sweep that is done.
+
+    Attributes
+    ----------
+    axes : tuple[Axis, ...]
+        Of the grid.
+    results : tuple[PointResult, ...]
+        Of every point, the last axis running fastest.
+    written : tuple[Path, ...]
+        The table and the plots.
+    """
+
+    axes: tuple[Axis, ...]
+    results: tuple[PointResult, ...]
+    written: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a grid is laid on: a fleet file with scenarios and assignments."""
+
+    path: Path
+    scenarios: tuple[str, ...]
+    assignments: tuple[str, ...]
+
+
+def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list[Task]:
+    """The fleet of every point, so that a mistake anywhere shows before the first solve.
+
+    Raises
+    ------
+    InputError
+        With the mistakes of all points, each once.
+    """
+    tasks: list[Task] = []
+    issues: dict[Issue, None] = {}
+    for point in grid_points(axes):
+        try:
+            fleet = load_expanded_fleet(
+                ground.path,
+                [*ground.scenarios, *point.scenarios],
+                [*ground.assignments, *point.assignments],
+            )
+            tasks.append(Task(point, point.edit(fleet), limits))
+        except InputError as error:
+            issues.update(dict.fromkeys(error.issues))
+    if issues:
+        raise InputError(issues)
+    return tasks
+
+
+def sweep(
+    ground: Ground,
+    grid: Sequence[str],
+    limits: SearchLimits,
+    folder: Path,
+    workers: tuple[int, str],
+    say: Callable[[str], None],
+) -> Swept:
+    """Solve a grid, and write its table and plots.
+
+    Parameters
+    ----------
+    ground : Ground
+        What the grid is laid on.
+    grid : Sequence[str]
+        As `--grid` has it.
+    limits : SearchLimits
+        Of each solve.
+    folder : Path
+        Receives points/, sweep.csv and plots/.
+    workers : tuple[int, str]
+        Points solved at a time, and the backend.
+    say : callable
+        Told what is done.
+    """
+    axes = read_axes(grid)
+    jobs, backend = workers
+    results = run_sweep(tasks_of(ground, axes, limits), folder, jobs, backend, say)
+    table = sweep_table(axes, results)
+    written = [write_text(folder / "sweep.csv", table.to_csv(index=False))]
+    written += write_sweep_plots(axes, table, folder / "plots")
+    return Swept(axes, tuple(results), tuple(written))
+
+
+def print_sweep(swept: Swept, console: Console) -> None:
+    """Print a line for each point: TCO, gap, accelerators in use by hardware."""
+    table = Table(box=None, pad_edge=False)
+    for axis in swept.axes:
+        table.add_column(escape(axis.key), overflow="fold")
+    table.add_column("TCO", justify="right")
+    table.add_column("none below", justify="right")
+    table.add_column("accelerators in use", overflow="fold")
+    for result in swept.results:
+        figures = {figure.metric: figure.value for figure in result.figures}
+        used = [
+            f"{name.removeprefix('in use: ')} {count:.0f}"
+            for name, count in figures.items()
+            if name.startswith("in use: ")
+        ]
+        place = [escape(value) for _, value in result.point]
+        if figures:
+            row = [money(figures["tco"]), money(figures["tco bound"]), escape(", ".join(used))]
+        else:
+            row = [result.status, "", ""]
+        table.add_row(*place, *row)
+    console.print(table)
+
+
+def solved_within(results: Sequence[PointResult], gap_ratio: float) -> bool:
+    """Whether every point is decided: infeasible, or a plan within the gap."""
+    for result in results:
+        gap = next((figure.value for figure in result.figures if figure.metric == "gap"), None)
+        if result.status == "no_plan" or (gap is not None and gap > gap_ratio):
+            return False
+    return True

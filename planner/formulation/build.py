@@ -1,0 +1,107 @@
+"""Assembly of the CP-SAT model: variables, then one module per constraint family, then the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.constraints import (
+    budgets,
+    capacity,
+    configurations,
+    coverage,
+    kv_transfer,
+    must_use,
+    offline,
+    placement,
+    power,
+    purchases,
+    quality,
+    region_loss,
+    regret,
+    replica_load,
+    retirement,
+    tidal,
+    transitions,
+)
+from fleetplan.planner.formulation.objective.tco import total_cost
+from fleetplan.planner.formulation.variables import Variables, create_variables
+from fleetplan.planner.problem import Problem
+
+FAMILIES: Final[tuple[ModuleType, ...]] = (
+    coverage,
+    replica_load,
+    capacity,
+    kv_transfer,
+    power,
+    budgets,
+    purchases,
+    retirement,
+    transitions,
+    tidal,
+    configurations,
+    region_loss,
+    placement,
+    quality,
+    offline,
+    must_use,
+    regret,
+)
+"""The constraint families, in the order of planner/formulation/FORMULATION.md."""
+
+
+@dataclass(frozen=True)
+class PlanningModel:
+    """A CP-SAT model with the variables that its solution is read from."""
+
+    problem: Problem
+    model: cp_model.CpModel
+    variables: Variables
+
+    @cached_property
+    def total_cost(self) -> cp_model.LinearExprT:
+        """Variable part of the expected TCO. [objective units]"""
+        return total_cost(self.problem, self.variables)
+
+
+def build_model(problem: Problem, allow_unmet: bool, without: Collection[ModuleType] = ()) -> PlanningModel:
+    """All constraints of a problem, without an objective.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    allow_unmet : bool
+        Whether demand may stay unserved.
+    without : Collection[ModuleType]
+        Families to leave out, to find out what they cost.
+    """
+    model = cp_model.CpModel()
+    variables = create_variables(model, problem, allow_unmet, bounded_by_supply=capacity not in without)
+    for family in FAMILIES:
+        if family not in without:
+            family.add(model, problem, variables)
+    state_linearly(model)
+    return PlanningModel(problem, model, variables)
+
+
+def state_linearly(model: cp_model.CpModel) -> None:
+    """Turn rows without variables into linear ones; OR-Tools states them as clauses.
+
+    A limit on nothing, such as the power of a region without a pool, is true or false at once: Python sums no
+    terms to a plain 0, so that OR-Tools is given a truth value. Whoever reads the rows expects linear ones;
+    reading `constraint.linear` of a clause turns it into a row that nothing keeps.
+    """
+    proto = model.proto
+    for constraint in proto.constraints:
+        if constraint.has_linear():
+            continue
+        if not constraint.has_bool_or():
+            raise ValueError(f"row {constraint.name!r} is neither linear nor a truth value")
+        holds = any(proto.variables[literal].domain[0] == 1 for literal in constraint.bool_or.literals)
+        constraint.linear.domain.extend([0, 0] if holds else [1, 1])

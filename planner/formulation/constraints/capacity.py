@@ -1,0 +1,163 @@
+r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod, less the reserve.
+
+For each pool p with H accelerators a unit and each moment m of period q, with footprint a'[c] (the replica's
+accelerators, or whole units where it is larger than one)::
+
+    sum_c a'[c] n[c,p,m] <= H (E[p] - retired + arrived - reserve[p] b)   capacity[...]
+    n[c,p,m] <= U b[p,m]                                                  in_use[...]
+    (reserve[p] + 1) b[p,m] <= E[p] + arrived[p,q]                        in_use_units[...]
+
+b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. For each cell,
+class k and phase, the rate that a pool in use serves is at most the demand (of offline work, what the moment
+may serve at most); the row is implied for whole b and keeps the linear relaxation from paying for a sliver of
+the reserve (one load unit each is rounding)::
+
+    sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) b[p,m]   in_use_share[...]
+
+Where the sizes do not divide each other, z[p,m,t] units are divided by pattern t, which takes f[t,a]
+replicas of size a::
+
+    sum_{c of size a} n[c,p,m] <= sum_t f[t,a] z[p,m,t]                   slots[...]
+    sum_t z[p,m,t] <= units - whole units of larger replicas              patterns[...]
+
+What is out for maintenance in a period is taken from E in all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.packing import packing
+from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables, most_units, rate_scales
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the capacity rows of every pool and moment."""
+    hosted: dict[tuple[int, int], list[ReplicaKey]] = {}
+    for key in variables.replicas:
+        hosted.setdefault((key[1], key[2]), []).append(key)
+    for (p, m), keys in hosted.items():
+        pool, moment = problem.pools[p], problem.moments[m]
+        unit = pool.accelerators_per_unit
+        label = f"{pool.name},{moment.label}"
+        units = available_units(problem, variables, p, m)
+        used = sum(
+            pool.footprint_accelerators(problem.candidates[key[0]].accelerators) * variables.replicas[key]
+            for key in keys
+        )
+        model.add(used <= unit * units).with_name(f"capacity[{label}]")
+        if (p, m) in variables.in_use:
+            for key in keys:
+                bound = variables.replicas[key].proto.domain[1]
+                model.add(variables.replicas[key] <= bound * variables.in_use[p, m]).with_name(
+                    f"in_use[{problem.candidates[key[0]].label},{label}]"
+                )
+            standing = standing_units(problem, variables, p, moment.period)
+            model.add(
+                (pool.reserve_units + 1) * variables.in_use[p, m]
+                <= standing - pool.maintenance_in(moment.period)
+            ).with_name(f"in_use_units[{label}]")
+        running = {key[0]: variables.replicas[key] for key in keys}
+        for pattern, count in add_patterns(model, problem, (p, m), running, units, label).items():
+            variables.packed[p, m, pattern] = count
+    _add_shares(model, problem, variables)
+
+
+def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Rows that tie the use of a pool to the share of the demand that it serves."""
+    scales = rate_scales(problem)
+    served: dict[tuple[int, int, Phase, int], list[LoadKey]] = {}
+    for key in variables.load:
+        c, k, p, cell_index = key
+        if (p, problem.cells[cell_index].moment) in variables.in_use:
+            group = (cell_index, k, problem.candidates[c].phase, p)
+            served.setdefault(group, []).append(key)
+    for (cell_index, k, phase, p), keys in served.items():
+        cell = problem.cells[cell_index]
+        service, scale = problem.services[cell.service], scales[cell.service]
+        rates = [scale.rate_units(problem.candidates[key[0]].requests_per_s[k]) for key in keys]
+        units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+        total = sum(rate * variables.load[key] for rate, key in zip(rates, keys, strict=True))
+        most = units * LOAD_UNITS_PER_REPLICA + sum(rates)
+        moment, pool = problem.moments[cell.moment], problem.pools[p]
+        origin = "" if pool.region == cell.region else f",{cell.region}"
+        label = f"{cell.service},{service.classes[k].name},{phase},{pool.name},{moment.label}{origin}"
+        model.add(total <= most * variables.in_use[p, cell.moment]).with_name(f"in_use_share[{label}]")
+
+
+def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
+    """Units of a pool that offers have brought by a period: bought ones stay, rented ones do not."""
+    return cp_model.LinearExpr.sum(
+        [
+            variable
+            for (pool, a, ordered), variable in variables.acquired.items()
+            if pool == p and problem.pools[p].acquisitions[a].serves(ordered, q)
+        ]
+    )
+
+
+def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
+    """Units that stand in a pool in a period, the reserve included."""
+    left = [variable for (pool, when), variable in variables.retired.items() if pool == p and when <= q]
+    existing = problem.pools[p].existing_units
+    return arrived_units(problem, variables, p, q) + existing - cp_model.LinearExpr.sum(left)
+
+
+def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:
+    """Units of a pool that may run replicas in a moment."""
+    pool, q = problem.pools[p], problem.moments[m].period
+    standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
+    if (p, m) in variables.in_use:
+        return standing - pool.reserve_units * variables.in_use[p, m]
+    return standing - min(pool.reserve_units, pool.existing_units - pool.maintenance_in(q))
+
+
+def add_patterns(
+    model: cp_model.CpModel,
+    problem: Problem,
+    place: tuple[int, int],
+    running: Mapping[int, cp_model.IntVar],
+    units: cp_model.LinearExpr,
+    label: str,
+) -> dict[tuple[int, ...], cp_model.IntVar]:
+    """Add slots of the sizes that do not divide each other.
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives variables and rows.
+    problem : Problem
+        Sets and data.
+    place : tuple[int, int]
+        Pool index, moment index.
+    running : Mapping[int, IntVar]
+        Replicas by candidate index.
+    units : LinearExpr
+        Units that may run them.
+    label : str
+        Of the rows.
+
+    Returns
+    -------
+    dict[tuple[int, ...], IntVar]
+        Units by packing pattern; empty where the sizes divide each other.
+    """
+    p, m = place
+    unit = problem.pools[p].accelerators_per_unit
+    sizes = {c: problem.candidates[c].accelerators for c in running}
+    plan = packing(unit, sizes.values())
+    if not plan.patterns:
+        return {}
+    most = most_units(problem, p, problem.moments[m].period)
+    packed = {pattern: model.new_int_var(0, most, f"packed[{label},{pattern}]") for pattern in plan.patterns}
+    for index, size in enumerate(plan.pattern_sizes):
+        slots = sum(pattern[index] * count for pattern, count in packed.items())
+        fitting = sum(replicas for c, replicas in running.items() if sizes[c] == size)
+        model.add(fitting <= slots).with_name(f"slots[{label},{size}]")
+    whole = sum(-(-sizes[c] // unit) * replicas for c, replicas in running.items() if sizes[c] >= unit)
+    model.add(sum(packed.values()) + whole <= units).with_name(f"patterns[{label}]")
+    return packed

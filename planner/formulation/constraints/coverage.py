@@ -1,0 +1,79 @@
+r"""Family 1, coverage: every class of every service is served in both phases, where it is asked for.
+
+For each cell (service s, region r, moment m) and class k, with load w in load units, rate
+:math:`\mu` of one replica and S load units a replica::
+
+    sum_{c in aggregated} mu[c,k] w[c,k] + S sum_g d[k,g] + S u[k] >= S D[k]   coverage[...]
+    sum_{c in prefill group}  mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   prefill[...]
+    sum_{c in decode group}   mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   decode[...]
+
+d[k,g] is the rate that passes through a pair g of groups of prefill and decode replicas, so the same share of
+the traffic is disaggregated in both phases; u is unmet demand; D is demand with its headroom. Which replicas
+pair is said in planner/problem/kv_pairs.py: where all of a region do, there is one pair for the region. Of an
+offline service S y, the rate at which the moment works (family 13), stands for S D - S u.
+
+What these rows imply for whole replicas is in planner/formulation/constraints/whole_replicas.py.
+"""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.constraints import whole_replicas
+from fleetplan.planner.formulation.scaling import RateScale
+from fleetplan.planner.formulation.variables import Variables, cell_label, rate_scales, with_label
+from fleetplan.planner.problem import Phase, Problem, Slot
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the coverage rows of every cell and class."""
+    scales = rate_scales(problem)
+    for cell_index, cell in enumerate(problem.cells):
+        scale = scales[cell.service]
+        headroom = problem.services[cell.service].headroom
+        asked: dict[int, cp_model.LinearExprT] = {}
+        left: dict[int, cp_model.LinearExprT] = {}
+        for k, demand in enumerate(cell.requests_per_s):
+            worked = variables.worked.get((cell_index, k))
+            units = scale.demand_units(demand, headroom) if worked is None else worked
+            if worked is None and units == 0:
+                continue
+            label = cell_label(problem, cell, k)
+            served = _served(problem, variables, cell_index, k, scale)
+            total = cp_model.LinearExpr.sum
+            # Where a variable does not exist its sum is empty, so zero.
+            missing = [(cell_index, k)] if worked is None else []
+            unmet = total([variables.unmet[key] for key in missing if key in variables.unmet])
+            known = variables.handovers[cell_index, k]
+            separate = [variables.disaggregated[cell_index, k, g] for g in range(len(known.pairs))]
+            whole = [load for slot, load in served.items() if _phase(problem, slot) is Phase.AGGREGATED]
+            model.add(
+                total(whole) + LOAD_UNITS_PER_REPLICA * (total(separate) + unmet)
+                >= LOAD_UNITS_PER_REPLICA * units
+            ).with_name(f"coverage[{label}]")
+            for phase in (Phase.PREFILL, Phase.DECODE):
+                for index, group in enumerate(known.groups(phase)):
+                    passed = total([separate[g] for g in known.pairs_of(phase, index)])
+                    loads = total([served[slot] for slot in group.slots if slot in served])
+                    model.add(loads >= LOAD_UNITS_PER_REPLICA * passed).with_name(
+                        f"{phase}[{with_label(label, group.label)}]"
+                    )
+            asked[k], left[k] = units, unmet
+        whole_replicas.add_rows(model, problem, variables, cell_index, asked, left)
+
+
+def _served(
+    problem: Problem, variables: Variables, cell_index: int, k: int, scale: RateScale
+) -> dict[Slot, cp_model.LinearExpr]:
+    """Rate that the loads of a class make, by candidate and pool. [rate units times load units]"""
+    served: dict[Slot, cp_model.LinearExpr] = {}
+    for c, p in problem.slots(problem.cells[cell_index]):
+        if (c, k, p, cell_index) in variables.load:
+            rate = scale.rate_units(problem.candidates[c].requests_per_s[k])
+            served[c, p] = rate * variables.load[c, k, p, cell_index]
+    return served
+
+
+def _phase(problem: Problem, slot: Slot) -> Phase:
+    return problem.candidates[slot[0]].phase

@@ -1,0 +1,135 @@
+r"""Family 14, must use: what a question forces into the plan serves a share h of some class of some cell.
+
+For each requirement x, cell i and class k with something that matches x, in phase f and hand-over group g,
+load units S::
+
+    sum_{c in g that match} mu[c,k] w[c,k,p,i] >= S h D[i,k] y                 must_use_load[...]
+    sum_{pairs of g} d[i,k,pair]               >= h D[i,k] y                   must_use_passed[...]
+    sum_{c in aggregated} mu[c,k] w[c,k,p,i]   <= S (D - h D) y + M (1 - y)    must_use_apart[...]
+    sum_{i,k,f,g} y[x,i,k,f,g] >= 1                                            must_use[...]
+
+The second and third row are those of separate phases: requests pass through the group, and aggregated
+replicas leave them to it, so that the load of the first row is traffic and not a spare. Of an offer the last
+row counts units::
+
+    sum_{p,q} acquired[o,p,q] >= 1                                             must_use[...]
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ortools.sat.python import cp_model
+
+from fleetplan.fleet.inventory import MustUse
+from fleetplan.planner.formulation.scaling import RateScale
+from fleetplan.planner.formulation.variables import LoadKey, Variables, cell_label, rate_scales
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
+
+Place = tuple[int, int, Phase]
+"""Cell index, class index, phase."""
+
+Slot = tuple[int, int]
+"""Candidate index, pool index."""
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the rows of everything that must be used; a problem with any is in one part (`components`)."""
+    for required in problem.fleet.policy.must_use:
+        if required.offer is not None:
+            terms = [
+                variable
+                for (p, a, _), variable in variables.acquired.items()
+                if problem.pools[p].acquisitions[a].offer.name == required.offer
+            ]
+        else:
+            terms = _served(model, problem, variables, required)
+        model.add(cp_model.LinearExpr.sum(terms) >= 1).with_name(f"must_use[{required.name}]")
+
+
+def matches(problem: Problem, required: MustUse, c: int, p: int) -> bool:
+    """Whether a candidate in a pool is what must be used."""
+    candidate, pool = problem.candidates[c], problem.pools[p]
+    return (
+        required.service in (None, candidate.service)
+        and required.hardware in (None, candidate.hardware)
+        and required.config in (None, candidate.config)
+        and required.region in (None, pool.region)
+        and (required.phases is None or candidate.phase.value in required.phases)
+    )
+
+
+def _served(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, required: MustUse
+) -> list[cp_model.IntVar]:
+    """Whether each class of each cell is served by what must be used, group by group."""
+    scales = rate_scales(problem)
+    loads: dict[Place, list[LoadKey]] = defaultdict(list)
+    for c, k, p, i in variables.load:
+        loads[i, k, problem.candidates[c].phase].append((c, k, p, i))
+    here = []
+    for (i, k, phase), keys in loads.items():
+        cell = problem.cells[i]
+        scale, headroom = scales[cell.service], problem.services[cell.service].headroom
+        units = scale.demand_units(cell.requests_per_s[k], headroom)
+        share = math.ceil(exact(required.share) * units)
+        for group, passed, slots in _groups(variables, i, k, phase):
+            matching = [
+                key
+                for key in keys
+                if matches(problem, required, key[0], key[2]) and (slots is None or (key[0], key[2]) in slots)
+            ]
+            if not matching:
+                continue
+            label = f"{required.name},{phase}{group},{cell_label(problem, cell, k)}"
+            used = model.new_bool_var(f"must_use_here[{label}]")
+            here.append(used)
+            served = _rate(problem, variables, scale, matching)
+            least = LOAD_UNITS_PER_REPLICA * share * used
+            model.add(served >= least).with_name(f"must_use_load[{label}]")
+            if phase is not Phase.AGGREGATED:
+                model.add(passed >= share * used).with_name(f"must_use_passed[{label}]")
+                together = loads.get((i, k, Phase.AGGREGATED), [])
+                most = _most(problem, variables, scale, together)
+                left = LOAD_UNITS_PER_REPLICA * (units - share)
+                aggregated = _rate(problem, variables, scale, together)
+                model.add(aggregated + (most - left) * used <= most).with_name(f"must_use_apart[{label}]")
+    return here
+
+
+def _groups(
+    variables: Variables, i: int, k: int, phase: Phase
+) -> Iterator[tuple[str, cp_model.LinearExprT, frozenset[Slot] | None]]:
+    """Groups of replicas of a phase: a label, the rate that passes through, and their slots (None is all)."""
+    if phase is Phase.AGGREGATED:
+        yield "", 0, None
+        return
+    known = variables.handovers.get((i, k))
+    if known is None:
+        return
+    for index, group in enumerate(known.groups(phase)):
+        passed = [variables.disaggregated[i, k, g] for g in known.pairs_of(phase, index)]
+        label = f",{group.label}" if group.label else ""
+        yield label, cp_model.LinearExpr.sum(passed), frozenset(group.slots)
+
+
+def _rate(
+    problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]
+) -> cp_model.LinearExpr:
+    """What loads serve. [rate units * load units]"""
+    return cp_model.LinearExpr.weighted_sum(
+        [variables.load[key] for key in keys],
+        [scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]]) for key in keys],
+    )
+
+
+def _most(problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]) -> int:
+    """The most that they can. [the same]"""
+    return sum(
+        scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]])
+        * variables.load[key].proto.domain[1]
+        for key in keys
+    )

@@ -1,0 +1,46 @@
+r"""Family 13, offline work: the work of a day is done before its deadline, where there is room for it.
+
+For each cell i of an offline service (service, region and moment of h[i] hours) and class k, with D the rate
+at which requests arise, f[i,j] the work of cell i that is done in cell j, and J(i) the cells of the same day
+that the deadline reaches (planner/problem/deferral.py)::
+
+    sum_{j in J(i)} f[i,j,k] + h[i] u[i,k] >= h[i] D[i,k]                 work[...]
+    h[j] y[j,k] >= sum_{i: j in J(i)} f[i,j,k]                            worked[...]
+
+y is the rate at which the moment serves the class; in the coverage rows it stands where online services have
+their demand.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.variables import (
+    CellClassKey,
+    Variables,
+    cell_label,
+    hour_weights,
+    rate_scales,
+)
+from fleetplan.planner.problem import Problem
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add both rows for every cell and class of the offline services."""
+    scales, hours = rate_scales(problem), hour_weights(problem)
+    out: dict[CellClassKey, list[cp_model.IntVar]] = defaultdict(list)
+    into: dict[CellClassKey, list[cp_model.IntVar]] = defaultdict(list)
+    for (i, j, k), work in variables.put_off.items():
+        out[i, k].append(work)
+        into[j, k].append(work)
+    for (i, k), worked in variables.worked.items():
+        cell = problem.cells[i]
+        h, label = hours[cell.moment], cell_label(problem, cell, k)
+        headroom = problem.services[cell.service].headroom
+        units = scales[cell.service].demand_units(cell.requests_per_s[k], headroom)
+        unmet = [variables.unmet[i, k]] if (i, k) in variables.unmet else []
+        done = cp_model.LinearExpr.sum(out[i, k])
+        model.add(done + h * cp_model.LinearExpr.sum(unmet) >= h * units).with_name(f"work[{label}]")
+        model.add(h * worked >= cp_model.LinearExpr.sum(into[i, k])).with_name(f"worked[{label}]")

@@ -1,0 +1,86 @@
+r"""Family 12, quality: requests have at least the average quality that their service asks for.
+
+For each cell i of a service with an average floor f, with the quality q[v] of its variants, the load w of
+aggregated replicas in load units S, and the rate d that passes between prefill and decode replicas of a
+variant::
+
+    sum_{v, c in aggregated of v, k} (q[v] - f) mu[c,k] w[c,k] / S
+        + sum_{v, k, g of v} (q[v] - f) d[i,k,g] >= 0                     quality[...]
+
+Traffic above the demand, which rows of coverage allow, would shift the average, so that for these cells and
+each class k, with the demand D and the unmet demand u::
+
+    sum_{c in aggregated} mu w[c,k] + S sum_g d[k,g] + S u[k] <= S D[k] + sum mu   quality_traffic[...]
+
+where the last sum is one load unit for each load, without which a demand could not be met in whole ones.
+A floor for every request needs no row: variants below it are no candidates.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.scaling import whole_row
+from fleetplan.planner.formulation.variables import Variables, cell_label, rate_scales
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add one row for every cell of a service with an average floor."""
+    terms: dict[int, list[tuple[cp_model.IntVar, Fraction]]] = {}
+    floors = {
+        index: exact(floor)
+        for index, cell in enumerate(problem.cells)
+        if (floor := problem.services[cell.service].average_quality_floor) is not None
+    }
+    if not floors:
+        return
+    for (c, k, _, index), load in variables.load.items():
+        candidate = problem.candidates[c]
+        if index in floors and candidate.phase is Phase.AGGREGATED:
+            surplus = exact(problem.quality(candidate)) - floors[index]
+            rate = exact(candidate.requests_per_s[k]) / LOAD_UNITS_PER_REPLICA
+            terms.setdefault(index, []).append((load, surplus * rate))
+    scales = rate_scales(problem)
+    for (index, k, g), passed in variables.disaggregated.items():
+        if index in floors:
+            known = variables.handovers[index, k]
+            candidate = problem.candidates[known.prefill[known.pairs[g].prefill].slots[0][0]]
+            surplus = exact(problem.quality(candidate)) - floors[index]
+            units = scales[candidate.service].units_per_request_per_s
+            terms.setdefault(index, []).append((passed, surplus / units))
+    for index, surpluses in terms.items():
+        cell = problem.cells[index]
+        serving, missing = [variable for variable, _ in surpluses], [-surplus for _, surplus in surpluses]
+        bounds = [variable.proto.domain[1] for variable in serving]
+        weights, limit = whole_row(missing, bounds, Fraction(0))
+        row = cp_model.LinearExpr.weighted_sum(serving, weights) <= limit
+        label = f"{cell.service},{cell.region},{problem.moments[cell.moment].label}"
+        model.add(row).with_name(f"quality[{label}]")
+        for k in range(len(cell.requests_per_s)):
+            _add_traffic(model, problem, variables, index, k)
+
+
+def _add_traffic(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, cell_index: int, k: int
+) -> None:
+    """No more is served of a class than is asked for, but for a load unit of each load."""
+    cell = problem.cells[cell_index]
+    scale, headroom = rate_scales(problem)[cell.service], problem.services[cell.service].headroom
+    units = scale.demand_units(cell.requests_per_s[k], headroom)
+    rates, loads = [], []
+    for c, p in problem.slots(cell):
+        candidate = problem.candidates[c]
+        if candidate.phase is Phase.AGGREGATED and (c, k, p, cell_index) in variables.load:
+            rates.append(scale.rate_units(candidate.requests_per_s[k]))
+            loads.append(variables.load[c, k, p, cell_index])
+    pairs = range(len(variables.handovers[cell_index, k].pairs))
+    apart = [variables.disaggregated[cell_index, k, g] for g in pairs]
+    apart += [variables.unmet[key] for key in [(cell_index, k)] if key in variables.unmet]
+    total = cp_model.LinearExpr.weighted_sum(loads, rates)
+    most = LOAD_UNITS_PER_REPLICA * units + sum(rates)
+    row = total + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(apart) <= most
+    model.add(row).with_name(f"quality_traffic[{cell_label(problem, cell, k)}]")

@@ -1,0 +1,192 @@
+r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
+
+For each lost region l, protected service s, moment m and class k, with replicas n' and loads w' of what then
+runs in the other regions, S load units a replica, d'[g] what passes between a pair g of groups of prefill and
+decode replicas, and D the demand of all regions::
+
+    sum_{c in aggregated} mu w' + S sum_g d'[g] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
+    sum_{c in prefill group} mu w' >= S sum_{g of the group} d'[g]               surviving_prefill[...]
+    sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
+    sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
+    sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
+    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]
+
+Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
+what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
+limits on configurations, on the share of a pool and of the links do not hold then, and the way to another
+region adds nothing to TTFT. Limits under load hold: a pool carries what its lines say, as in family 2, with
+the rows `surviving_pooled[...]`, `surviving_one_line[...]` and `surviving_pooled_replicas[...]`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.formulation.constraints.replica_load import carried_load
+from fleetplan.planner.formulation.scaling import RateScale, watts_floor, watts_per_accelerator
+from fleetplan.planner.formulation.variables import (
+    Variables,
+    most_units,
+    rate_scales,
+    replica_label,
+    replicas_needed,
+    with_label,
+)
+from fleetplan.planner.problem import Cell, Phase, Problem, Slot
+from fleetplan.planner.problem.kv_pairs import surviving_handovers
+from fleetplan.planner.problem.region_loss import joint_cells
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the rows of every region that may be lost."""
+    joint = joint_cells(problem)
+    if not joint:
+        return
+    scales = rate_scales(problem)
+    for lost in problem.regions:
+        for cell, parts in joint:
+            _create_replicas(model, problem, variables, lost, cell, scales[cell.service])
+            for k in range(len(cell.requests_per_s)):
+                _cover(model, problem, variables, lost, cell, parts, k)
+        _hold(model, problem, variables, lost)
+        _power(model, problem, variables, lost)
+
+
+def _create_replicas(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str, cell: Cell, scale: RateScale
+) -> None:
+    """Replicas and loads of a protected service in what is left, with the rows that tie them."""
+    headroom = problem.services[cell.service].headroom
+    names = [request_class.name for request_class in problem.services[cell.service].classes]
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        elsewhere = [region for region in problem.regions if region != lost]
+        for p in [p for region in elsewhere for p in problem.pools_for(candidate, region)]:
+            pool = problem.pools[p]
+            moment = problem.moments[cell.moment]
+            held = most_units(problem, p, moment.period) * pool.accelerators_per_unit
+            held //= pool.footprint_accelerators(candidate.accelerators)
+            bound = min(held, replicas_needed(problem, (cell,), c))
+            if bound <= 0:
+                continue
+            label = f"{lost} lost,{replica_label(problem, (c, p, cell.moment))}"
+            replicas = model.new_int_var(0, bound, f"surviving[{label}]")
+            variables.surviving[lost, c, p, cell.moment] = replicas
+            loads = []
+            for k, rate in enumerate(candidate.requests_per_s):
+                rate_units = scale.rate_units(rate)
+                demand = scale.demand_units(cell.requests_per_s[k], headroom)
+                if rate_units and demand:
+                    most = min(
+                        bound * LOAD_UNITS_PER_REPLICA, -(-demand * LOAD_UNITS_PER_REPLICA // rate_units)
+                    )
+                    load = model.new_int_var(0, most, f"surviving_load[{label},{names[k]}]")
+                    variables.surviving_load[lost, c, k, p, cell.moment] = load
+                    loads.append(load)
+            place = (lost, c, p, cell.moment)
+            chosen = [
+                _line_variables(model, variables, (*place, j), bound, f"{label},{j}")
+                for j in range(len(candidate.pooling))
+            ]
+            carried = carried_load(model, candidate.pooling, replicas, chosen, label, "surviving_")
+            model.add(sum(loads) <= carried).with_name(f"surviving_load[{label}]")
+
+
+def _line_variables(
+    model: cp_model.CpModel,
+    variables: Variables,
+    key: tuple[str, int, int, int, int],
+    bound: int,
+    label: str,
+) -> tuple[cp_model.IntVar, cp_model.IntVar]:
+    """Whether a line is chosen for what survives in a pool, and for how many replicas."""
+    by_line = model.new_bool_var(f"surviving_pooled[{label}]")
+    count = model.new_int_var(0, bound, f"surviving_pooled_replicas[{label}]")
+    variables.surviving_pooled[key] = by_line
+    variables.surviving_pooled_replicas[key] = count
+    return by_line, count
+
+
+def _cover(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    lost: str,
+    cell: Cell,
+    parts: tuple[int, ...],
+    k: int,
+) -> None:
+    """All demand of a class is served in what is left, each request's phases within one region."""
+    scale, headroom = rate_scales(problem)[cell.service], problem.services[cell.service].headroom
+    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k], headroom) for index in parts)
+    if not demand:
+        return
+    served: dict[Slot, cp_model.LinearExpr] = {}
+    for (gone, c, class_index, p, m), load in variables.surviving_load.items():
+        candidate = problem.candidates[c]
+        if (gone, candidate.service, class_index, m) == (lost, cell.service, k, cell.moment):
+            served[c, p] = scale.rate_units(candidate.requests_per_s[k]) * load
+    request_class = problem.services[cell.service].classes[k].name
+    label = f"{lost} lost,{cell.service},{request_class},{problem.moments[cell.moment].label}"
+    total = [load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED]
+    known = surviving_handovers(problem, cell.service, k, lost)
+    separate = []
+    for g, pair in enumerate(known.pairs):
+        between = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")
+        variables.surviving_separate[lost, cell.service, k, g, cell.moment] = between
+        separate.append(between)
+        total.append(LOAD_UNITS_PER_REPLICA * between)
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        for index, group in enumerate(known.groups(phase)):
+            rate = cp_model.LinearExpr.sum([served[slot] for slot in group.slots if slot in served])
+            passed = cp_model.LinearExpr.sum([separate[g] for g in known.pairs_of(phase, index)])
+            model.add(rate >= LOAD_UNITS_PER_REPLICA * passed).with_name(
+                f"surviving_{phase}[{with_label(label, group.label)}]"
+            )
+    unmet = [variables.unmet[index, k] for index in parts if (index, k) in variables.unmet]
+    model.add(
+        cp_model.LinearExpr.sum(total) + LOAD_UNITS_PER_REPLICA * cp_model.LinearExpr.sum(unmet)
+        >= LOAD_UNITS_PER_REPLICA * demand
+    ).with_name(f"surviving_coverage[{label}]")
+
+
+def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
+    """What runs after the loss fits the units that stand."""
+    hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
+    for (gone, c, p, m), replicas in variables.surviving.items():
+        if gone == lost:
+            hosted[p, m][c] = replicas
+    for (p, m), running in hosted.items():
+        pool, moment = problem.pools[p], problem.moments[m]
+        label = f"{lost} lost,{pool.name},{moment.label}"
+        units = standing_units(problem, variables, p, moment.period) - pool.maintenance_in(moment.period)
+        used = sum(
+            pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
+            for c, replicas in running.items()
+        )
+        model.add(used <= pool.accelerators_per_unit * units).with_name(f"surviving_capacity[{label}]")
+        add_patterns(model, problem, (p, m), running, units, label)
+
+
+def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
+    """What runs after the loss stays within the power of its region."""
+    for region in problem.regions.values():
+        if region.power_kw is None or region.name == lost:
+            continue
+        for m, moment in enumerate(problem.moments):
+            terms = []
+            for (gone, c, p, when), replicas in variables.surviving.items():
+                candidate = problem.candidates[c]
+                here = (gone, problem.pools[p].region, when) == (lost, region.name, m)
+                if here and candidate.power_kw is not None:
+                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
+                    terms.append(candidate.accelerators * watts * replicas)
+            if terms:
+                limit = watts_floor(region.power_kw[moment.period] / region.pue)
+                model.add(sum(terms) <= limit).with_name(
+                    f"surviving_power[{lost} lost,{region.name},{moment.label}]"
+                )

@@ -1,0 +1,89 @@
+r"""Family 2, replica load: the loads of all classes on a set of replicas add up to at most their number.
+
+For each candidate c, pool p and moment m, with S load units a replica and cells i of that moment::
+
+    sum_{k,i} w[c,k,p,i] <= S n[c,p,m]                                    replica_load[...]
+
+Where latencies are limited under load a pool carries less than its replicas do: requests that come together
+wait, in a small pool longer than in a large one. The load of a pool as a function of its replicas lies above
+each of a few lines, slope a and loss b in replicas, from pools of L replicas on. One of them is chosen, with
+h telling which and g counting the replicas that stand by it::
+
+    sum_{k,i} w[c,k,p,i] <= sum_j (floor(S a[c,j]) g[c,p,m,j] - ceil(S b[c,j]) h[c,p,m,j])
+                                                                          replica_load[...]
+    L[c,j] h[c,p,m,j] <= g[c,p,m,j] <= U h[c,p,m,j]                       pooled[...]
+    sum_j h[c,p,m,j] <= 1                                                 one_line[...]
+    sum_j g[c,p,m,j] <= n[c,p,m]                                          pooled_replicas[...]
+
+A class that takes mu[c,k] requests/s alone uses 1/mu of a replica for each request/s: replicas are
+shared by classes, which is what lets small requests run on small accelerators.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ortools.sat.python import cp_model
+
+from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.planner.formulation.scaling import line_units
+from fleetplan.planner.formulation.variables import ReplicaKey, Variables, replica_label
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
+"""Whether a set of replicas carries what a line says, and how many replicas then do; one pair a line."""
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add one row for every set of replicas."""
+    loads: dict[ReplicaKey, list[cp_model.IntVar]] = defaultdict(list)
+    for (c, _, p, cell), load in variables.load.items():
+        loads[c, p, problem.cells[cell].moment].append(load)
+    for key, replicas in variables.replicas.items():
+        label = replica_label(problem, key)
+        lines = problem.candidates[key[0]].pooling
+        chosen = [
+            (variables.pooled[(*key, j)], variables.pooled_replicas[(*key, j)]) for j in range(len(lines))
+        ]
+        carried = carried_load(model, lines, replicas, chosen, label)
+        model.add(sum(loads[key]) <= carried).with_name(f"replica_load[{label}]")
+
+
+def carried_load(
+    model: cp_model.CpModel,
+    lines: Sequence[CapacityLine],
+    replicas: cp_model.IntVar,
+    chosen: LineVariables,
+    label: str,
+    prefix: str = "",
+) -> cp_model.LinearExpr:
+    """Load that a set of replicas carries, by the line that is chosen where there are any. [load units].
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives the rows of the choice.
+    lines : Sequence[CapacityLine]
+        What a pool carries where latencies are limited under load; none without.
+    replicas : IntVar
+        How many there are.
+    chosen : LineVariables
+        The choice, a pair a line.
+    label, prefix : str
+        What the rows are called: the prefix before their usual names.
+    """
+    if not lines:
+        return LOAD_UNITS_PER_REPLICA * replicas
+    most = replicas.proto.domain[1]
+    carried: list[cp_model.LinearExpr] = []
+    for j, (line, (by_line, count)) in enumerate(zip(lines, chosen, strict=True)):
+        slope, loss = line_units(line)
+        carried.append(slope * count - loss * by_line)
+        model.add(count <= most * by_line).with_name(f"{prefix}pooled[{label},{j},most]")
+        model.add(count >= line.least * by_line).with_name(f"{prefix}pooled[{label},{j},least]")
+    by_lines, counts = zip(*chosen, strict=True)
+    model.add(sum(by_lines) <= 1).with_name(f"{prefix}one_line[{label}]")
+    model.add(sum(counts) <= replicas).with_name(f"{prefix}pooled_replicas[{label}]")
+    return cp_model.LinearExpr.sum(carried)

@@ -1,0 +1,28 @@
+r"""Family 7, retirement: owned units leave once, by choice, and all of them at their end of life.
+
+For each owned pool p with E units that may or must leave, and the period e of its end of life; a unit that
+left at the start of a period is gone in it and in all later ones (family 3)::
+
+    sum_q retired[p,q] <= E[p]                                            retired_units[...]
+    sum_{q <= e} retired[p,q] >= E[p]                                     end_of_life[...]
+"""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.problem import Problem
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add the rows of every pool from which units may leave."""
+    for p, pool in enumerate(problem.pools):
+        leaving = [variable for (index, _), variable in variables.retired.items() if index == p]
+        if pool.retirement is None or not leaving:
+            continue
+        gone = cp_model.LinearExpr.sum(leaving)
+        model.add(gone <= pool.existing_units).with_name(f"retired_units[{pool.name}]")
+        if pool.retirement.end_period is not None:
+            # Nothing leaves after the end of life, so all that left did so by then.
+            model.add(gone >= pool.existing_units).with_name(f"end_of_life[{pool.name}]")

@@ -1,0 +1,42 @@
+r"""Family 8, transitions within a day: replicas that start from one slice to the next cost, or are limited.
+
+For each candidate c, pool p and moment m, with m' the slice before it (before the first slice comes the last
+one), share g of the policy, H accelerators a unit, and the units that stand in the pool in period q::
+
+    switched[c,p,m] >= n[c,p,m] - n[c,p,m']                               tide[...]
+    sum_c a[c] switched[c,p,m] <= g H units[p,q]                          tide_limit[...]
+
+Every day of the period is alike, so what starts in a slice starts in it every day. Without a cost and a limit
+replicas are free to change, and neither row exists.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.constraints.capacity import standing_units
+from fleetplan.planner.formulation.variables import Variables, replica_label
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.units import exact
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add one row for every set of replicas, and one for every pool and moment where changes are limited."""
+    starting: dict[tuple[int, int], list[cp_model.LinearExprT]] = defaultdict(list)
+    for (c, p, m), switched in variables.switched.items():
+        starting[p, m].append(problem.candidates[c].accelerators * switched)
+        earlier = variables.replicas.get((c, p, problem.moments[m].slice_before or 0))
+        replicas = variables.replicas[c, p, m]
+        row = switched >= (replicas if earlier is None else replicas - earlier)
+        model.add(row).with_name(f"tide[{replica_label(problem, (c, p, m))}]")
+    share = exact(problem.fleet.policy.tidal.max_share_per_pool)
+    if share == 1:
+        return
+    for (p, m), accelerators in starting.items():
+        pool, moment = problem.pools[p], problem.moments[m]
+        held = pool.accelerators_per_unit * standing_units(problem, variables, p, moment.period)
+        model.add(share.denominator * sum(accelerators) <= share.numerator * held).with_name(
+            f"tide_limit[{pool.name},{moment.label}]"
+        )

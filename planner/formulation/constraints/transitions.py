@@ -1,0 +1,31 @@
+r"""Family 8, transitions: replicas that did not run in the period before are counted, and charged.
+
+For each candidate c, pool p and moment m, with m' the moment before it (one period earlier), and n[c,p,m']
+from the plan in force where there is one::
+
+    started[c,p,m] >= n[c,p,m] - n[c,p,m']                                transition[...]
+
+Accelerators change hands where a replica starts; one that ends frees them at no cost. A replica may stand
+idle for a period instead, on accelerators that are kept for it.
+"""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.variables import Variables, replica_label
+from fleetplan.planner.problem import Problem
+
+
+def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Add one row for every set of replicas that has a moment before it."""
+    before = problem.running_before or {}
+    for (c, p, m), started in variables.started.items():
+        replicas, earlier = variables.replicas[c, p, m], problem.moments[m].before
+        if earlier is None:
+            row = started >= replicas - before.get((c, p, problem.moments[m].slice), 0)
+        elif (c, p, earlier) in variables.replicas:
+            row = started >= replicas - variables.replicas[c, p, earlier]
+        else:
+            row = started >= replicas
+        model.add(row).with_name(f"transition[{replica_label(problem, (c, p, m))}]")

@@ -1,0 +1,47 @@
+"""What the data of requests cost that another region serves than the one that they come from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
+from fleetplan.planner.formulation.variables import LoadKey
+from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+SECONDS_PER_HOUR: Final = 3600.0
+MB_PER_GB: Final = 1000.0
+
+
+def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, str], m: int) -> float:
+    """Expected cost of a steady request/s over the hours of a moment, at its present value. [USD]
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    service : str
+        Whose requests they are.
+    way : tuple[str, str]
+        The region that they come from and the one that serves them.
+    m : int
+        Index of the moment.
+    """
+    origin, region = way
+    price = problem.regions[origin].network_usd_per_gb.get(region, 0.0) if origin != region else 0.0
+    gb = problem.services[service].mb_per_request / MB_PER_GB
+    moment = problem.moments[m]
+    worth = present_value_ratio(problem.fleet.finance.discount_rate_per_year, moment.period + 1)
+    return price * gb * HOURS_PER_QUARTER * SECONDS_PER_HOUR * moment.weight * worth
+
+
+def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
+    """The same of one load unit; where phases are apart, the request travels to its prefill. [USD]"""
+    c, k, p, index = key
+    candidate, cell = problem.candidates[c], problem.cells[index]
+    if candidate.phase is Phase.DECODE:
+        return 0.0
+    way = (cell.region, problem.pools[p].region)
+    rate = candidate.requests_per_s[k] / LOAD_UNITS_PER_REPLICA
+    headroom = 1 + problem.services[cell.service].headroom
+    return data_usd_per_request_per_s(problem, cell.service, way, cell.moment) * rate / headroom

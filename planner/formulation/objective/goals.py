@@ -1,0 +1,211 @@
+r"""Objectives besides TCO: what a plan is best at first, with TCO to choose among equals.
+
+With the load w, the replicas n and the unmet demand u of a moment m, h its share of the horizon's hours times
+its probability, and P the periods::
+
+    served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
+    energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment
+    carbon        min of the energy with the grid's kg CO2 a kWh        kg
+    accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
+    least-regret  min regret (constraints/regret.py)                    USD
+
+g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic,
+paid for by a rent or not. Each is a whole number of objective units in the model and a figure with a unit
+outside of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.scaling import LARGEST_SUM
+from fleetplan.planner.formulation.variables import LoadKey, Variables, rate_scales
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
+
+ENERGY_RESOLUTION: Final = 10**6
+"""Objective units a kWh, and a kg of CO2: a load unit of a small replica draws some Wh. [1/kWh]"""
+
+ACCELERATOR_RESOLUTION: Final = 10**6
+"""Objective units an accelerator, for weights of moments that are no whole numbers."""
+
+ROUNDING_RATIO: Final = 1e-5
+"""Share of the energy or carbon within which two plans draw the same: some load units."""
+
+SERVED_DIGITS: Final = 6
+"""The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
+wrongly, and what a plan is said to reach is then off by more than the solver's figures may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """An objective besides TCO, of one problem.
+
+    Attributes
+    ----------
+    name : str
+        As the fleet file has it.
+    unit : str
+        Of its figures.
+    resolution : int
+        Objective units for one of them.
+    most : float
+        What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
+    scale : float
+        What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
+    """
+
+    name: str
+    unit: str
+    resolution: int
+    most: float = 0.0
+    scale: float = 0.0
+
+    @property
+    def rising(self) -> bool:
+        """Whether more of it is better."""
+        return self.name == "served"
+
+    def figure(self, units: float) -> float:
+        """What a value of the model's objective, which is minimised, stands for."""
+        value = units / self.resolution
+        return self.most - value if self.rising else value
+
+    def rounding_units(self, units: float) -> float:
+        """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
+
+        Only energy and carbon are counted by load unit.
+        """
+        if self.name not in ("energy", "carbon"):
+            return 0.0
+        return ROUNDING_RATIO * abs(self.figure(units)) * self.resolution
+
+    def gap(self, value: float, bound: float) -> float:
+        """How far a plan may be from the best one, as a share of the larger figure."""
+        largest = max(abs(value), abs(bound), self.scale)
+        return abs(bound - value) / largest if largest > 0 else 0.0
+
+
+UNITS: Final[Mapping[str, str]] = {
+    "served": "weighted requests/s",
+    "energy": "kWh",
+    "carbon": "kg CO2",
+    "accelerators": "accelerators",
+    "least-regret": "USD",
+}
+"""Units of the objectives besides TCO."""
+
+
+def goal_of(problem: Problem) -> Goal | None:
+    """What a problem is to be best at before TCO; None where TCO comes first."""
+    if problem.minimises_regret:
+        least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
+        return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
+    name = problem.fleet.objective
+    if name == "tco":
+        return None
+    if name == "served":
+        return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
+    return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION if name == "accelerators" else ENERGY_RESOLUTION)
+
+
+def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
+    """The goal as the sum that is minimised. [objective units]"""
+    return _SUMS[goal.name](problem, variables, goal)
+
+
+def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
+    """Expected energy of one load unit over the hours of its moment, at the meter of the site. [kWh]"""
+    c, _, p, cell = key
+    candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
+    if candidate.power_kw is None:
+        raise ValueError(f"{candidate.label} has no power figure")
+    pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
+    hours = HOURS_PER_QUARTER * moment.weight
+    return candidate.power_kw * pue * hours / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+
+
+def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
+    """Carbon intensity of a region's grid in a period. [kg CO2/kWh]"""
+    grid = problem.regions[region].grid_kg_co2_per_kwh
+    if grid is None:
+        raise ValueError(f"{region} has no carbon intensity")
+    return grid[period]
+
+
+def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
+    weights = []
+    for key in variables.load:
+        moment = problem.moments[problem.cells[key[3]].moment]
+        carbon = goal.name == "carbon"
+        factor = grid_kg_per_kwh(problem, problem.pools[key[2]].region, moment.period) if carbon else 1.0
+        weights.append(round(energy_kwh_per_load_unit(problem, key) * factor * goal.resolution))
+    return cp_model.LinearExpr.weighted_sum(list(variables.load.values()), weights)
+
+
+def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
+    weights = []
+    for c, p, m in variables.replicas:
+        footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
+        share = exact(problem.moments[m].weight) / len(problem.periods)
+        weights.append(round(footprint * share * goal.resolution))
+    return cp_model.LinearExpr.weighted_sum(list(variables.replicas.values()), weights)
+
+
+def _regret(_: Problem, variables: Variables, __: Goal) -> cp_model.LinearExprT:
+    return variables.regret["largest"]
+
+
+def _unserved(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
+    scales = rate_scales(problem)
+    weights = []
+    for cell_index, _ in variables.unmet:
+        cell = problem.cells[cell_index]
+        per_unit = exact(_weight(problem, cell_index)) / scales[cell.service].units_per_request_per_s
+        headroom = 1 + exact(problem.services[cell.service].headroom)
+        weights.append(round(per_unit / headroom * goal.resolution))
+    return cp_model.LinearExpr.weighted_sum(list(variables.unmet.values()), weights)
+
+
+_SUMS: Final[Mapping[str, Callable[[Problem, Variables, Goal], cp_model.LinearExprT]]] = {
+    "served": _unserved,
+    "energy": _energy,
+    "carbon": _energy,
+    "accelerators": _accelerators,
+    "least-regret": _regret,
+}
+
+
+def _weight(problem: Problem, cell_index: int) -> float:
+    """What a request/s of a cell counts in the mean over the horizon."""
+    cell = problem.cells[cell_index]
+    share = problem.moments[cell.moment].weight / len(problem.periods)
+    return problem.services[cell.service].served_weight * share
+
+
+def _whole_demand(problem: Problem) -> float:
+    """Demand of all cells. [weighted requests/s]"""
+    return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
+
+
+def _served_resolution(problem: Problem) -> int:
+    """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than weights need."""
+    smallest = min(
+        (
+            _weight(problem, i) / (1 + problem.services[cell.service].headroom)
+            for i, cell in enumerate(problem.cells)
+            if _weight(problem, i) > 0
+        ),
+        default=1.0,
+    )
+    digits = SERVED_DIGITS + max(math.ceil(-math.log10(smallest)), 0)
+    finest = max((scale.exponent for scale in rate_scales(problem).values()), default=0) + digits
+    # Demand is rounded up by cell and class; a factor of two is more than that.
+    largest = math.floor(math.log10(LARGEST_SUM / max(2 * _whole_demand(problem), 1.0)))
+    return int(10 ** max(min(finest, largest), 0))

@@ -1,0 +1,161 @@
+r"""What a plan minimises: unmet demand by priority first, then total cost of ownership.
+
+TCO over the horizon, with C the fixed cost of what exists, acquired units at their unit cost, and energy
+at the served utilisation; periods q, moments m, cells i::
+
+    C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
+      + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
+
+e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
+headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
+another region is part of e. h is the share of the period's
+hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
+accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
+of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
+for. All of it is at its present value at the start of the horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from ortools.sat.python import cp_model
+
+from fleetplan.fleet.inventory import HOURS_PER_DAY
+from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
+from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
+from fleetplan.planner.formulation.scaling import usd_units, whole_weights
+from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables, rate_scales
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+Term: TypeAlias = tuple[cp_model.IntVar, float]
+"""A variable and its cost. [USD]"""
+
+
+def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
+    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    c, _, p, cell = key
+    candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
+    headroom = problem.services[candidate.service].headroom
+    power_kw = candidate.power_kw or 0.0
+    usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
+    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+
+
+def load_usd(problem: Problem, key: LoadKey) -> float:
+    """Expected cost of one load unit: its energy, and the way of its requests to another region. [USD]"""
+    return energy_usd_per_load_unit(problem, key) + data_usd_per_load_unit(problem, key)
+
+
+def started_usd(problem: Problem, key: ReplicaKey) -> float:
+    """Expected cost of starting one replica for the hours of a moment, paid at the period's start. [USD]"""
+    moment, finance = problem.moments[key[2]], problem.fleet.finance
+    accelerators = problem.candidates[key[0]].accelerators * moment.weight
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period)
+    return problem.fleet.policy.transition_usd_per_accelerator * accelerators * worth
+
+
+def switched_usd(problem: Problem, key: ReplicaKey) -> float:
+    """Expected cost of starting one replica in a slice of every day of a period. [USD]"""
+    moment, finance = problem.moments[key[2]], problem.fleet.finance
+    days = HOURS_PER_QUARTER / HOURS_PER_DAY * moment.probability
+    # Paid through the quarter, so like all running cost at its end.
+    worth = present_value_ratio(finance.discount_rate_per_year, moment.period + 1)
+    usd = problem.fleet.policy.tidal.usd_per_accelerator * problem.candidates[key[0]].accelerators
+    return usd * days * worth
+
+
+def started_accelerators(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
+    """Accelerators whose replicas did not run in the period before, or in the slice before."""
+    starting = [*variables.started.items(), *variables.switched.items()]
+    return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
+
+
+def retired_usd(problem: Problem, p: int, q: int) -> float:
+    """What retiring one unit at the start of a period changes over the horizon. [USD]"""
+    retirement = problem.pools[p].retirement
+    return 0.0 if retirement is None else retirement.unit_usd[q]
+
+
+def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
+    """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
+    return _sum(cost_terms(problem, variables))
+
+
+def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What decides on the expected TCO, with what one of each costs. [USD]"""
+    everywhere = [1.0] * len(problem.moments)
+    return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
+
+
+def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
+    """Variable part of the TCO where one demand scenario turns out. [objective units]"""
+    shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
+    return _sum(_supply_terms(problem, variables) + running_terms(problem, variables, shares))
+
+
+def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What is bought, rented and retired."""
+    return [
+        *(
+            (units, problem.pools[p].acquisitions[a].unit_usd[q])
+            for (p, a, q), units in variables.acquired.items()
+        ),
+        *((units, retired_usd(problem, p, q)) for (p, q), units in variables.retired.items()),
+    ]
+
+
+def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+    """Loads and changes in every moment, times its share."""
+    cells = problem.cells
+    return [
+        *(
+            (load, load_usd(problem, key) * shares[cells[key[3]].moment])
+            for key, load in variables.load.items()
+        ),
+        *((each, started_usd(problem, key) * shares[key[2]]) for key, each in variables.started.items()),
+        *((each, switched_usd(problem, key) * shares[key[2]]) for key, each in variables.switched.items()),
+    ]
+
+
+def _sum(terms: Sequence[Term]) -> cp_model.LinearExprT:
+    return cp_model.LinearExpr.weighted_sum(
+        [variable for variable, _ in terms], [usd_units(usd) for _, usd in terms]
+    )
+
+
+def fixed_usd(problem: Problem) -> float:
+    """Cost of what exists, whatever is decided. [USD]"""
+    return sum(sum(pool.fixed_usd) for pool in problem.pools)
+
+
+def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_model.LinearExprT:
+    """Expected unmet demand of the services of one priority, in rate units of the finest service scale."""
+    weights = _unmet_weights(problem, priority)
+    return sum(weights[cell] * variable for (cell, _), variable in variables.unmet.items() if cell in weights)
+
+
+def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> int:
+    """The same of a solution's unmet units by cell and class."""
+    weights = _unmet_weights(problem, priority)
+    return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
+
+
+def unmet_units_per_request(problem: Problem) -> float:
+    """Units of unmet demand that a request per second stands for which is unmet in every moment."""
+    finest = max(scale.exponent for scale in rate_scales(problem).values())
+    return 10.0**finest * sum(whole_weights([moment.exact_weight for moment in problem.moments]))
+
+
+def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
+    """What a unit of unmet demand counts in each cell of the services of one priority."""
+    scales = rate_scales(problem)
+    finest = max(scale.exponent for scale in scales.values())
+    weights = whole_weights([moment.exact_weight for moment in problem.moments])
+    return {
+        index: weights[cell.moment] * 10 ** (finest - scales[cell.service].exponent)
+        for index, cell in enumerate(problem.cells)
+        if problem.services[cell.service].priority == priority
+    }

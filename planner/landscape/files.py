@@ -1,0 +1,84 @@
+"""The rows of a landscape as CSV or Parquet, written block by block and whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fleetplan.planner.landscape.question import bad_option
+
+
+class RowWriter:
+    """Writes tables of the same columns one after the other.
+
+    Attributes
+    ----------
+    rows : int
+        Written so far.
+    """
+
+    def __init__(self, path: Path, columnar: bool) -> None:
+        self.rows = 0
+        self._path = path
+        self._columnar = columnar
+        self._started = False
+        self._parquet: Any = None
+
+    def write(self, table: pd.DataFrame) -> None:
+        """Append a table."""
+        if self._columnar:
+            self._write_parquet(table)
+        else:
+            table.to_csv(self._path, mode="a", header=not self._started, index=False)
+        self.rows += len(table)
+        self._started = True
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._parquet is not None:
+            self._parquet.close()
+
+    def _write_parquet(self, table: pd.DataFrame) -> None:
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+
+        rows = pa.Table.from_pandas(table, preserve_index=False)
+        if self._parquet is None:
+            self._parquet = parquet.ParquetWriter(self._path, rows.schema)
+        self._parquet.write_table(rows.cast(self._parquet.schema))
+
+
+@contextmanager
+def row_writer(path: Path, columnar: bool) -> Iterator[RowWriter]:
+    """Open a file of rows, which appears under its name when all is written.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist, or Parquet is asked for without pyarrow.
+    """
+    option = "--parquet" if columnar else "--csv"
+    if not path.absolute().parent.is_dir():
+        raise bad_option(option, f"there is no folder {path.parent}")
+    if columnar:
+        try:
+            import pyarrow  # noqa: F401, PLC0415
+        except ImportError as error:
+            raise bad_option(option, "Parquet needs pyarrow", "pip install pyarrow, or --csv") from error
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    writer = RowWriter(temporary, columnar)
+    try:
+        yield writer
+        writer.close()
+        temporary.replace(path)
+    finally:
+        writer.close()
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,127 @@
+"""The options of `plan landscape`, checked and turned into a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetplan.fleet.errors import names_hint
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace
+from fleetplan.planner.landscape.question import Asked, Question, bad_option, question_of_options
+
+PLOT_FORMATS = ("svg", "png")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What the command line says about a model; None where it says nothing.
+
+    Attributes
+    ----------
+    model, hardware : str or None
+        Names; several of hardware with commas.
+    input_tokens, output_tokens, context_tokens : int or None
+        Lengths. [tokens]
+    ttft_ms, tpot_ms : float or None
+        Limits. [ms]
+    weights, kv : str
+        Data types with commas.
+    framework, prices : str
+        Whose operators are read, and the column of the price book.
+    """
+
+    model: str | None
+    hardware: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    context_tokens: int | None
+    ttft_ms: float | None
+    tpot_ms: float | None
+    weights: str
+    kv: str
+    framework: str
+    prices: str
+
+    def question(self, search: SearchSpace) -> Question:
+        """Return the question.
+
+        Raises
+        ------
+        InputError
+            An option is missing or wrong.
+        """
+        if (
+            self.model is None
+            or self.hardware is None
+            or self.input_tokens is None
+            or self.output_tokens is None
+        ):
+            given = {
+                "--model": self.model,
+                "--hardware": self.hardware,
+                "--input": self.input_tokens,
+                "--output": self.output_tokens,
+            }
+            missing = ", ".join(name for name, value in given.items() if value is None)
+            raise bad_option(missing, "is needed", "or give a fleet file with --service")
+        if self.context_tokens is not None and self.context_tokens < self.input_tokens:
+            raise bad_option(
+                "--context", f"{self.context_tokens} is less than the {self.input_tokens} of --input"
+            )
+        asked = Asked(
+            self.model,
+            _names(self.hardware),
+            RequestShape(self.input_tokens, self.output_tokens, self.context_tokens),
+            LatencyTarget(self.ttft_ms, self.tpot_ms),
+            _names(self.weights),
+            _names(self.kv),
+            self.framework,
+            self.prices,
+        )
+        return question_of_options(asked, search)
+
+    def refuse_beside_fleet(self) -> None:
+        """Refuse options that a fleet file answers.
+
+        Raises
+        ------
+        InputError
+            One of them was given.
+        """
+        given = {
+            "--model": self.model,
+            "--hardware": self.hardware,
+            "--input": self.input_tokens,
+            "--output": self.output_tokens,
+            "--context": self.context_tokens,
+            "--ttft": self.ttft_ms,
+            "--tpot": self.tpot_ms,
+        }
+        both = [name for name, value in given.items() if value is not None]
+        if both:
+            hint = "change it with --set services.NAME.key=value"
+            raise bad_option(", ".join(both), "stands in the fleet file already", hint)
+
+
+def search_of(max_accelerators: int | None, every_batch: int | None) -> SearchSpace:
+    """Return the search space: the usual batch sizes, or every one up to a largest."""
+    if every_batch is None:
+        return SearchSpace(max_accelerators=max_accelerators)
+    batches = tuple(range(1, every_batch + 1))
+    return SearchSpace(max_accelerators=max_accelerators, prefill_batches=batches[:8], decode_batches=batches)
+
+
+def write_format(name: str) -> str:
+    """Return the format of the figures.
+
+    Raises
+    ------
+    InputError
+        Neither svg nor png.
+    """
+    if name not in PLOT_FORMATS:
+        raise bad_option("--plot-format", f"there is no {name!r}", names_hint(name, PLOT_FORMATS))
+    return name
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))

@@ -1,0 +1,186 @@
+"""The landscape drawn: frontier, heat map of batch and tensor parallelism, and the step by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fleetplan.perfmodel.landscape import (
+    AGGREGATED,
+    DECODE,
+    PREFILL,
+    REASONS,
+    LatencyTarget,
+    Place,
+    evaluate_block,
+    pareto_mask,
+    search_layouts,
+)
+from fleetplan.planner.drawing import new_figure, save
+from fleetplan.planner.landscape.answer import Answer
+from fleetplan.planner.landscape.explain import Explanation, explain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NAMED_OPERATORS: Final = 9
+"""Operators of a bar with a colour of their own; the others are one."""
+
+_LATENCY: Final = {PREFILL: "ttft_ms", DECODE: "tpot_ms", AGGREGATED: "tpot_ms"}
+
+
+def write_plots(answer: Answer, folder: Path, suffix: str) -> list[Path]:
+    """Draw an answer.
+
+    Parameters
+    ----------
+    answer : Answer
+        What was found.
+    folder : Path
+        Created if it does not exist.
+    suffix : str
+        svg or png.
+
+    Returns
+    -------
+    list[Path]
+        frontier, heatmap and breakdown, as far as there is something to draw.
+    """
+    drawn = {"frontier": frontier_figure(answer), "heatmap": heat_map_figure(answer)}
+    bars = best_steps(answer)
+    if bars:
+        drawn["breakdown"] = breakdown_figure(bars)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [save(figure, folder / f"{name}.{suffix}") for name, figure in drawn.items() if figure is not None]
+
+
+def frontier_figure(answer: Answer) -> Figure | None:
+    """Throughput per accelerator against latency, one panel a phase, one line a hardware."""
+    from matplotlib.ticker import LogFormatter  # noqa: PLC0415  (as in new_figure)
+
+    phases = {phase: points for phase, points in answer.phase_points.items() if points.count}
+    if not phases:
+        return None
+    figure, panels = new_figure(len(phases))
+    for axes, (phase, points) in zip(panels, phases.items(), strict=True):
+        for position, option in enumerate(answer.question.space.options):
+            own = points.take((points.option == position) & (points.request == 0))
+            if not own.count:
+                continue
+            # The drawing has two of the objectives alone.
+            own = own.take(pareto_mask([-own.requests_per_s_per_accelerator, getattr(own, _LATENCY[phase])]))
+            latency = getattr(own, _LATENCY[phase])
+            order = np.argsort(latency)
+            name = f"{option.hardware} {option.evaluator.precision.weights}"
+            axes.plot(
+                latency[order],
+                own.requests_per_s_per_accelerator[order],
+                ".-",
+                markersize=4,
+                lw=0.8,
+                label=name,
+            )
+        axes.set_xlabel("TTFT [ms]" if phase == PREFILL else "TPOT [ms]")
+        axes.set_ylabel("requests/s per accelerator")
+        axes.set_title(phase)
+        axes.set_xscale("log")
+        # Milliseconds as people write them; powers of ten run into each other within one decade.
+        for set_formatter in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+            set_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.8)))
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(fontsize=7)
+    figure.tight_layout()
+    return figure
+
+
+def heat_map_figure(answer: Answer) -> Figure | None:
+    """Decode rate over batch and tensor parallelism, one stage and one rank, on every hardware.
+
+    What does not fit memory is blank; what misses a latency target is hatched.
+    """
+    space = answer.question.space
+    panels = []
+    for position, option in enumerate(space.options):
+        evaluator = option.evaluator
+        layouts = [
+            layout
+            for layout in search_layouts(evaluator.architecture, evaluator.accelerator, space.search)
+            if layout.pp == layout.dp == layout.ep == 1
+        ]
+        if layouts:
+            axes = (layouts, space.search.decode_batches, space.requests[:1])
+            block = evaluate_block(
+                option, Place(position, DECODE, 0, 0), axes, LatencyTarget(None, space.target.tpot_ms)
+            )
+            panels.append((option, block))
+    if not panels:
+        return None
+    figure, drawn = new_figure(len(panels))
+    for axes_of, (option, block) in zip(drawn, panels, strict=True):
+        rate = np.array(block.requests_per_s_per_accelerator[:, :, 0])
+        reasons = block.excluded[:, :, 0]
+        late = reasons == REASONS.index("tpot")
+        rate[(reasons != 0) & ~late] = np.nan
+        image = axes_of.pcolormesh(rate, cmap="viridis")
+        for row, column in np.argwhere(late).tolist():
+            axes_of.fill_between([column, column + 1], row, row + 1, facecolor="none", hatch="//", lw=0)
+        axes_of.set_yticks(
+            np.arange(len(block.layouts)) + 0.5, [f"TP{layout.tp}" for layout in block.layouts]
+        )
+        marks = np.arange(0, len(block.batches), max(1, len(block.batches) // 8))
+        axes_of.set_xticks(marks + 0.5, [str(block.batches[mark]) for mark in marks])
+        axes_of.set_xlabel("batch")
+        axes_of.set_title(f"{option.hardware}: decode requests/s per accelerator", fontsize=8)
+        figure.colorbar(image, ax=axes_of)
+    figure.tight_layout()
+    return figure
+
+
+def best_steps(answer: Answer) -> list[tuple[str, Explanation]]:
+    """Return the configuration of each hardware and phase that serves most, taken apart."""
+    space = answer.question.space
+    found = []
+    for phase, points in answer.phase_points.items():
+        for position, option in enumerate(space.options):
+            own = points.take((points.option == position) & (points.request == 0))
+            if own.count:
+                best = int(np.argmax(own.requests_per_s_per_accelerator))
+                layout, batch = own.layout[best], int(own.batch[best])
+                taken = explain(option, phase, layout, batch, space.requests[0])
+                found.append((f"{option.hardware} {phase}\n{layout.label} b{batch}", taken))
+    return found
+
+
+def breakdown_figure(bars: Sequence[tuple[str, Explanation]]) -> Figure:
+    """One bar a step, cut by operator, as shares of the step."""
+    totals: dict[str, float] = {}
+    for _, taken in bars:
+        for line in taken.lines:
+            totals[line.name] = totals.get(line.name, 0.0) + line.time_ms / taken.latency_ms
+    named = sorted(totals, key=lambda name: -totals[name])[:_NAMED_OPERATORS]
+    figure, (axes,) = new_figure(1, width=max(5.0, 1.1 * len(bars) + 3.0), height=4.6)
+    bottom = np.zeros(len(bars))
+    for name in (*named, "other"):
+        shares = np.array(
+            [
+                sum(
+                    line.time_ms
+                    for line in taken.lines
+                    if (line.name if line.name in named else "other") == name
+                )
+                / taken.latency_ms
+                for _, taken in bars
+            ]
+        )
+        if shares.any():
+            axes.bar(range(len(bars)), shares, bottom=bottom, label=name.replace("_", " "), width=0.7)
+        bottom += shares
+    axes.set_xticks(
+        range(len(bars)), [f"{name}\n{taken.latency_ms:.1f} ms" for name, taken in bars], fontsize=6
+    )
+    axes.set_ylabel("share of the step")
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure

@@ -1,0 +1,53 @@
+"""What an hour of an accelerator costs a fleet."""
+
+from __future__ import annotations
+
+from fleetplan.fleet import tco
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Region
+from fleetplan.planner.problem.capacity_costs import existing_pool_usd
+
+
+def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple[float, str]:
+    """Least that an hour of an accelerator costs in the first period, energy included, and where.
+
+    What a pool or an offer costs in the period is spread over all of its hours.
+    """
+    regions = {region.name: region for region in fleet.regions}
+    found: list[tuple[float, str]] = []
+    for pool in fleet.pools:
+        if pool.hardware == hardware.name and pool.accelerators:
+            costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
+            included = pool.rented is not None and pool.rented.energy_included
+            usd = sum(by_period[0] for by_period in costs.values()) / (
+                pool.accelerators * tco.HOURS_PER_QUARTER
+            )
+            found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
+    for offer in fleet.offers:
+        if offer.hardware != hardware.name:
+            continue
+        for region in (regions[name] for name in offer.regions):
+            usd = _offer_usd_per_hour(offer, hardware, region)
+            found.append((usd + _energy(hardware, region, offer.energy_included), f"offer {offer.name}"))
+    usd, place = min(found)
+    return usd, f"{usd:.3g} USD/h ({place}, energy included)"
+
+
+def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
+    """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
+    power_kw = (hardware.power_w_per_accelerator or 0.0) / tco.W_PER_KW
+    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / tco.HOURS_PER_QUARTER
+    if offer.rent_usd_per_accelerator_hour is not None:
+        return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
+    if offer.capex_usd_per_host is None:
+        raise ValueError(f"offer {offer.name!r} has no price")
+    # The mean over its life, whatever the values by age.
+    quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0, offer.residual_ratio)
+    quarter += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year)
+    return quarter / (offer.accelerators_per_unit * tco.HOURS_PER_QUARTER) + hosting
+
+
+def _energy(hardware: Hardware, region: Region, included: bool) -> float:
+    power_w = hardware.power_w_per_accelerator
+    if included or power_w is None or region.energy_usd_per_kwh is None:
+        return 0.0
+    return power_w / tco.W_PER_KW * region.pue * region.energy_usd_per_kwh[0]

@@ -1,0 +1,65 @@
+"""Everything that `plan solve --out` writes into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.export.files import write_plan
+from fleetplan.planner.files import write_bytes
+from fleetplan.planner.plan import Infeasible, Plan
+
+
+def write_folder(
+    outcome: Plan | Infeasible,
+    folder: Path,
+    fleet: Fleet,
+    baseline: Plan | None,
+    announce: Callable[[str], None],
+) -> None:
+    """Write plan.json, its tables, the report, and for a plan the workbook.
+
+    Parameters
+    ----------
+    outcome : Plan or Infeasible
+        What was found.
+    folder : Path
+        Created if it does not exist.
+    fleet : Fleet
+        What was planned: its services' frontiers are drawn.
+    baseline : Plan or None
+        The plan in force.
+    announce : callable
+        Told what is being done.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written to.
+    """
+    try:
+        write_plan(outcome, folder)
+        announce(f"written to {folder}/plan.json")
+        _write_documents(outcome, folder, fleet, baseline)
+    except OSError as error:
+        raise InputError(
+            [Issue(str(folder), 0, 0, "--out", f"cannot be written: {error.strerror}")]
+        ) from error
+    announce(f"written to {folder}/report.html")
+    if isinstance(outcome, Plan):
+        announce(f"written to {folder}/plan.xlsx")
+
+
+def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, baseline: Plan | None) -> None:
+    # Templates and figures take half a second to import; `plan solve` without a folder has none.
+    from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook  # noqa: PLC0415
+    from fleetplan.planner.landscape.frontier_points import frontier_points  # noqa: PLC0415
+    from fleetplan.planner.report.html.service_views import largest_services  # noqa: PLC0415
+    from fleetplan.planner.report.html.write import write_report  # noqa: PLC0415
+
+    points = () if isinstance(outcome, Infeasible) else frontier_points(fleet, largest_services(outcome))
+    write_report(outcome, folder, points, baseline)
+    if isinstance(outcome, Plan):
+        write_bytes(folder / WORKBOOK_FILE, workbook(outcome))

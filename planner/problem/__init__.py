@@ -1,0 +1,34 @@
+"""What is decided on, as sets and data: candidates, supply, demand by moment, the plan in force.
+
+In: a resolved fleet and its candidates. Out: a `Problem`, which the model, the verifier and the questions
+share. Entry points: `build_problem`, `plan_in_force.with_baseline`, `independent_parts.components`. Knows no
+solver; floats stay floats.
+"""
+
+from fleetplan.planner.problem.problem import (
+    LATENCY_TOLERANCE_MS,
+    Candidate,
+    Cell,
+    ConfigurationKey,
+    Phase,
+    Problem,
+    ProvenanceShares,
+    Slot,
+    build_problem,
+    find_candidate,
+    moment_demand,
+)
+
+__all__ = [
+    "LATENCY_TOLERANCE_MS",
+    "Candidate",
+    "Cell",
+    "ConfigurationKey",
+    "Phase",
+    "Problem",
+    "ProvenanceShares",
+    "Slot",
+    "build_problem",
+    "find_candidate",
+    "moment_demand",
+]

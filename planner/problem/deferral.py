@@ -1,0 +1,64 @@
+"""When offline work may be done: which slices of the day its deadline reaches.
+
+The requests that arise evenly in one slice and are put off to another are worked off in the order in which
+they arose, evenly over that slice. The first of them waits from start to start, the last one from end to
+end, and any other for a time between these two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetplan.fleet.inventory import HOURS_PER_DAY
+from fleetplan.planner.problem.moments import Moment
+
+
+def longest_wait_hours(moments: Sequence[Moment], arises_in: int, done_in: int) -> float:
+    """Longest wait of a request that arises in one moment and is done in another of the same day. [h]
+
+    Parameters
+    ----------
+    moments : Sequence[Moment]
+        All moments; those of a day follow one another.
+    arises_in, done_in : int
+        Two of the same period and demand scenario. What comes earlier in the day is that of the next day.
+    """
+    if arises_in == done_in:
+        return 0.0
+    starts = _starts(moments, arises_in)
+    from_start = (starts[done_in] - starts[arises_in]) % HOURS_PER_DAY
+    return max(from_start, from_start + moments[done_in].hours - moments[arises_in].hours)
+
+
+def work_places(moments: Sequence[Moment], deadline_hours: float) -> Mapping[int, tuple[int, ...]]:
+    """Moments in which the work of each moment may be done. [h]
+
+    Parameters
+    ----------
+    moments : Sequence[Moment]
+        All moments.
+    deadline_hours : float
+        Longest time from a request to its answer. [h]
+    """
+    return {
+        m: tuple(
+            other
+            for other in _same_day(moments, m)
+            if longest_wait_hours(moments, m, other) <= deadline_hours
+        )
+        for m in range(len(moments))
+    }
+
+
+def _same_day(moments: Sequence[Moment], m: int) -> list[int]:
+    here = (moments[m].period, moments[m].scenario)
+    return [other for other, each in enumerate(moments) if (each.period, each.scenario) == here]
+
+
+def _starts(moments: Sequence[Moment], m: int) -> dict[int, float]:
+    """When each moment of a day starts, after the start of its first one. [h]"""
+    starts, hours = {}, 0.0
+    for other in _same_day(moments, m):
+        starts[other] = hours
+        hours += moments[other].hours
+    return starts

@@ -1,0 +1,99 @@
+"""Parts of a problem that share nothing, solved one by one: their optima add up to the optimum of all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from fleetplan.planner.problem.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Regions that are coupled among themselves and with no other.
+
+    Attributes
+    ----------
+    problem : Problem
+        The whole problem with these regions and their cells alone; candidates and pools keep their indices.
+    cell_indices : tuple[int, ...]
+        Where each cell stands in the whole problem.
+    fixed_usd : float
+        Cost of what exists in these regions. [USD]
+    """
+
+    problem: Problem
+    cell_indices: tuple[int, ...]
+    fixed_usd: float
+
+
+def components(problem: Problem) -> list[Component]:
+    """Split a problem by regions.
+
+    Regions are coupled by offers with a maximum that serve several of them, by services that one serves for
+    another, and all of them by a budget or by services that outlive the loss of a region. Power and packing
+    end at the region, so nothing else couples them.
+
+    Returns
+    -------
+    list[Component]
+        In the order of the regions; regions without demand are left out, their fixed cost goes to none. One
+        of everything where there is no demand at all.
+    """
+    if not problem.cells:
+        # Nothing is asked for: what stands may still be sold.
+        return [Component(problem, (), sum(sum(pool.fixed_usd) for pool in problem.pools))]
+    parent = {name: name for name in problem.regions}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    for coupled in [*_coupled_regions(problem), *_regions_that_only_retire(problem)]:
+        for name in coupled[1:]:
+            parent[root(name)] = root(coupled[0])
+    cells: dict[str, list[int]] = defaultdict(list)
+    for index, cell in enumerate(problem.cells):
+        cells[root(cell.region)].append(index)
+    found = []
+    for name in problem.regions:
+        if name in cells:
+            fixed = sum(sum(pool.fixed_usd) for pool in problem.pools if root(pool.region) == name)
+            own = replace(
+                problem,
+                cells=tuple(problem.cells[index] for index in cells[name]),
+                regions={key: region for key, region in problem.regions.items() if root(key) == name},
+            )
+            found.append(Component(own, tuple(cells[name]), fixed))
+    return found
+
+
+def _regions_that_only_retire(problem: Problem) -> list[list[str]]:
+    """Regions without demand whose hosts may leave, each with one that has demand, to be decided there."""
+    asked = {cell.region for cell in problem.cells}
+    host = next((name for name in problem.regions if name in asked), None)
+    retiring = dict.fromkeys(pool.region for pool in problem.pools if pool.retirement is not None)
+    return [[host, name] for name in retiring if host is not None and name not in asked]
+
+
+def _coupled_regions(problem: Problem) -> list[list[str]]:
+    """Groups of regions that share a limit."""
+    budget = problem.fleet.budget
+    limits = (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
+    if any(limit is not None for limit in limits):
+        return [list(problem.regions)]
+    if problem.fleet.policy.survive_region_loss or problem.fleet.policy.must_use:
+        # Each region serves what another one loses; what must be used may be used in any.
+        return [list(problem.regions)]
+    if problem.minimises_regret or problem.fixed_supply is not None:
+        # A regret is one of the whole fleet; what is bought already costs where nothing is asked for, too.
+        return [list(problem.regions)]
+    served_elsewhere = dict.fromkeys(
+        tuple(regions) for cell in problem.cells if len(regions := problem.serving_regions(cell)) > 1
+    )
+    return [list(regions) for regions in served_elsewhere] + [
+        list(offer.regions)
+        for offer in problem.fleet.offers
+        if len(offer.regions) > 1 and any(limit is not None for limit in offer.max_units)
+    ]

@@ -1,0 +1,98 @@
+"""Moments: a period, the part of its days, and the demand that turns out, for which placements are decided.
+
+What is bought, rented and retired belongs to periods; what runs belongs to moments. A fleet without
+time-of-day slices and with one demand has one moment a period, so that both have the same index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fleetplan.fleet.inventory import HOURS_PER_DAY, DemandCase, Fleet, demand_cases
+from fleetplan.planner.units import exact
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One set of placements.
+
+    Attributes
+    ----------
+    period : int
+        Index into the periods: what stands then can be used.
+    day_label : str
+        The period, with the demand scenario where there are several; in solver names.
+    before : int or None
+        Index of the moment one period earlier, in the same slice and scenario; None in the first period.
+    slice_before : int or None
+        Index of the moment one slice earlier, for the first slice the last one of the day before; None where
+        the day is whole.
+    hours : float
+        Of a day. [h]
+    probability : float
+        Of its demand scenario, 0 to 1.
+    slice : str or None
+        Part of the day; None where it is the whole day.
+    scenario : str or None
+        Demand scenario; None where demand is certain.
+    """
+
+    period: int
+    day_label: str
+    before: int | None = None
+    slice_before: int | None = None
+    hours: float = HOURS_PER_DAY
+    probability: float = 1.0
+    slice: str | None = None
+    scenario: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The period, with the demand scenario and the slice where there are several; in solver names."""
+        return self.day_label if self.slice is None else f"{self.day_label},{self.slice}"
+
+    @property
+    def hours_share(self) -> float:
+        """Share of the period's hours, 0 to 1."""
+        return self.hours / HOURS_PER_DAY
+
+    @property
+    def weight(self) -> float:
+        """Share of the period's expected cost that a steady cost of the moment is; a period's add to 1."""
+        return self.hours_share * self.probability
+
+    @property
+    def exact_weight(self) -> Fraction:
+        """The same as the fraction that the fleet file gives."""
+        return exact(self.hours) / exact(HOURS_PER_DAY) * exact(self.probability)
+
+    @property
+    def case(self) -> DemandCase:
+        """Slice and demand scenario, as the demand of a service names them."""
+        return self.slice, self.scenario
+
+
+def fleet_moments(fleet: Fleet) -> tuple[Moment, ...]:
+    """The moments of a fleet: period by period, in it scenario by scenario, in that slice by slice."""
+    cases = demand_cases(fleet.slices, fleet.demand_scenarios)
+    slices = len(fleet.slices)
+    moments: list[Moment] = []
+    for q, period in enumerate(fleet.periods):
+        for position, (part, scenario) in enumerate(cases):
+            index = len(moments)
+            # The first slice of a day comes after the last one of the day before.
+            first = slices > 0 and position % slices == 0
+            moments.append(
+                Moment(
+                    period=q,
+                    day_label=period if scenario is None else f"{period},{scenario.name}",
+                    before=index - len(cases) if q else None,
+                    slice_before=None if slices < 2 else index + slices - 1 if first else index - 1,
+                    hours=HOURS_PER_DAY if part is None else part.hours,
+                    probability=1.0 if scenario is None else scenario.probability,
+                    slice=None if part is None else part.name,
+                    scenario=None if scenario is None else scenario.name,
+                )
+            )
+    return tuple(moments)

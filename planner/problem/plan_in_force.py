@@ -1,0 +1,96 @@
+"""The plan in force: what runs before the first period, against which changes are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.problem.problem import ConfigurationKey, Problem
+
+
+def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:
+    """The period of a plan that runs when a horizon begins.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan in force.
+    periods : Sequence[str]
+        The horizon that is planned anew.
+
+    Returns
+    -------
+    str or None
+        Its last quarter before the horizon; the first of the horizon itself where it has none before; None
+        where it has neither.
+    """
+    first = quarter_index(periods[0])
+    earlier = [
+        (index, period)
+        for period in plan.periods
+        if first is not None and (index := quarter_index(period)) is not None and index < first
+    ]
+    if earlier:
+        return max(earlier)[1]
+    return periods[0] if periods[0] in plan.periods else None
+
+
+def configurations_in_force(plan: Plan) -> frozenset[ConfigurationKey]:
+    """What a plan runs; these stay candidates even where others dominate them."""
+    return frozenset((row.service, row.phase, row.hardware, row.config) for row in plan.placements)
+
+
+def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...]]:
+    """The problem with the replicas of the plan in force, and what of them has no place in it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its candidates include those of the plan in force that still meet the SLO.
+    plan : Plan
+        The plan in force.
+
+    Returns
+    -------
+    tuple[Problem, tuple[str, ...]]
+        What is no candidate any more, or stands in a pool that the fleet does not have, ends before the
+        first period; a warning says so.
+    """
+    period = period_in_force(plan, problem.periods)
+    candidates = {candidate.key: c for c, candidate in enumerate(problem.candidates)}
+    pools = {pool.name: p for p, pool in enumerate(problem.pools)}
+    running: Counter[tuple[int, int, str | None]] = Counter()
+    warnings = []
+    if period is None:
+        warnings.append(f"the plan in force has no period before {problem.periods[0]}: everything starts")
+    likely = max(plan.demand_scenarios, key=lambda row: row.probability, default=None)
+    scenario = None if likely is None else likely.name
+    in_force = [row for row in plan.placements if (row.period, row.scenario) == (period, scenario)]
+    if scenario is not None:
+        warnings.append(f"plan in force: what it runs if demand is {scenario} is taken for what runs")
+    for slice_name in dict.fromkeys(moment.slice for moment in problem.moments):
+        for row in _rows_of_slice(in_force, slice_name):
+            candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
+            label = f"plan in force: {row.replicas} replicas of {row.service} {row.phase} {row.config}"
+            if candidate is None:
+                warnings.append(f"{label} on {row.hardware} end: no such configuration meets the limits now")
+            elif row.pool not in pools:
+                warnings.append(f"{label} end: the fleet has no pool {row.pool}")
+            else:
+                running[candidate, pools[row.pool], slice_name] += row.replicas
+    return replace(problem, running_before=dict(running), in_force=plan), tuple(dict.fromkeys(warnings))
+
+
+def _rows_of_slice(rows: Sequence[Placement], slice_name: str | None) -> list[Placement]:
+    """What a plan runs in a part of the day; what it runs at most where its day has no such part."""
+    if slice_name in {row.slice for row in rows}:
+        return [row for row in rows if row.slice == slice_name]
+    most: dict[tuple[str, str, str, str, str], Placement] = {}
+    for row in rows:
+        key = (row.service, row.phase, row.hardware, row.config, row.pool)
+        if key not in most or row.replicas > most[key].replicas:
+            most[key] = row
+    return list(most.values())

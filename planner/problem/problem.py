@@ -1,0 +1,393 @@
+"""The planning problem: candidates, supply pools and demand, as the model and the verifier share them.
+
+Nothing here knows a solver. `build_problem` turns a resolved fleet and its candidates into sets and data;
+floats stay floats (planner/formulation/scaling.py alone makes integers of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service, case_demand
+from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
+from fleetplan.planner.problem.deferral import work_places
+from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.moments import Moment, fleet_moments
+from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.problem.supply import SupplyPool, supply_pools
+
+
+class Phase(StrEnum):
+    """Which part of a request a replica serves."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    AGGREGATED = "aggregated"
+
+
+LATENCY_TOLERANCE_MS: Final = 1e-6
+"""What rounding may make of a latency that meets its limit exactly. [ms]"""
+
+Slot = tuple[int, int]
+"""(candidate index, pool index)"""
+
+ConfigurationKey = tuple[str, str, str, str]
+"""Service, phase, hardware, configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceShares:
+    """Which share of a candidate's latency rests on which kind of number; the shares add to one."""
+
+    measured: float = 0.0
+    interpolated: float = 0.0
+    extrapolated: float = 0.0
+    roofline: float = 0.0
+    given: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One serving configuration of a service on one hardware that meets the SLO and fits memory.
+
+    Attributes
+    ----------
+    service, hardware, config : str
+        What runs where; `config` is the label of the configuration.
+    phase : Phase
+        Part of a request that a replica serves.
+    accelerators : int
+        Accelerators of one replica.
+    requests_per_s : tuple[float, ...]
+        What one replica sustains within the SLO when it serves one class alone, in the order of the
+        service's classes; 0 where it cannot serve the class. [requests/s]
+    ttft_ms, tpot_ms : tuple[float | None, ...]
+        Latency by class; None where the phase has none or nothing is known.
+    power_kw : float or None
+        IT power of one replica at full load; None where nothing is known. [kW]
+    provenance : ProvenanceShares
+        How the rates were obtained.
+    variant : str
+        Name of the service's variant that it runs; empty where the service has none.
+    kv_gb : tuple[float | None, ...]
+        KV cache that a request of a class brings from prefill to decode; empty or None where nothing is
+        known. [GB]
+    pooling : tuple[CapacityLine, ...]
+        Where latencies are limited under load: a pool carries what the best of these lines says. Without any
+        it carries the rates of all its replicas.
+    batch : tuple[int or None, ...]
+        Sequences of a rank and micro-batch by class; empty or None where nothing is known.
+    """
+
+    service: str
+    phase: Phase
+    hardware: str
+    config: str
+    accelerators: int
+    requests_per_s: tuple[float, ...]
+    ttft_ms: tuple[float | None, ...]
+    tpot_ms: tuple[float | None, ...]
+    power_kw: float | None
+    provenance: ProvenanceShares
+    variant: str = ""
+    kv_gb: tuple[float | None, ...] = ()
+    pooling: tuple[CapacityLine, ...] = ()
+    batch: tuple[int | None, ...] = ()
+
+    @property
+    def key(self) -> ConfigurationKey:
+        """Service, phase, hardware and configuration, as a plan names them."""
+        return self.service, self.phase.value, self.hardware, self.config
+
+    def carried(self, replicas: int) -> float:
+        """Load that a pool carries, in replicas that serve `requests_per_s`."""
+        return max((line.at(replicas) for line in self.pooling), default=float(replicas))
+
+    @property
+    def label(self) -> str:
+        """Name of the candidate in the solver and in messages."""
+        return f"{self.service},{self.phase},{self.hardware},{self.config}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Demand of one service in one region and moment.
+
+    Attributes
+    ----------
+    service, region : str
+        Whose demand and where it arises.
+    moment : int
+        Index into the moments.
+    requests_per_s : tuple[float, ...]
+        Peak demand by class, without headroom; of an offline service what arises. [requests/s]
+    most_requests_per_s : tuple[float, ...]
+        What the moment may serve at most: the demand, and of an offline service what other moments may put
+        off to this one too. [requests/s]
+    """
+
+    service: str
+    region: str
+    moment: int
+    requests_per_s: tuple[float, ...]
+    most_requests_per_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Problem:
+    """Everything that a plan is decided on and checked against; told apart by identity."""
+
+    fleet: Fleet
+    services: Mapping[str, Service]
+    regions: Mapping[str, Region]
+    hardware: Mapping[str, Hardware]
+    periods: tuple[str, ...]
+    moments: tuple[Moment, ...]
+    """In the order of their periods; supply is decided by period, what runs by moment."""
+    candidates: tuple[Candidate, ...]
+    pools: tuple[SupplyPool, ...]
+    cells: tuple[Cell, ...]
+    running_before: Mapping[tuple[int, int, str | None], int] | None = None
+    """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
+    in_force: Plan | None = None
+    """The plan in force: where a search begins; None where there is none."""
+    best_alone: Mapping[str, BestAlone] | None = None
+    """What would be best for each demand scenario alone; None where that is not known."""
+    fixed_supply: FixedSupply | None = None
+    """What was bought, rented and retired already; None where that is to be decided."""
+
+    @property
+    def counts_changes(self) -> bool:
+        """Whether it matters which replicas start from one period to the next."""
+        if self.running_before is not None:
+            return True
+        return len(self.periods) > 1 and self.fleet.policy.transition_usd_per_accelerator > 0
+
+    @property
+    def counts_tides(self) -> bool:
+        """Whether it matters which replicas start from one slice of the day to the next."""
+        return len(self.fleet.slices) > 1 and self.fleet.policy.tidal.counts
+
+    @property
+    def keeps_idle_replicas(self) -> bool:
+        """Whether a replica may run without traffic, because starting it anew is limited or costs."""
+        return self.counts_changes or self.counts_tides
+
+    @property
+    def minimises_regret(self) -> bool:
+        """Whether the largest regret over the demand scenarios comes before TCO."""
+        return self.fleet.demand_objective == "least-regret" and self.best_alone is not None
+
+    def serving_regions(self, cell: Cell) -> tuple[str, ...]:
+        """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""
+        first = (cell.region, *self.services[cell.service].serve_from.get(cell.region, ()))
+        if self.fleet.policy.kv_transfer != "cross-region":
+            return first
+        linked = (name for region in first for name in _linked_regions(self).get(region, ()))
+        return tuple(dict.fromkeys((*first, *linked)))
+
+    def slots(self, cell: Cell) -> list[Slot]:
+        """Candidates of a cell's service in the pools of the regions that may serve it."""
+        return [
+            (c, p)
+            for c in self.candidates_of(cell.service)
+            for region in self.serving_regions(cell)
+            for p in self.pools_for(self.candidates[c], region)
+        ]
+
+    def may_serve(self, slot: Slot, k: int, origin: str) -> bool:
+        """Whether a candidate in a pool can serve a class of its service for the requests of a region.
+
+        The first token must come in time after the way to another region; what follows it may be decoded
+        wherever the KV cache goes.
+        """
+        candidate, region = self.candidates[slot[0]], self.pools[slot[1]].region
+        if candidate.requests_per_s[k] <= 0:
+            return False
+        if candidate.phase is Phase.DECODE or region == origin:
+            return True
+        if region not in self.services[candidate.service].serve_from.get(origin, ()):
+            return False
+        return self.spare_ms(slot[0], k) >= self.round_trip_ms(origin, region)
+
+    def quality(self, candidate: Candidate) -> float:
+        """Score of the variant that a candidate runs."""
+        variants = self.services[candidate.service].variants
+        return next(variant.quality for variant in variants if variant.name == candidate.variant)
+
+    def spare_ms(self, c: int, k: int) -> float:
+        """Time that a candidate leaves of its service's TTFT limit; infinite without a limit. [ms]"""
+        candidate = self.candidates[c]
+        service, ttft_ms = self.services[candidate.service], candidate.ttft_ms[k]
+        if service.ttft_ms is None or ttft_ms is None:
+            return float("inf")
+        return service.ttft_ms - service.outside_ms.total_ms - ttft_ms + LATENCY_TOLERANCE_MS
+
+    def round_trip_ms(self, origin: str, region: str) -> float:
+        """Way from a region to another one and back; 0 within one. [ms]"""
+        return 0.0 if origin == region else self.regions[origin].round_trip_ms[region]
+
+    def day_of(self, moment: int) -> tuple[int, ...]:
+        """Indices of the moments of the same period and demand scenario: the slices of a day."""
+        day = self.moments[moment].day_label
+        return tuple(m for m, other in enumerate(self.moments) if other.day_label == day)
+
+    def moment_index(self, row: AtMoment) -> int | None:
+        """Index of the moment that a row of a plan names; None where there is none of that name."""
+        return next(
+            (m for m, moment in enumerate(self.moments) if self.moment_key(moment) == row.moment_key), None
+        )
+
+    def moment_of(self, row: AtMoment) -> Moment:
+        """The moment that a row of a plan names.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name.
+        """
+        index = self.moment_index(row)
+        if index is None:
+            raise ValueError(f"there is no moment {row.moment_key}")
+        return self.moments[index]
+
+    def moment_key(self, moment: Moment) -> MomentKey:
+        """Period, slice and demand scenario of a moment, as rows of a plan name them."""
+        return self.periods[moment.period], moment.slice, moment.scenario
+
+    def demand(self, service: str, moment: int) -> dict[tuple[str, str], float]:
+        """Peak demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
+        return moment_demand(self.services[service], self.periods, self.moments[moment])
+
+    def pools_for(self, candidate: Candidate, region: str) -> list[int]:
+        """Indices of the pools of a region that can host a candidate."""
+        if not self.services[candidate.service].may_run_in(region):
+            return []
+        return _pools_by_place(self).get((region, candidate.hardware), [])
+
+    def candidates_of(self, service: str) -> list[int]:
+        """Indices of the candidates of a service."""
+        return _candidates_by_service(self).get(service, [])
+
+
+@once
+def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Regions that links lead to, by the region that they lead from."""
+    places = {pool.name: pool.region for pool in problem.pools} | {name: name for name in problem.regions}
+    found: dict[str, list[str]] = {}
+    for link in problem.fleet.kv_links:
+        if link.prefill in places and link.decode in places:
+            found.setdefault(places[link.prefill], []).append(places[link.decode])
+    return {region: tuple(dict.fromkeys(others)) for region, others in found.items()}
+
+
+@once
+def _pools_by_place(problem: Problem) -> dict[tuple[str, str], list[int]]:
+    """Indices of the pools by region and hardware."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for index, pool in enumerate(problem.pools):
+        found.setdefault((pool.region, pool.hardware), []).append(index)
+    return found
+
+
+@once
+def _candidates_by_service(problem: Problem) -> dict[str, list[int]]:
+    """Indices of the candidates by service."""
+    found: dict[str, list[int]] = {}
+    for index, candidate in enumerate(problem.candidates):
+        found.setdefault(candidate.service, []).append(index)
+    return found
+
+
+def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> dict[tuple[str, str], float]:
+    """Peak demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
+    here = periods[moment.period]
+    peak = {key: rate for key, rate in service.demand_requests_per_s.items() if key[1] == here}
+    demand = case_demand(peak, service.demand_ratios, moment.case)
+    return {(region, name): rate for (region, _, name), rate in demand.items()}
+
+
+def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
+    """Sets and data of the planning problem.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The resolved fleet.
+    candidates : Sequence[Candidate]
+        Feasible configurations of all services.
+
+    Returns
+    -------
+    Problem
+        Candidates without a pool that could host them are kept; they simply get no variable.
+    """
+    services = {service.name: service for service in fleet.services}
+    moments = fleet_moments(fleet)
+    cells = [
+        cell
+        for service in fleet.services
+        for region in fleet.regions
+        for cell in _cells(service, region.name, fleet.periods, moments)
+    ]
+    return Problem(
+        fleet=fleet,
+        services=services,
+        regions={region.name: region for region in fleet.regions},
+        hardware=fleet.hardware,
+        periods=fleet.periods,
+        moments=moments,
+        candidates=tuple(candidates),
+        pools=tuple(supply_pools(fleet)),
+        cells=tuple(cells),
+    )
+
+
+def _cells(
+    service: Service, region: str, periods: Sequence[str], moments: Sequence[Moment]
+) -> Iterator[Cell]:
+    """Cells of a service in a region, those left out in which there is nothing to serve."""
+    names = [request_class.name for request_class in service.classes]
+    rates = []
+    for moment in moments:
+        demand = moment_demand(service, periods, moment)
+        rates.append(tuple(demand.get((region, name), 0.0) for name in names))
+    most = rates if service.offline is None else _put_together(rates, moments, service.offline.deadline_hours)
+    for m, (arising, possible) in enumerate(zip(rates, most, strict=True)):
+        if any(rate > 0 for rate in possible):
+            yield Cell(service.name, region, m, arising, possible)
+
+
+def _put_together(
+    rates: Sequence[tuple[float, ...]], moments: Sequence[Moment], deadline_hours: float
+) -> list[tuple[float, ...]]:
+    """The rates at which moments serve if all that may be put off to them is. [requests/s]"""
+    places = work_places(moments, deadline_hours)
+    return [
+        tuple(
+            sum(
+                by_class[k] * moments[other].hours / moment.hours
+                for other, by_class in enumerate(rates)
+                if m in places[other]
+            )
+            for k in range(len(rates[m]))
+        )
+        for m, moment in enumerate(moments)
+    ]
+
+
+def find_candidate(problem: Problem, row: Placement) -> Candidate | None:
+    """The candidate that a placement runs, or None if the problem has none of that name."""
+    for candidate in problem.candidates:
+        if (candidate.service, candidate.phase.value, candidate.hardware, candidate.config) == (
+            row.service,
+            row.phase,
+            row.hardware,
+            row.config,
+        ):
+            return candidate
+    return None

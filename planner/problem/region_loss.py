@@ -1,0 +1,29 @@
+"""What must be served after the loss of a region: the protected services' demand, wherever it arises."""
+
+from __future__ import annotations
+
+from fleetplan.planner.problem.problem import Cell, Problem
+
+
+def protected_services(problem: Problem) -> tuple[str, ...]:
+    """Services that outlive the loss of any one region, in the order of the fleet."""
+    protected = problem.fleet.policy.survive_region_loss
+    return tuple(service.name for service in problem.fleet.services if service.name in protected)
+
+
+def joint_cells(problem: Problem) -> list[tuple[Cell, tuple[int, ...]]]:
+    """Demand of each protected service and moment over all regions, with the cells that it comes from.
+
+    The region of a joint cell is empty: what is left of the fleet serves it as a whole.
+    """
+    found = []
+    for name in protected_services(problem):
+        for m in range(len(problem.moments)):
+            own = [
+                index for index, cell in enumerate(problem.cells) if (cell.service, cell.moment) == (name, m)
+            ]
+            if own:
+                rates = zip(*(problem.cells[index].requests_per_s for index in own), strict=True)
+                total = tuple(sum(by_region) for by_region in rates)
+                found.append((Cell(name, "", m, total, total), tuple(own)))
+    return found

@@ -1,0 +1,285 @@
+"""Supply pools: what stands and what offers bring, packed and billed alike, with its cost by period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.planner.problem import capacity_costs as costs
+
+
+@dataclass(frozen=True, slots=True)
+class Acquisition:
+    """An offer, as far as it feeds one supply pool.
+
+    Attributes
+    ----------
+    offer : Offer
+        The offer of the fleet file.
+    unit_cost_by_period : CostTable
+        Cost of one unit by kind, by the period of its order or use, and by the period charged. [USD]
+    unit_cost_kinds : Mapping[str, tuple[float, ...]]
+        Cost over the horizon of one unit, by kind of cost (depreciation, rent, hosting, maintenance) and
+        by the period of its order (purchase) or use (rent). [USD]
+    unit_usd : tuple[float, ...]
+        The sum of the kinds. [USD]
+    capex_usd_per_unit : float
+        Cash at the order; 0 for rent. [USD]
+    """
+
+    offer: Offer
+    unit_cost_by_period: costs.CostTable
+    unit_cost_kinds: Mapping[str, tuple[float, ...]]
+    unit_usd: tuple[float, ...]
+    capex_usd_per_unit: float
+
+    def useful_in(self, period: int, n_periods: int) -> bool:
+        """Whether ordering (renting) in a period brings anything within the horizon."""
+        lead = self.offer.lead_time_quarters
+        if self.offer.capex_usd_per_host is not None:
+            return period + lead < n_periods
+        return period >= lead
+
+    def serves(self, ordered: int, period: int) -> bool:
+        """Whether a unit ordered (rented) in one period stands in the pool in another."""
+        if self.offer.capex_usd_per_host is None:
+            return ordered <= period < ordered + self.offer.term_quarters
+        # A written-off host still serves.
+        return period >= ordered + self.offer.lead_time_quarters
+
+    def counts_in(self, ordered: int, period: int) -> bool:
+        """Whether a unit ordered (rented) in one period counts against the maximum of another."""
+        if self.offer.capex_usd_per_host is None:
+            return self.serves(ordered, period)
+        return ordered == period
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """How owned units of a pool may leave it.
+
+    Attributes
+    ----------
+    unit_cost_by_period : CostTable
+        What retiring one unit changes, by kind, by the period of it and by the period charged. [USD]
+    unit_usd : tuple[float, ...]
+        The sum by the period of the retirement. [USD]
+    by_choice : bool
+        Whether units may leave before the end of life.
+    end_period : int or None
+        Index of the first period in which all existing units are gone.
+    """
+
+    unit_cost_by_period: costs.CostTable
+    unit_usd: tuple[float, ...]
+    by_choice: bool
+    end_period: int | None
+
+    def possible_in(self, period: int) -> bool:
+        """Whether units may leave at the start of a period."""
+        if self.end_period is not None and period >= self.end_period:
+            return period == self.end_period
+        return self.by_choice
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyPool:
+    """Accelerators of one kind in one region that are packed together.
+
+    Attributes
+    ----------
+    name, region, hardware : str
+        Name in placements, and where and what it is.
+    accelerators_per_unit : int
+        Accelerators of one packing unit: a host, a pod, or 1 where single accelerators are rented.
+    existing_units : int
+        Units that are there from the first period on.
+    reserve_units : int
+        Units kept free for repair while the pool is in use.
+    acquisitions : tuple[Acquisition, ...]
+        Offers that add units to this pool.
+    fixed_usd : tuple[float, ...]
+        Cost of the existing units by period, whether used or not. [USD]
+    fixed_cost_kinds : Mapping[str, tuple[float, ...]]
+        The same by kind of cost (depreciation, rent, hosting, maintenance).
+    energy_usd_per_kw : tuple[float, ...]
+        Cost of one kW of IT load over one period; 0 where energy is part of the rent. [USD/kW]
+    spot_max_share : float or None
+        Most of a service that may run here, where the capacity may be taken away.
+    retirement : Retirement or None
+        How existing units may leave; None where they stay.
+    """
+
+    name: str
+    region: str
+    hardware: str
+    accelerators_per_unit: int
+    existing_units: int
+    reserve_units: int
+    acquisitions: tuple[Acquisition, ...]
+    fixed_usd: tuple[float, ...]
+    fixed_cost_kinds: Mapping[str, tuple[float, ...]]
+    energy_usd_per_kw: tuple[float, ...]
+    retirement: Retirement | None = None
+    spot_max_share: float | None = None
+    maintenance_units: tuple[int, ...] = ()
+    """Existing units that are out of service by period; empty where none ever are."""
+
+    def maintenance_in(self, period: int) -> int:
+        """Existing units that are out of service in a period."""
+        return self.maintenance_units[period] if self.maintenance_units else 0
+
+    @property
+    def may_stay_empty(self) -> bool:
+        """Whether a plan decides if there is anything in the pool; only then its reserve is optional."""
+        return bool(self.acquisitions) or self.retirement is not None
+
+    def footprint_accelerators(self, accelerators: int) -> int:
+        """Accelerators that a replica blocks: whole units where it is larger than one."""
+        unit = self.accelerators_per_unit
+        if accelerators <= unit:
+            return accelerators
+        return -(-accelerators // unit) * unit
+
+    def units_per_replica(self, accelerators: int) -> Fraction:
+        """Units that a replica takes in a pool that runs nothing else."""
+        unit = self.accelerators_per_unit
+        if accelerators >= unit:
+            return Fraction(-(-accelerators // unit))
+        return Fraction(1, unit // accelerators)
+
+
+def supply_pools(fleet: Fleet) -> list[SupplyPool]:
+    """Existing pools with the offers that join them, then new pools for the offers that join none."""
+    pools: list[SupplyPool] = []
+    placed: set[tuple[str, str]] = set()
+    for pool in fleet.pools:
+        offers = []
+        for offer in fleet.offers:
+            key = (offer.name, pool.region)
+            if pool.region in offer.regions and key not in placed and _joins(offer, pool):
+                offers.append(offer)
+                placed.add(key)
+        pools.append(_existing_pool(fleet, pool, offers))
+    for offer in fleet.offers:
+        for region in offer.regions:
+            if (offer.name, region) in placed:
+                continue
+            peers = [
+                peer
+                for peer in fleet.offers
+                if (peer.name, region) not in placed
+                and region in peer.regions
+                and _packed_and_billed(peer) == _packed_and_billed(offer)
+            ]
+            placed.update((peer.name, region) for peer in peers)
+            pools.append(_new_pool(fleet, region, peers))
+    return pools
+
+
+def _packed_and_billed(offer: Offer) -> tuple[str, str, int, bool, float | None]:
+    """What offers of one pool have in common; spot capacity is apart, so that its share can be limited."""
+    return (
+        offer.hardware,
+        offer.unit,
+        offer.accelerators_per_unit,
+        offer.energy_included,
+        offer.spot_max_share,
+    )
+
+
+def _joins(offer: Offer, pool: Pool) -> bool:
+    """Whether what an offer brings is packed and billed like the pool."""
+    if offer.spot_max_share is not None:
+        return False
+    included = pool.rented is not None and pool.rented.energy_included
+    packing_unit = (offer.hardware, offer.accelerators_per_unit)
+    return packing_unit == (pool.hardware, pool.accelerators_per_host) and offer.energy_included == included
+
+
+def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
+    region = next(region for region in fleet.regions if region.name == pool.region)
+    hardware = fleet.hardware[pool.hardware]
+    kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
+    included = pool.rented is not None and pool.rented.energy_included
+    return SupplyPool(
+        name=pool.name,
+        region=pool.region,
+        hardware=pool.hardware,
+        accelerators_per_unit=pool.accelerators_per_host,
+        existing_units=pool.hosts,
+        reserve_units=fleet.policy.reserve_hosts_per_pool,
+        acquisitions=_acquisitions(fleet, region, hardware, offers),
+        fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
+        fixed_cost_kinds=kinds,
+        energy_usd_per_kw=costs.energy_usd_per_kw(region, len(fleet.periods), included, fleet.finance),
+        retirement=_retirement(fleet, pool, region, hardware),
+        maintenance_units=pool.maintenance_hosts,
+    )
+
+
+def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) -> Retirement | None:
+    """How the hosts of an owned pool may leave; None where none may and none must within the horizon."""
+    if pool.owned is None or not pool.hosts:
+        return None
+    end = None if pool.owned.end_of_life is None else quarter_index(pool.owned.end_of_life)
+    first = quarter_index(fleet.periods[0])
+    end_period = None if end is None or first is None else max(0, end - first)
+    if end_period is not None and end_period >= len(fleet.periods):
+        end_period = None
+    by_choice = pool.owned.resale_usd_per_host is not None
+    if not by_choice and end_period is None:
+        return None
+    table = costs.retirement_usd(pool, hardware, region, fleet.periods, fleet.finance)
+    return Retirement(
+        unit_cost_by_period=table,
+        unit_usd=tuple(sum(sum(rows[q]) for rows in table.values()) for q in range(len(fleet.periods))),
+        by_choice=by_choice,
+        end_period=end_period,
+    )
+
+
+def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> SupplyPool:
+    region = next(region for region in fleet.regions if region.name == region_name)
+    first = offers[0]
+    hardware = fleet.hardware[first.hardware]
+    by_host = first.unit == "host"
+    zero = tuple(0.0 for _ in fleet.periods)
+    return SupplyPool(
+        name=f"{region_name}/{'+'.join(offer.name for offer in offers)}",
+        region=region_name,
+        hardware=first.hardware,
+        accelerators_per_unit=first.accelerators_per_unit,
+        existing_units=0,
+        # Single accelerators are replaced by the provider, so no host is kept free for them.
+        reserve_units=fleet.policy.reserve_hosts_per_pool if by_host else 0,
+        acquisitions=_acquisitions(fleet, region, hardware, offers),
+        fixed_usd=zero,
+        fixed_cost_kinds={"depreciation": zero},
+        spot_max_share=first.spot_max_share,
+        energy_usd_per_kw=costs.energy_usd_per_kw(
+            region, len(fleet.periods), first.energy_included, fleet.finance
+        ),
+    )
+
+
+def _acquisitions(
+    fleet: Fleet, region: Region, hardware: Hardware, offers: Sequence[Offer]
+) -> tuple[Acquisition, ...]:
+    acquisitions = []
+    for offer in offers:
+        charged = costs.acquisition_usd(offer, hardware, region, fleet.periods, fleet.finance)
+        kinds = {kind: tuple(sum(by_period) for by_period in table) for kind, table in charged.items()}
+        acquisitions.append(
+            Acquisition(
+                offer=offer,
+                unit_cost_by_period=charged,
+                unit_cost_kinds=kinds,
+                unit_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
+                capex_usd_per_unit=offer.capex_usd_per_host or 0.0,
+            )
+        )
+    return tuple(acquisitions)

@@ -1,0 +1,243 @@
+"""Neighbourhoods on the program's own columns: a moment, some services, or both are decided anew.
+
+An integer program decides them, and supply with them, among the slots that the linear relaxation and the
+plan use and a few more, whatever patterns are known. These neighbourhoods are strong where the relaxation is
+near the optimum: few large services, many moments, regions that replace each other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.construction import USED, Guide, Structure, penalty_of
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.blocks.linear import rows_of
+from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.blocks.subprograms import Parts, with_slack
+from fleetplan.planner.search.blocks.themes import NONE
+from fleetplan.planner.search.blocks.workers import Workers
+
+AT_A_TIME: Final = 2
+"""Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
+
+NEIGHBOURHOOD_S: Final = 3.0
+"""Time of one neighbourhood. Most take less. [s]"""
+
+GAP: Final = 2e-5
+"""Gap at which one is content, over the cost of the plan."""
+
+FIRST_SHARE: Final = 0.25
+"""Share of the services that a neighbourhood of services frees at first."""
+
+LEAST_SHARE: Final = 0.02
+"""The least of it."""
+
+SHARE_GROWTH, SHARE_DECLINE = 1.3, 0.7
+"""Factors of the share after a neighbourhood that was solved, and after one that ran out of time."""
+
+MOMENTS_SHARE: Final = 0.3
+"""Share of the moments that a neighbourhood of moments and services frees."""
+
+PASSED_TOLERANCE: Final = 1e-6
+"""Passing a scaled limit by less is rounding. [largest coefficients of the row]"""
+
+WIDER_CHANCE: Final = 0.5
+"""How often a neighbourhood looks at slots that neither the relaxation nor the plan uses."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """New values of some columns.
+
+    Attributes
+    ----------
+    columns : IntArray
+        Which.
+    values : FloatArray
+        Their scaled values.
+    gain : float
+        What they save. [objective units]
+    detail : str
+        What was decided anew.
+    """
+
+    columns: IntArray
+    values: FloatArray
+    gain: float
+    detail: str
+
+
+class DirectNeighbourhoods:
+    """Improves a plan part by part.
+
+    Parameters
+    ----------
+    structure : Structure
+        The program. A plan that is not finished may pass the limits of its linking rows.
+    guide : Guide
+        An optimum of its linear relaxation.
+    seed : int
+        Of what is decided anew.
+    """
+
+    def __init__(self, structure: Structure, guide: Guide, seed: int) -> None:
+        outline = structure.outline
+        self._outline = outline
+        self._cost = structure.cost
+        self._rank = guide.rank
+        self._used = int((guide.rank == 0).sum())
+        self._parts = Parts(rows_of(structure.relaxation))
+        self._linking = structure.linking_mask
+        self._penalty = penalty_of(structure, guide)
+        self._random = random.Random(seed)
+        self._supply: BoolArray = outline.growth != 0
+        # Reserves, packing and what joins moments belong to no service.
+        self._shared: BoolArray = (outline.service == NONE) & ~self._supply
+        self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
+        self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
+        self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
+        # Where limits are passed, while some are.
+        self._hot_moments: list[int] = []
+        self._hot_services: list[int] = []
+
+    @property
+    def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
+        """What a neighbourhood frees, by its kind, from the number of services."""
+        return {
+            "moment": self._of_moment,
+            "services": self._of_services,
+            "moments and services": self._of_both,
+        }
+
+    def _of_moment(self, count: int) -> tuple[BoolArray, str]:
+        """Many services in one moment: four times as many as elsewhere."""
+        moment = self._random.choice(self._hot_moments or self._moments)
+        services = self._some_services(4 * count)
+        of_them = np.isin(self._outline.service, services) | self._shared
+        return of_them & (self._outline.moment == moment), f"{len(services)} services in one moment"
+
+    def _of_services(self, count: int) -> tuple[BoolArray, str]:
+        """Some services in all moments."""
+        services = self._some_services(count)
+        return np.isin(self._outline.service, services) | self._shared, f"{count} services"
+
+    def _of_both(self, count: int) -> tuple[BoolArray, str]:
+        """Some services in some moments: twice as many as in all of them."""
+        services = self._some_services(2 * count)
+        n_moments = min(len(self._moments), max(2, round(MOMENTS_SHARE * len(self._moments))))
+        moments = self._random.sample(self._moments, n_moments)
+        if self._hot_moments:
+            moments[0] = self._random.choice(self._hot_moments)
+        of_them = np.isin(self._outline.service, services) | self._shared
+        free = of_them & np.isin(self._outline.moment, moments)
+        return free, f"{len(services)} services in {len(moments)} moments"
+
+    def _some_services(self, count: int) -> list[int]:
+        """Some services at random, one of those first whose limits are passed."""
+        services = self._random.sample(self._services, min(count, len(self._services)))
+        if self._hot_services and not set(services) & set(self._hot_services):
+            services[0] = self._random.choice(self._hot_services)
+        return services
+
+    def _look_where_passed(self, values: FloatArray) -> bool:
+        """Note moments and services of the limits that some values pass; whether there are any."""
+        program = self._parts.program
+        used = program.rows @ values
+        beyond = np.maximum(used - program.row_upper, program.row_lower - used) > PASSED_TOLERANCE
+        columns = np.unique(program.rows[np.flatnonzero(beyond)].indices)
+        columns = columns[values[columns] > USED]
+        self._hot_moments = _numbers(self._outline.moment[columns])
+        self._hot_services = _numbers(self._outline.service[columns])
+        return bool(beyond.any())
+
+    def objective(self, values: FloatArray) -> float:
+        """Cost of some values, and the price of the limits that they pass. [objective units]"""
+        return float(self._cost @ values) + self._penalty * self.passed(values)
+
+    def passed(self, values: FloatArray) -> float:
+        """By how much some values pass limits, all together. [scaled units]"""
+        program = self._parts.program
+        used = program.rows @ values
+        beyond = np.maximum(used - program.row_upper, program.row_lower - used)
+        return float(beyond[beyond > PASSED_TOLERANCE].sum())
+
+    def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
+        """Some neighbourhoods at a time, each as if the rest stayed as it is.
+
+        Parameters
+        ----------
+        workers, clock
+            Who does it, and for how long.
+        values : FloatArray
+            Scaled values of the plan. Where they pass limits, so may what is decided anew, at a price.
+
+        Returns
+        -------
+        list[Change]
+            Those that save something, each by itself.
+        """
+        elastic = self._look_where_passed(values)
+        picked = [self._pick(values) for _ in range(AT_A_TIME)]
+        effort = clock.master(NEIGHBOURHOOD_S)
+        gap = GAP * abs(float(self._cost @ values))
+        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap)
+        jobs = [self._job(columns, closed, values, effort, elastic) for _, columns, closed, _ in picked]
+        answers = workers.solve(jobs)
+        changes = []
+        for (kind, columns, _, detail), answer, job in zip(picked, answers, jobs, strict=True):
+            gain = 0.0
+            if answer.values is not None and job.start is not None:
+                gain = float(job.cost @ job.start) - answer.objective
+            if answer.values is not None and gain > 0:
+                changes.append(Change(columns, answer.values[: len(columns)], gain, detail))
+            self._learn(kind, answer, gap, gain)
+        return changes
+
+    def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
+        """A kind, the columns that are free, which of their slots are closed, and what that is."""
+        kind = self._random.choice(list(self._kinds))
+        count = min(len(self._services), max(1, round(self._share[kind] * len(self._services))))
+        free, detail = self._kinds[kind](count)
+        columns = np.flatnonzero(free | self._supply)
+        slot = self._outline.slot[columns]
+        wider = self._random.random() < WIDER_CHANCE
+        width = self._random.expovariate(1 / max(1, self._used)) if wider else 0.0
+        open_slots = self._rank <= width
+        open_slots[np.unique(self._outline.slot[(values > USED) & (self._outline.slot != NONE)])] = True
+        return kind, columns, (slot != NONE) & ~open_slots[slot], detail
+
+    def _job(
+        self, columns: IntArray, closed: BoolArray, values: FloatArray, effort: Effort, elastic: bool
+    ) -> Job:
+        part = self._parts.part(columns, values)
+        upper = part.program.upper.copy()
+        upper[closed] = np.maximum(part.program.lower[closed], 0.0)
+        program, cost = part.program.within(part.program.lower, upper), self._cost[columns]
+        if not elastic:
+            return Job(program, cost, effort, values[columns])
+        soft = self._linking[part.rows]
+        used = (program.rows @ values[columns])[soft]
+        below = np.maximum(program.row_lower[soft] - used, 0.0)
+        above = np.maximum(used - program.row_upper[soft], 0.0)
+        program, cost = with_slack(program, cost, soft, self._penalty)
+        return Job(program, cost, effort, np.concatenate([values[columns], below, above]))
+
+    def _learn(self, kind: str, answer: Answer, gap: float, gain: float) -> None:
+        """Free more services after a neighbourhood that was solved, fewer after one that found nothing."""
+        solved = answer.values is not None and answer.objective - answer.bound <= 2 * gap
+        if solved:
+            self._share[kind] = min(self._share[kind] * SHARE_GROWTH, 1.0)
+        elif gain <= gap:
+            self._share[kind] = max(self._share[kind] * SHARE_DECLINE, LEAST_SHARE)
+
+
+def _numbers(found: IntArray) -> list[int]:
+    """Which moments or services there are."""
+    numbers: list[int] = np.unique(found[found != NONE]).tolist()
+    return numbers

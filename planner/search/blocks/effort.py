@@ -1,0 +1,115 @@
+"""How long the parts of a search work: by the clock, or by work that is the same on every machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
+
+ROUGHEST_GAP: Final = 1e-2
+"""Gap of a block where prices are far from the last."""
+
+FINEST_GAP: Final = 1e-4
+"""Gap of a block once prices settle: the bound loses as much."""
+
+SPREAD_SHARE: Final = 0.02
+"""Gap of a block over the distance of the bound from the linear master, of which it then loses little. Most
+blocks are solved in a few nodes, and the few that are not end by their time, whatever the gap: blocks of the
+early rounds of a medium fleet lose 0.063 of a bound of 8.8 (1e12) in 26 ms each at the gaps that a share of
+0.1 asks for, 0.032 in 25 ms at a tenth of these (plain, seed 2; more in benchmarks/RESULTS.md)."""
+
+FEWEST_S, MOST_S = 0.15, 2.0
+"""Limits of one block at the roughest and the finest gap. Half of them take 10 to 25 ms; in later rounds of a
+scarce fleet the longest tenth takes 0.6 of the time (benchmarks/RESULTS.md). [s]"""
+
+FEWEST_NODES, MOST_NODES = 60, 2000
+"""The same where work is counted in nodes."""
+
+CUTS_BELOW: Final = 2e-3
+"""Gap below which cuts pay for themselves."""
+
+ANY_GAP: Final = 1e6
+"""Gap at which the first solution ends a search."""
+
+MASTER_GAP: Final = 5e-4
+"""Gap at which an integer master is content."""
+
+MASTER_NODES_A_SECOND: Final = 40
+"""Nodes of an integer master that stand for a second where work is counted."""
+
+SECONDS_A_JOB: Final = 0.02
+"""What a job without nodes counts for where work is counted; about what it takes on a core. [s]"""
+
+SECONDS_A_NODE: Final = 0.002
+"""What a node of a block counts for. [s]"""
+
+
+COUNTED_CORES: Final = 2
+"""Cores that counted work is shared by, whatever the machine has: a limit must mean the same everywhere."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time that a search has spent.
+
+    Attributes
+    ----------
+    limit_s : float
+        When it ends. [s]
+    deterministic : bool
+        Whether spent time is counted in nodes and jobs, so that every run takes the same steps.
+    workers : int
+        Processes that share the work.
+    """
+
+    limit_s: float
+    deterministic: bool
+    workers: int
+    started: float = field(default_factory=time.monotonic)
+    worked_s: float = 0.0
+
+    def count(self, answers: Sequence[Answer]) -> None:
+        """Note work that was done."""
+        nodes = sum(answer.nodes for answer in answers)
+        self.worked_s += (SECONDS_A_JOB * len(answers) + SECONDS_A_NODE * nodes) / COUNTED_CORES
+
+    def spent_s(self) -> float:
+        """Time since the start, or work. [s]"""
+        return self.worked_s if self.deterministic else time.monotonic() - self.started
+
+    def left_s(self) -> float:
+        """Time until the limit. [s]"""
+        return self.limit_s - self.spent_s()
+
+    def extend(self, seconds: float) -> None:
+        """Put the limit off."""
+        self.limit_s += seconds
+
+    def pricing(self, spread: float) -> Effort:
+        """Effort for one block.
+
+        Parameters
+        ----------
+        spread : float
+            Distance of the bound from the linear master, as a share of it.
+        """
+        gap = min(max(SPREAD_SHARE * spread, FINEST_GAP), ROUGHEST_GAP)
+        cuts, fine = gap < CUTS_BELOW, FINEST_GAP / gap
+        if self.deterministic:
+            return Effort(None, max(FEWEST_NODES, round(fine * MOST_NODES)), gap, cuts)
+        limit_s = max(FEWEST_S, fine * MOST_S)
+        return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts)
+
+    def first_pattern(self) -> Effort:
+        """Effort for a block that has no pattern yet: whatever it takes, for any."""
+        limit_s = None if self.deterministic else max(0.1, self.left_s())
+        return Effort(limit_s, 1_000_000, ANY_GAP)
+
+    def master(self, seconds: float, overtime_s: float = 0.0) -> Effort:
+        """Effort for an integer master that may take so long, and so much longer than the limit. [s]"""
+        if self.deterministic:
+            return Effort(None, max(1, round(seconds * MASTER_NODES_A_SECOND)), MASTER_GAP)
+        return Effort(max(0.1, min(seconds, self.left_s() + overtime_s)), 1_000_000, MASTER_GAP)

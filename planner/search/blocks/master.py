@@ -1,0 +1,234 @@
+"""The restricted master: one pattern a block and the master's variables, within the linking rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
+from fleetplan.planner.search.blocks.patterns import Pattern
+from fleetplan.planner.search.blocks.relaxation import Relaxation
+from fleetplan.planner.search.blocks.split import Split
+
+ROW_TOLERANCE: Final = 1e-6
+"""Passing a scaled limit by less than this is rounding. [largest coefficients of the row]"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A pattern of every block and scaled values of the master's variables."""
+
+    patterns: tuple[Pattern, ...]
+    master: FloatArray
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """What a master decides; the rest stays as an incumbent has it.
+
+    Attributes
+    ----------
+    blocks : IntArray
+        Blocks that choose a pattern.
+    columns : IntArray
+        Positions of the master's variables that are free.
+    rows : IntArray
+        Positions of the linking rows that these touch.
+    row_lower, row_upper : FloatArray
+        What the rest leaves of their limits.
+    """
+
+    blocks: IntArray
+    columns: IntArray
+    rows: IntArray
+    row_lower: FloatArray
+    row_upper: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriceRange:
+    """Bounds on the prices of linking rows. [objective units per scaled unit]"""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of_penalty(cls, penalty: float, n_rows: int) -> PriceRange:
+        """No price above a penalty."""
+        return cls(np.full(n_rows, -penalty), np.full(n_rows, penalty))
+
+    def __and__(self, other: PriceRange) -> PriceRange:
+        """The prices within both ranges, which overlap."""
+        return PriceRange(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+
+class Master:
+    """Builds masters over patterns.
+
+    Parameters
+    ----------
+    parts, relaxation : Split, Relaxation
+        The program in blocks and its relaxation.
+    cost : FloatArray
+        Scaled cost of all variables.
+    """
+
+    def __init__(self, parts: Split, relaxation: Relaxation, cost: FloatArray) -> None:
+        columns, linking = parts.master_columns, parts.linking_rows
+        self._parts = parts
+        self.cost: FloatArray = cost[columns]
+        self.lower, self.upper = relaxation.lower[columns], relaxation.upper[columns]
+        # What follows patterns is whole where they are.
+        self.whole = relaxation.whole[columns] & ~parts.following
+        self.rows: sp.csr_array = relaxation.rows[linking][:, columns].tocsr()
+        self.row_lower, self.row_upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
+
+    def everything(self) -> Scope:
+        """All blocks and all of the master's variables."""
+        return Scope(
+            np.arange(len(self._parts.blocks), dtype=np.int64),
+            np.arange(len(self.cost), dtype=np.int64),
+            np.arange(len(self.row_lower), dtype=np.int64),
+            self.row_lower,
+            self.row_upper,
+        )
+
+    def around(self, choice: Choice, blocks: IntArray, touched: IntArray) -> Scope:
+        """Some blocks, and what they share rows with.
+
+        Parameters
+        ----------
+        choice : Choice
+            What the rest keeps.
+        blocks : IntArray
+            Blocks that are decided anew.
+        touched : IntArray
+            Positions of linking rows that they may touch.
+        """
+        columns = np.unique(self.rows[touched].indices).astype(np.int64)
+        shared = np.flatnonzero(np.diff(self.rows[:, columns].tocsr().indptr))
+        rows = np.union1d(touched, shared).astype(np.int64)
+        free = np.zeros(len(self._parts.blocks), dtype=bool)
+        free[blocks] = True
+        fixed = np.where(np.isin(np.arange(len(self.cost)), columns), 0.0, choice.master)
+        used = self.rows @ fixed
+        for pattern in choice.patterns:
+            if not free[pattern.block]:
+                used[pattern.entries[0]] += pattern.entries[1]
+        return Scope(
+            blocks, columns, rows, self.row_lower[rows] - used[rows], self.row_upper[rows] - used[rows]
+        )
+
+    def integer_job(
+        self, scope: Scope, patterns: Sequence[Pattern], effort: Effort, choice: Choice | None
+    ) -> Job:
+        """Choose one pattern of each block of a scope, beginning with a choice where there is one."""
+        rows, cost = self._rows(scope, patterns)
+        if choice is None:
+            return Job(rows, cost, effort)
+        taken = [float(choice.patterns[pattern.block] is pattern) for pattern in patterns]
+        return Job(rows, cost, effort, np.concatenate([taken, choice.master[scope.columns]]))
+
+    def linear_job(
+        self,
+        scope: Scope,
+        patterns: Sequence[Pattern],
+        prices: PriceRange,
+        master: FloatArray | None = None,
+    ) -> Job:
+        """Mix the patterns of each block of a scope; a limit may be passed at a price.
+
+        Parameters
+        ----------
+        scope : Scope
+            What is decided.
+        patterns : Sequence[Pattern]
+            At least one of every block of the scope.
+        prices : PriceRange
+            Range of the duals of the linking rows of the scope: what passing a scaled limit by one costs.
+        master : FloatArray, optional
+            Values that the whole variables of the scope are held at.
+        """
+        rows, cost = self._rows(scope, patterns)
+        n_rows, n_columns = rows.rows.shape
+        n_linking = len(scope.rows)
+        lower, upper = rows.lower.copy(), rows.upper.copy()
+        if master is not None:
+            held = np.flatnonzero(rows.whole[len(patterns) :]) + len(patterns)
+            lower[held] = upper[held] = master[scope.columns][held - len(patterns)]
+        slack = sp.eye_array(n_rows, n_linking).tocsr()
+        wide = Rows(
+            rows=sp.hstack([rows.rows, slack, -slack], format="csr"),
+            row_lower=rows.row_lower,
+            row_upper=rows.row_upper,
+            lower=np.concatenate([lower, np.zeros(2 * n_linking)]),
+            upper=np.concatenate([upper, np.full(2 * n_linking, np.inf)]),
+            whole=np.zeros(n_columns + 2 * n_linking, dtype=bool),
+        )
+        return Job(wide, np.concatenate([cost, prices.upper, -prices.lower]), None)
+
+    def pattern_rows(self, patterns: Sequence[Pattern]) -> tuple[sp.csr_array, FloatArray]:
+        """Entries of patterns in the linking rows, then in one row a block, and their costs."""
+        rows, cost = self._rows(self.everything(), patterns)
+        return rows.rows[:, : len(patterns)].tocsr(), cost[: len(patterns)]
+
+    def _rows(self, scope: Scope, patterns: Sequence[Pattern]) -> tuple[Rows, FloatArray]:
+        """Linking rows of a scope, then one row a block that chooses its pattern."""
+        position = np.full(len(self.row_lower), -1)
+        position[scope.rows] = np.arange(len(scope.rows))
+        number = np.full(len(self._parts.blocks), -1)
+        number[scope.blocks] = np.arange(len(scope.blocks)) + len(scope.rows)
+        indices, data, starts = [], [], [0]
+        for pattern in patterns:
+            indices += [position[pattern.entries[0]], number[[pattern.block]]]
+            data += [pattern.entries[1], np.ones(1)]
+            starts.append(starts[-1] + len(pattern.entries[0]) + 1)
+        n_rows = len(scope.rows) + len(scope.blocks)
+        chosen = sp.csc_array(
+            (np.concatenate(data), np.concatenate(indices), np.array(starts)), shape=(n_rows, len(patterns))
+        )
+        own: sp.csr_array = self.rows[scope.rows][:, scope.columns]
+        none = sp.csr_array((len(scope.blocks), len(scope.columns)))
+        one = np.ones(len(scope.blocks))
+        rows = Rows(
+            rows=sp.hstack([chosen, sp.vstack([own, none])], format="csr"),
+            row_lower=np.concatenate([scope.row_lower, one]),
+            row_upper=np.concatenate([scope.row_upper, one]),
+            lower=np.concatenate([np.zeros(len(patterns)), self.lower[scope.columns]]),
+            upper=np.concatenate([np.ones(len(patterns)), self.upper[scope.columns]]),
+            whole=np.concatenate([np.ones(len(patterns), dtype=bool), self.whole[scope.columns]]),
+        )
+        cost = np.concatenate([[pattern.cost for pattern in patterns], self.cost[scope.columns]])
+        return rows, cost
+
+    def chosen(
+        self, scope: Scope, patterns: Sequence[Pattern], answer: Answer, before: Choice | None
+    ) -> Choice | None:
+        """What an integer master chose, in place of that part of what was chosen before."""
+        if answer.values is None:
+            return None
+        picked = dict(zip((p.block for p in before.patterns), before.patterns, strict=True)) if before else {}
+        for index in np.flatnonzero(answer.values[: len(patterns)] > 0.5).tolist():
+            picked[patterns[index].block] = patterns[index]
+        master = np.zeros(len(self.cost)) if before is None else before.master.copy()
+        master[scope.columns] = answer.values[len(patterns) :]
+        return self.choice([picked[block] for block in range(len(self._parts.blocks))], master)
+
+    def holds(self, choice: Choice) -> bool:
+        """Whether a choice keeps the linking rows, within the tolerance of floating point."""
+        used = self.rows @ choice.master
+        for pattern in choice.patterns:
+            used[pattern.entries[0]] += pattern.entries[1]
+        above, below = used - self.row_upper, self.row_lower - used
+        return bool(max(above.max(initial=0.0), below.max(initial=0.0)) <= ROW_TOLERANCE)
+
+    def choice(self, patterns: Sequence[Pattern], master: FloatArray) -> Choice:
+        """A choice with its cost."""
+        cost = sum(pattern.cost for pattern in patterns) + float(self.cost @ master)
+        return Choice(tuple(patterns), master, cost)

@@ -1,0 +1,101 @@
+"""What is asked of a search over blocks, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from fleetplan.planner.search.blocks.incumbent import Completion
+from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
+from fleetplan.planner.search.blocks.patterns import PatternMemory
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.themes import Outline
+from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockOutcome:
+    """What a search over blocks found.
+
+    Attributes
+    ----------
+    values : IntArray or None
+        Of all variables, exact.
+    objective : float or None
+        Of them. [objective units]
+    bound : float
+        No plan costs less. [objective units]
+    bound_source : str
+        What proved the bound.
+    infeasible : bool
+        Whether a relaxation has no solution, within the tolerances of floating point.
+    work_s : float
+        Work in deterministic seconds.
+    """
+
+    values: IntArray | None
+    objective: float | None
+    bound: float
+    bound_source: str
+    infeasible: bool
+    work_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beginning:
+    """What is known of a model from other solves of it.
+
+    Attributes
+    ----------
+    memory : PatternMemory
+        Patterns; receives those that are found.
+    row_duals : FloatArray or None
+        Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
+        [objective units]
+    """
+
+    memory: PatternMemory = field(default_factory=PatternMemory)
+    row_duals: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is to be solved.
+
+    Attributes
+    ----------
+    parts : Split
+        The program in blocks.
+    outline : Outline
+        What its columns decide.
+    continuous : Collection[int]
+        Variables that a relaxation need not keep whole.
+    loose : Collection[int]
+        Variables whose rows the linear relaxation of everything does without.
+    start : IntArray or None
+        A plan to begin with.
+    complete : callable
+        Makes a plan exact where patterns alone are not.
+    enough : callable
+        Whether an objective and a bound are close enough.
+    listen : callable
+        Told after every step.
+    patience : Patience
+        When to give up without a plan.
+    overtime : Overtime or None
+        For a plan that is far from good when the time is over.
+    beginning : Beginning
+        What it begins with.
+    """
+
+    parts: Split
+    outline: Outline
+    continuous: Collection[int]
+    loose: Collection[int]
+    start: IntArray | None
+    complete: Completion
+    enough: Callable[[float, float], bool]
+    listen: Listener
+    patience: Patience = PATIENT
+    overtime: Overtime | None = None
+    beginning: Beginning = field(default_factory=Beginning)

@@ -1,0 +1,204 @@
+"""A first plan, constructed: one moment after the other, the hardest of each period first.
+
+Runs in the worker process, beside other jobs. Each stage decides what runs in one moment and how much
+supply grows for it. Earlier stages are held. Rows that join a moment to its neighbours wait until both are
+decided. Rows that sum over many moments count the linear relaxation's values for those that are left. Supply
+only grows, so earlier decisions stay possible. A stage looks at the slots that the relaxation uses, and at
+more where these are not enough. As a last resort it passes limits at a price, for later steps to mend.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Array, Effort, Indices, Job, RollingJob, Rows
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, spans, with_slack
+
+Solve = Callable[[Job], Answer]
+"""Solves an integer program."""
+
+LEAST_STAGE_S: Final = 1.0
+"""Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
+
+STRICT_SHARE: Final = 0.5
+"""Part of a stage's time to keep all limits. Where that is impossible, most stages say so at once."""
+
+STAGE_SHARE: Final = 1.5
+"""Part of an even share of the time left that a stage may take: most take far less."""
+
+SUPPLY_SHARE: Final = 0.4
+"""Share of the time for deciding whole supply first, where that is asked for."""
+
+FINISH_S: Final = 2.0
+"""Time to decide supply and loads anew once everything else is decided. [s]"""
+
+TOLERANCE: Final = 1e-6
+"""How far from a whole number a value may be that stands for it."""
+
+
+def construct(job: RollingJob, solve: Solve) -> Answer:
+    """Construct a plan.
+
+    Parameters
+    ----------
+    job : RollingJob
+        The program and its stages.
+    solve : callable
+        Solves an integer program.
+
+    Returns
+    -------
+    Answer
+        The values may pass linking rows, and rows of stages that nobody decided in time.
+    """
+    return _Construction(job, solve).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One way to decide a stage: slots up to a rank; with limits that give, supply need not grow either."""
+
+    width: float
+    elastic: bool = False
+
+
+class _Construction:
+    """One construction: what is decided so far."""
+
+    def __init__(self, job: RollingJob, solve: Solve) -> None:
+        self._job = job
+        self._solve = solve
+        self._parts = Parts(job.program)
+        self._nodes = 0
+        self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
+        stage = np.full(len(job.cost), -1, dtype=np.int64)
+        for number, columns in enumerate(job.stages):
+            stage[columns] = number
+        self._spans = spans(job.program, stage)
+        self._known = stage < 0
+        self._supply = np.flatnonzero(job.growth)
+        self._guide, self._rank = job.guide, job.rank
+        if job.supply.any():
+            self._decide_supply()
+        self._values = self._guide.copy()
+        across = self._known & job.program.whole
+        # Stages add what is short. Whole units of what the relaxation buys are bought, and no more leave than
+        # in the relaxation, rounded up: hosts at the end of their lives have to.
+        guide = self._guide
+        bought, leaving = np.floor(guide + TOLERANCE), np.ceil(guide - TOLERANCE)
+        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(guide)))
+        self._values[across] = whole[across]
+
+    def _decide_supply(self) -> None:
+        """Let the guide be the best plan whose supply is whole while what runs is not, of the slots it uses.
+
+        The relaxation opens a pool by a tenth, and with it a tenth of its reserve.
+        """
+        job = self._job
+        program = job.program
+        closed = (job.slot >= 0) & (self._rank[job.slot] > job.widths[0]) & (program.lower <= 0)
+        upper = np.where(closed, np.minimum(program.upper, 0.0), program.upper)
+        bounded = replace(program.within(program.lower, upper), whole=program.whole & job.supply)
+        seconds = SUPPLY_SHARE * (job.effort.time_limit_s or 0.0)
+        answer = self._solved(bounded, job.cost, seconds)
+        if answer.values is None:
+            return
+        self._guide = answer.values
+        used = np.zeros(len(self._rank), dtype=bool)
+        used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
+        self._rank = np.where(used, 0.0, self._rank + 1.0)
+
+    def run(self) -> Answer:
+        """Decide all stages, then supply and loads once more."""
+        for number, columns in enumerate(self._job.stages):
+            if not self._stage(columns, len(self._job.stages) - number):
+                self._round_up(columns)
+        self._finish()
+        objective = float(self._job.cost @ self._values)
+        return Answer(self._values, objective, -np.inf, nodes=self._nodes)
+
+    def _round_up(self, columns: Indices) -> None:
+        """Take the guide's values, rounded up: what nobody decided in time is for others to mend."""
+        whole, upper = self._job.program.whole[columns], self._job.program.upper[columns]
+        up = np.minimum(np.ceil(self._guide[columns] - TOLERANCE), upper)
+        self._values[columns] = np.where(whole, up, self._guide[columns])
+        self._known[columns] = True
+
+    def _stage(self, columns: Indices, stages_left: int) -> bool:
+        """Decide one stage, among more and more slots; False where nothing helps in time."""
+        least, most = self._job.widths[0], self._job.widths[-1]
+        if self._decide(columns, _Attempt(least), STRICT_SHARE * self._seconds(stages_left)):
+            return True
+        # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
+        if self._decide(columns, _Attempt(least, elastic=True), self._seconds(stages_left)):
+            return True
+        if self._seconds(stages_left) > 0:
+            return self._decide(columns, _Attempt(most, elastic=True), self._seconds(stages_left))
+        return False
+
+    def _seconds(self, stages_left: int) -> float:
+        """Time of the next attempt at a stage. [s]"""
+        return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / stages_left)
+
+    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> bool:
+        job = self._job
+        free = np.concatenate([columns, self._supply])
+        left = ~self._known
+        left[columns] = False
+        waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
+        part = self._parts.part(free, self._values, ~waits)
+        lower, upper = part.program.lower.copy(), part.program.upper.copy()
+        slot = job.slot[free]
+        closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
+        upper[closed] = 0.0
+        growth, now = job.growth[free], self._values[free]
+        if not attempt.elastic:
+            lower[growth > 0] = np.clip(now, lower, upper)[growth > 0]
+            upper[growth < 0] = np.clip(now, lower, upper)[growth < 0]
+        own = part.program.within(lower, upper)
+        cost = job.cost[free]
+        if attempt.elastic:
+            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
+        answer = self._solved(own, cost, seconds)
+        if answer.values is None:
+            return False
+        self._values[free] = answer.values[: len(free)]
+        self._known[columns] = True
+        return True
+
+    def _solved(self, program: Rows, cost: Array, seconds: float) -> Answer:
+        effort = self._job.effort
+        timed = effort.time_limit_s is not None
+        limits = Effort(
+            max(seconds, LEAST_STAGE_S) if timed else None,
+            effort.node_limit,
+            effort.gap_ratio,
+            gap=effort.gap,
+        )
+        answer = self._solve(Job(program, cost, limits))
+        self._nodes += answer.nodes
+        return answer
+
+    def _finish(self) -> None:
+        """Decide supply and everything continuous anew, with what runs held."""
+        job = self._job
+        free = np.flatnonzero(~job.program.whole | (job.growth != 0))
+        part = self._parts.part(free, self._values)
+        own, cost = with_slack(part.program, job.cost[free], job.linking[part.rows], job.penalty)
+        start = np.concatenate([self._values[free], np.zeros(own.rows.shape[1] - len(free))])
+        answer = self._solved(own, cost, FINISH_S)
+        if answer.values is not None and answer.objective <= float(cost @ start) + self._passed(part.rows):
+            self._values[free] = answer.values[: len(free)]
+
+    def _passed(self, rows: Indices) -> float:
+        """What the values pay for the limits that they pass. [objective units]"""
+        program = self._job.program
+        used = program.rows[rows] @ self._values
+        above = np.maximum(used - program.row_upper[rows], 0).sum()
+        below = np.maximum(program.row_lower[rows] - used, 0).sum()
+        return float(self._job.penalty * (above + below))

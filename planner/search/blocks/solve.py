@@ -1,0 +1,235 @@
+"""A model solved block by block, where it is large enough and falls apart well enough."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.build import PlanningModel
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.matrix import IntArray, Program, read_program
+from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome, Request
+from fleetplan.planner.search.blocks.search import BlockSearch
+from fleetplan.planner.search.blocks.split import Split, split
+from fleetplan.planner.search.blocks.themes import choices, outline, themes
+from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
+from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.highs_race import complete
+from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
+from fleetplan.planner.search.solvers.race import solve_model
+from fleetplan.planner.search.solvers.request import (
+    Enough,
+    Listener,
+    ModelOutcome,
+    ModelStatus,
+    Overtime,
+    SolverLimits,
+    Step,
+)
+
+LEAST_VARIABLES: Final = 3000
+"""Models with fewer variables go to one CP-SAT model, which proves most of them optimal."""
+
+LEAST_BLOCKS: Final = 12
+"""Fewer blocks than this leave nothing to decompose."""
+
+LARGEST_BLOCK_SHARE: Final = 0.2
+"""A block with a larger share of the variables is as hard as the whole."""
+
+ENDING_SHARE_OF_TIME: Final = 0.03
+"""Share of the time for making the plan a solution of CP-SAT at the end."""
+
+COMPLETION_LIMIT_S: Final = 10.0
+"""Effort to complete a plan in integers where its patterns are not exact together. [s, or solver units]"""
+
+START_LIMIT_S: Final = 5.0
+"""Effort to make a plan of what the plan in force runs. [s, or solver units]"""
+
+CONFIRMATION_LIMIT_S: Final = 10.0
+"""Time for CP-SAT to prove that there is no plan where a relaxation has none. [s]"""
+
+
+def decomposed(planning: PlanningModel) -> Split | None:
+    """The blocks of a model that is worth solving block by block: large, and of many small blocks."""
+    n_variables = len(planning.model.proto.variables)
+    if n_variables < LEAST_VARIABLES:
+        return None
+    found = themes(planning.problem, planning.variables, n_variables)
+    parts = split(read_program(planning.model), found)
+    sizes = [len(block.columns) for block in parts.blocks]
+    worth_it = len(sizes) >= LEAST_BLOCKS and max(sizes) <= LARGEST_BLOCK_SHARE * n_variables
+    return parts if worth_it else None
+
+
+def solve_in_blocks(
+    planning: PlanningModel,
+    parts: Split,
+    limits: SolverLimits,
+    enough: Enough,
+    listen: Listener,
+    reproducible: bool = False,
+    beginning: Beginning | None = None,
+) -> ModelOutcome:
+    """Minimise a model over its blocks.
+
+    Parameters
+    ----------
+    planning : PlanningModel
+        With an objective; its hint, where it is a plan, is the first one.
+    parts : Split
+        Its blocks.
+    limits : SolverLimits
+        When to stop. There is one process a worker, and no more than cores.
+    enough : callable
+        Whether a gap is small enough.
+    listen : callable
+        Told after every step.
+    reproducible : bool
+        Whether the time limit counts work, so that every run takes the same steps.
+    beginning : Beginning, optional
+        What is known from other solves of the model; its memory receives what this one finds.
+
+    Returns
+    -------
+    ModelOutcome
+        INFEASIBLE only by two proofs. A bound that a plan contradicts is not told.
+    """
+    workers = min(limits.workers, len(os.sched_getaffinity(0)))
+    # What a start takes counts as well.
+    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
+    model, variables = planning.model, planning.variables
+    program = parts.program
+    offset = model.proto.objective.offset
+
+    def completed(values: IntArray) -> IntArray | None:
+        solver = complete(model, variables, values.tolist(), COMPLETION_LIMIT_S, reproducible)
+        return None if solver is None else _values(solver)
+
+    request = Request(
+        parts=parts,
+        outline=outline(planning.problem, variables, len(program.cost)),
+        continuous=continuous_indices(variables),
+        loose=choices(variables),
+        start=_start(model, program, limits, reproducible),
+        complete=completed,
+        enough=lambda objective, bound: enough(objective + offset, bound + offset),
+        listen=lambda step: listen(_shifted(step, offset)),
+        patience=limits.patience,
+        overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
+        beginning=beginning or Beginning(),
+    )
+    found = BlockSearch(request, clock, limits.seed).run(limits.stop)
+    if found.values is None and limits.patience.ends:
+        return ModelOutcome(ModelStatus.UNKNOWN, None, None, None, found.bound_source, found.work_s)
+    if found.values is None:
+        return _without_a_plan(planning, limits, enough, listen, found)
+    solver = _accepted(model, found.values)
+    objective, proof = solver.objective_value, Proof(found.bound + offset, found.bound_source)
+    if contradicted(proof.bound, objective):
+        proof = Proof(least_of(model), VARIABLES)
+        listen(Step(found.bound_source, WITHDRAWN, objective, proof.bound))
+    solved = proof.bound >= objective or enough(objective, proof.bound)
+    return ModelOutcome(
+        status=ModelStatus.SOLVED if solved else ModelStatus.FOUND,
+        values=solver,
+        objective=objective,
+        bound=min(proof.bound, objective),
+        bound_source=proof.source,
+        deterministic_time=found.work_s,
+    )
+
+
+def _without_a_plan(
+    planning: PlanningModel, limits: SolverLimits, enough: Enough, listen: Listener, found: BlockOutcome
+) -> ModelOutcome:
+    """What both solvers say of a model for which blocks gave no plan."""
+    short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
+    impossible_by = (HIGHS,) if found.infeasible else ()
+    outcome = solve_model(planning.model, planning.variables, short, enough, listen, impossible_by)
+    if outcome.objective is None or outcome.bound is None:
+        return outcome
+    bound = found.bound + planning.model.proto.objective.offset
+    if contradicted(bound, outcome.objective):
+        listen(Step(found.bound_source, WITHDRAWN, outcome.objective, outcome.bound))
+        return outcome
+    if bound <= outcome.bound:
+        return outcome
+    return replace(outcome, bound=min(bound, outcome.objective), bound_source=found.bound_source)
+
+
+def _values(solver: cp_model.CpSolver) -> IntArray:
+    return np.array(list(solver.response_proto.solution), dtype=np.int64)
+
+
+def _accepted(model: cp_model.CpModel, values: IntArray) -> cp_model.CpSolver:
+    """A plan that keeps all rows as a solution of CP-SAT, which checks it."""
+    fixed = model.clone()
+    fixed.clear_hints()  # type: ignore[no-untyped-call]
+    for index, value in enumerate(values.tolist()):
+        fixed.add_hint(fixed.get_int_var_from_proto_index(index), value)
+    # Nothing is left to simplify, and presolve has refused plans that hold.
+    solver = configured_solver(math.inf, seed=1, workers=1, presolve=False)
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    status = solver.solve(fixed)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise RuntimeError(f"CP-SAT does not accept a plan that keeps all rows: {solver.status_name(status)}")
+    return solver
+
+
+def _start(
+    model: cp_model.CpModel, program: Program, limits: SolverLimits, reproducible: bool
+) -> IntArray | None:
+    """The model's hint where it is a plan; where it is part of one, a plan near it that is soon found."""
+    hinted = model.proto.solution_hint
+    if len(hinted.vars) == len(program.cost):
+        values = np.zeros(len(program.cost), dtype=np.int64)
+        values[list(hinted.vars)] = list(hinted.values)
+        return values if program.holds(values) else None
+    if not len(hinted.vars):
+        return None
+    near = _nearest_to_hint(model)
+    solver = configured_solver(START_LIMIT_S, limits.seed, limits.workers)
+    if reproducible:
+        solver = configured_solver(math.inf, limits.seed, workers=1)
+        solver.parameters.max_deterministic_time = START_LIMIT_S
+    limits.stop.running(solver)
+    status = solver.solve(near)
+    limits.stop.running(None)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return _values(solver)[: len(program.cost)] if found else None
+
+
+def _nearest_to_hint(model: cp_model.CpModel) -> cp_model.CpModel:
+    """The model with another objective: the sum of what hinted variables differ from their hints."""
+    near = model.clone()
+    terms: list[cp_model.IntVar] = []
+    for index, value in zip(model.proto.solution_hint.vars, model.proto.solution_hint.values, strict=True):
+        variable = near.get_int_var_from_proto_index(index)
+        least, *_, most = variable.proto.domain
+        if value == 0 == least:
+            terms.append(variable)
+            continue
+        far = near.new_int_var(0, most - least, "")
+        near.add(far >= variable - value)
+        near.add(far >= value - variable)
+        terms.append(far)
+    near.minimize(sum(terms))
+    return near
+
+
+def _without_offset(overtime: Overtime, offset: float) -> Overtime:
+    """Overtime of an objective without its constant part."""
+    seconds = overtime.seconds * (1 - ENDING_SHARE_OF_TIME)
+    return Overtime(seconds, lambda objective, bound: overtime.good(objective + offset, bound + offset))
+
+
+def _shifted(step: Step, offset: float) -> Step:
+    """A step with the constant part of the objective."""
+    objective, bound = (None if each is None else each + offset for each in (step.objective, step.bound))
+    return replace(step, objective=objective, bound=bound)

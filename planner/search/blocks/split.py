@@ -1,0 +1,129 @@
+"""Which variables are decided together: blocks that only linking rows join, and the master's variables.
+
+What a variable decides gives it a *theme*, its service and period, or none (supply, packing). A row that
+stays within one theme is a block row; all others are linking rows. Variables of one theme that block rows
+join form a block, so regions fall apart by themselves where no row couples them, and a family that couples
+them later makes larger blocks, not wrong ones. Variables that no block row touches belong to the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from fleetplan.planner.search.blocks.matrix import BoolArray, IntArray, Program
+
+MASTER = -1
+"""Theme and block of variables that no block decides."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Variables that are decided together.
+
+    Attributes
+    ----------
+    columns, rows : IntArray
+        Indices of its variables and of its rows in the program.
+    """
+
+    columns: IntArray
+    rows: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A program in blocks.
+
+    Attributes
+    ----------
+    program : Program
+        The whole.
+    blocks : tuple[Block, ...]
+        In the order of their first variables.
+    block_of : IntArray
+        Block of every variable, or `MASTER`.
+    master_columns : IntArray
+        Variables of no block.
+    linking_rows : IntArray
+        Rows of no block.
+    following : array of bool
+        Which of the master's variables have a theme: they only follow what the blocks of it decide.
+    """
+
+    program: Program
+    blocks: tuple[Block, ...]
+    block_of: IntArray
+    master_columns: IntArray
+    linking_rows: IntArray
+    following: BoolArray
+
+
+def split(program: Program, themes: Sequence[int] | IntArray) -> Split:
+    """Split a program into blocks.
+
+    Parameters
+    ----------
+    program : Program
+        The whole.
+    themes : Sequence[int]
+        Theme of every variable, or `MASTER`.
+    """
+    theme = np.asarray(themes, dtype=np.int64)
+    rows = program.rows
+    n_rows, n_columns = rows.shape
+    within = _rows_of_one_theme(rows, theme)
+    row_of_entry = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
+    inner = within[row_of_entry]
+    # Variables and block rows as one graph: its components are the blocks.
+    graph = sp.coo_array(
+        (np.ones(int(inner.sum())), (rows.indices[inner], n_columns + row_of_entry[inner])),
+        shape=(n_columns + n_rows, n_columns + n_rows),
+    )
+    _, label = connected_components(graph, directed=False)
+    touched = np.zeros(n_columns, dtype=bool)
+    touched[rows.indices[inner]] = True
+    names, first = np.unique(label[:n_columns][touched], return_index=True)
+    order = np.argsort(first)
+    number = {int(names[each]): position for position, each in enumerate(order)}
+    block_of = np.array(
+        [number[int(label[j])] if touched[j] else MASTER for j in range(n_columns)], dtype=np.int64
+    )
+    block_of_row = np.array(
+        [number[int(label[n_columns + i])] if within[i] else MASTER for i in range(n_rows)], dtype=np.int64
+    )
+    columns, block_rows = _grouped(block_of, len(number)), _grouped(block_of_row, len(number))
+    return Split(
+        program=program,
+        blocks=tuple(Block(*pair) for pair in zip(columns, block_rows, strict=True)),
+        block_of=block_of,
+        master_columns=np.flatnonzero(block_of == MASTER),
+        linking_rows=np.flatnonzero(block_of_row == MASTER),
+        following=theme[block_of == MASTER] != MASTER,
+    )
+
+
+def _rows_of_one_theme(rows: sp.csr_array, theme: IntArray) -> BoolArray:
+    """Whether all variables of a row have one theme that is not the master's."""
+    n_rows = rows.shape[0]
+    filled = np.diff(rows.indptr) > 0
+    smallest = np.full(n_rows, MASTER, dtype=np.int64)
+    largest = smallest.copy()
+    themes = theme[rows.indices]
+    starts = rows.indptr[:-1][filled]
+    if starts.size:
+        smallest[filled] = np.minimum.reduceat(themes, starts)
+        largest[filled] = np.maximum.reduceat(themes, starts)
+    within: BoolArray = (smallest == largest) & (smallest != MASTER)
+    return within
+
+
+def _grouped(number: IntArray, count: int) -> list[IntArray]:
+    """Indices by their number, those of `MASTER` left out."""
+    order = np.argsort(number, kind="stable")
+    ends = np.searchsorted(number[order], np.arange(count + 1))
+    return [order[ends[each] : ends[each + 1]] for each in range(count)]

@@ -1,0 +1,107 @@
+"""What each variable decides, as arrays that the decomposition works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetplan.planner.formulation.groups import places
+from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.search.blocks.matrix import IntArray
+from fleetplan.planner.search.blocks.split import MASTER
+
+NONE = -1
+"""Number of a service, moment or slot where a variable has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """What each variable of a model decides, in its order; `NONE` where it has no such thing.
+
+    A variable that is in no group of `Variables` has nothing.
+
+    Attributes
+    ----------
+    service, moment : IntArray
+        Number of the service that it places, and index of the moment.
+    slot : IntArray
+        Number of the candidate and pool whose use it decides.
+    home : IntArray
+        Index of the moment whose offline work it leaves in that moment.
+    growth : IntArray
+        1 where more of it is more supply, -1 where less of it is, 0 where it is no supply.
+    period_of : IntArray
+        Index of the period by moment, shape (n_moments,).
+    """
+
+    service: IntArray
+    moment: IntArray
+    slot: IntArray
+    home: IntArray
+    growth: IntArray
+    period_of: IntArray
+
+    @property
+    def themes(self) -> IntArray:
+        """Number of what one service does in one moment; `MASTER` for what belongs to no such theme."""
+        moments = int(self.moment.max(initial=0)) + 1
+        placed = (self.service != NONE) & (self.moment != NONE)
+        return np.where(placed, self.service * moments + self.moment, MASTER)
+
+
+def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline:
+    """Read what every variable of a model decides.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gives the services of candidates and cells.
+    variables : Variables
+        Of the model.
+    n_variables : int
+        Variables of the model.
+    """
+    service, moment, slot, home = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(4))
+    growth = np.zeros(n_variables, dtype=np.int64)
+    services: dict[str, int] = {}
+    slots: dict[tuple[int, int], int] = {}
+    for group, place, variable in places(problem, variables):
+        index = variable.index
+        if place.service is not None:
+            service[index] = services.setdefault(place.service, len(services))
+        if place.moment is not None:
+            moment[index] = place.moment
+        if place.slot is not None:
+            slot[index] = slots.setdefault(place.slot, len(slots))
+        if place.home is not None:
+            home[index] = place.home
+        growth[index] = group.growth
+    periods = np.array([each.period for each in problem.moments], dtype=np.int64)
+    return Outline(service, moment, slot, home, growth, periods)
+
+
+def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
+    """Theme of every variable of a model: what one service does in one moment.
+
+    Parameters
+    ----------
+    problem, variables, n_variables
+        As `outline` takes them.
+
+    Returns
+    -------
+    IntArray
+        Numbers of the themes, shape (n_variables,); `MASTER` where there is none.
+    """
+    return outline(problem, variables, n_variables).themes
+
+
+def choices(variables: Variables) -> frozenset[int]:
+    """Variables that only say which configurations run.
+
+    A linear relaxation lets a tenth of a configuration run, so limits on their number say next to nothing in
+    it, and the rows that hold them are up to half of its time.
+    """
+    return frozenset(variable.index for variable in variables.configuration.values())

@@ -1,0 +1,192 @@
+"""Child processes that solve programs, one a core, for as long as a search lasts."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from fleetplan.planner.search.blocks.highs_jobs import Answer, AnyJob, Rows
+from fleetplan.planner.search.solvers.interrupt import Stop
+
+UNKNOWN: Final = Answer(None, math.inf, -math.inf)
+"""Answer to a job that nobody had the time for."""
+
+
+class WorkersStoppedError(Exception):
+    """The search was stopped while a job was running."""
+
+
+class Workers:
+    """HiGHS in child processes.
+
+    Parameters
+    ----------
+    count : int
+        Processes.
+    known : Sequence[Rows]
+        Programs that jobs name by number, sent once.
+    note : callable
+        Told of all answers to every `solve`, to count the work.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        known: Sequence[Rows],
+        note: Callable[[Sequence[Answer]], None] = lambda _: None,
+    ) -> None:
+        self._note = note
+        self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
+        self._children = [
+            # A session of its own: Ctrl-C is for the parent, which decides what to keep.
+            subprocess.Popen(
+                [sys.executable, "-m", "fleetplan.planner.search.blocks.highs_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+            for _ in range(count)
+        ]
+        self._greeted = [False] * count
+        self._stopped = False
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_search()
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+        return len(self._children)
+
+    def stop_search(self) -> None:
+        """End the children; a running `solve` raises."""
+        self._stopped = True
+        for child in self._children:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    # Part of a job may wait in its buffer, which nobody will read.
+                    with suppress(BrokenPipeError):
+                        pipe.close()
+
+    def solve(
+        self,
+        jobs: Sequence[AnyJob],
+        expired: Callable[[], bool] = lambda: False,
+        hear: Callable[[int, Answer], None] = lambda _, __: None,
+    ) -> list[Answer]:
+        """Solve jobs, each by the next child that is free, the longest first.
+
+        Parameters
+        ----------
+        jobs : Sequence[AnyJob]
+            What to solve.
+        expired : callable
+            Asked before each job; once it says so, those that are left are answered with nothing known.
+        hear : callable
+            Told the number of each job and its answer when it comes, while others are still solved.
+
+        Returns
+        -------
+        list[Answer]
+            In the order of the jobs.
+
+        Raises
+        ------
+        WorkersStoppedError
+            If `stop_search` was called meanwhile.
+        """
+        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in sorted(range(len(jobs)), key=lambda number: -jobs[number].length):
+            waiting.put(number)
+        answered: queue.SimpleQueue[tuple[int, Answer] | BaseException] = queue.SimpleQueue()
+        failed = threading.Event()
+
+        def serve(index: int) -> None:
+            try:
+                while not failed.is_set():
+                    number = waiting.get_nowait()
+                    answered.put((number, UNKNOWN if expired() else self._ask(index, jobs[number])))
+            except queue.Empty:
+                return
+            # Whatever it is, nobody must wait for an answer that does not come.
+            except Exception as error:
+                failed.set()
+                answered.put(error)
+
+        threads = [
+            threading.Thread(target=serve, args=(index,), daemon=True)
+            for index in range(min(self.count, len(jobs)))
+        ]
+        for thread in threads:
+            thread.start()
+        answers: dict[int, Answer] = {}
+        while len(answers) < len(jobs):
+            answer = answered.get()
+            if isinstance(answer, BaseException):
+                for thread in threads:
+                    thread.join()
+                if self._stopped:
+                    raise WorkersStoppedError
+                raise RuntimeError("a solver process ended unexpectedly") from answer
+            answers[answer[0]] = answer[1]
+            hear(*answer)
+        ordered = [answers[number] for number in range(len(jobs))]
+        self._note(ordered)
+        return ordered
+
+    def solve_one(self, job: AnyJob) -> Answer:
+        """Solve one job; raises like `solve`."""
+        return self.solve([job])[0]
+
+    def _ask(self, index: int, job: AnyJob) -> Answer:
+        child = self._children[index]
+        if child.stdin is None or child.stdout is None:
+            raise RuntimeError("the solver process has no pipes")
+        if not self._greeted[index]:
+            child.stdin.write(self._known)
+            self._greeted[index] = True
+        pickle.dump(job, child.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+        child.stdin.flush()
+        answer: Answer = pickle.load(child.stdout)
+        return answer
+
+
+@contextmanager
+def ending(workers: Workers, stop: Stop, limit_s: float) -> Iterator[None]:
+    """Let somebody who stops the search end the workers, and the clock: HiGHS may not heed its own.
+
+    Parameters
+    ----------
+    workers : Workers
+        Who solve meanwhile.
+    stop : Stop
+        May have been requested already.
+    limit_s : float
+        Time after which they are ended; infinite for no limit. [s]
+    """
+    overtime = threading.Timer(limit_s, workers.stop_search)
+    overtime.daemon = True
+    stop.running(workers)
+    if stop.requested:
+        workers.stop_search()
+    if limit_s < math.inf:
+        overtime.start()
+    try:
+        yield
+    finally:
+        overtime.cancel()
+        stop.running(None)

@@ -1,0 +1,55 @@
+"""Whether a problem has any plan at all, whatever it costs."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+
+from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.independent_parts import components
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.race import solve_model
+from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
+
+
+class Verdict(StrEnum):
+    """What is known of a problem."""
+
+    YES = "a plan was found"
+    NO = "proven infeasible"
+    UNKNOWN = "undecided within the time"
+
+
+def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
+    """Look for any plan that serves all demand.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    limits : SearchLimits
+        The time limit holds for all parts together; the gap has no meaning here.
+
+    Returns
+    -------
+    Verdict
+        NO only if that is proven, NO of one part is NO of all.
+    """
+    started = time.monotonic()
+    parts = [component.problem for component in components(problem)] or [problem]
+    verdict = Verdict.YES
+    for done, part in enumerate(parts):
+        left_s = limits.time_limit_s - (time.monotonic() - started)
+        own_limits = SolverLimits(max(left_s / (len(parts) - done), 0.1), limits.seed, limits.workers, Stop())
+        planning = build_model(part, allow_unmet=False)
+        planning.model.minimize(planning.total_cost)
+        outcome = solve_model(
+            planning.model, planning.variables, own_limits, lambda *_: True, lambda *_: None
+        )
+        if outcome.status is ModelStatus.INFEASIBLE:
+            return Verdict.NO
+        if outcome.values is None:
+            verdict = Verdict.UNKNOWN
+    return verdict

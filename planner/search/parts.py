@@ -1,0 +1,91 @@
+"""One answer of the parts of a problem that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.problem.independent_parts import Component
+from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, SolveStatus, status_of
+
+
+def joined(
+    parts: Sequence[Component],
+    results: Sequence[SearchResult],
+    elsewhere_usd: float,
+    limits: SearchLimits,
+    wall_s: float,
+) -> SearchResult:
+    """One result of parts that share nothing: costs and bounds add up.
+
+    Parameters
+    ----------
+    parts, results : Sequence[Component], Sequence[SearchResult]
+        The parts, and what was found of each: a plan.
+    elsewhere_usd : float
+        Cost of what exists in no part.
+    limits : SearchLimits
+        With the gap that was asked for.
+    wall_s : float
+        The whole search. [s]
+    """
+    whole = Solution({}, {}, {}, {}, {})
+    for part, result in zip(parts, results, strict=True):
+        solution = result.solution
+        if solution is None:
+            raise ValueError("a part without a plan cannot be joined")
+        whole.replicas.update(solution.replicas)
+        whole.load.update(
+            {(c, k, p, part.cell_indices[cell]): units for (c, k, p, cell), units in solution.load.items()}
+        )
+        whole.acquired.update(solution.acquired)
+        whole.packed.update(solution.packed)
+        whole.retired.update(solution.retired)
+        whole.surviving_load.update(solution.surviving_load)
+        whole.disaggregated.update(
+            {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
+        )
+        cells = part.cell_indices
+        whole.put_off.update({(cells[i], cells[j], k): work for (i, j, k), work in solution.put_off.items()})
+        whole.unmet.update(
+            {(part.cell_indices[cell], k): units for (cell, k), units in solution.unmet.items()}
+        )
+    objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
+    bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
+    gap = (objective - bound) / objective if objective > 0 else 0.0
+    goal = _reached_together([result.goal for result in results if result.goal is not None])
+    unmet = _unmet_together([result.unmet for result in results])
+    status = status_of(gap if goal is None else max(gap, goal.gap), limits)
+    if status is SolveStatus.OPTIMAL and any(each.gap > UNMET_GAP_RATIO for each in unmet.values()):
+        # Another plan might serve more.
+        status = SolveStatus.WITHIN_GAP
+    return SearchResult(
+        status=status,
+        solution=whole,
+        objective_usd=objective,
+        bound_usd=bound,
+        bound_source="; ".join(sorted({result.bound_source for result in results})),
+        wall_s=wall_s,
+        deterministic_time=sum(result.deterministic_time for result in results),
+        goal=goal,
+        unmet=unmet,
+    )
+
+
+def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:
+    """What the parts of a problem leave unmet: values and bounds add up."""
+    return {
+        priority: LeastUnmet(
+            sum(part[priority].value for part in parts if priority in part),
+            sum(part[priority].bound for part in parts if priority in part),
+        )
+        for priority in sorted({priority for part in parts for priority in part})
+    }
+
+
+def _reached_together(parts: Sequence[Reached]) -> Reached | None:
+    """What the parts of a problem reach of its goal: values and bounds add up."""
+    if not parts:
+        return None
+    return Reached(parts[0].goal, sum(part.value for part in parts), sum(part.bound for part in parts))

@@ -1,0 +1,142 @@
+"""What a search is asked and what it answers: limits, progress, the values of a plan, how good it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fleetplan.planner.formulation.solution import Reached, Solution
+
+OPTIMAL_GAP = 1e-9
+"""Gap below which a plan is called optimal: the float rounding of the objective."""
+
+
+class SolveStatus(StrEnum):
+    """How a search ended."""
+
+    OPTIMAL = "optimal"
+    WITHIN_GAP = "within_gap"
+    LIMIT = "limit"
+    INFEASIBLE = "infeasible"
+    NO_PLAN = "no_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """When a search may stop.
+
+    Attributes
+    ----------
+    time_limit_s : float
+        Wall time of all solves together. [s]
+    gap_ratio : float
+        (plan - bound) / plan at which a plan is good enough.
+    seed : int
+        Seed of the solver.
+    workers : int
+        Parallel searches.
+    reproducible : bool
+        Whether the same question gets the same plan everywhere, which takes longer
+        (planner/search/solvers/reproducible.py).
+    """
+
+    time_limit_s: float = 120.0
+    gap_ratio: float = 0.005
+    seed: int = 1
+    workers: int = 8
+    reproducible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a running search, for those who watch it.
+
+    Attributes
+    ----------
+    stage : str
+        What is being minimised.
+    wall_s : float
+        Since the search began. [s]
+    objective_usd, bound_usd : float or None
+        The best plan and bound, where the stage is about cost. [USD]
+    source, detail : str
+        The part of the search that made the last step, and what it did.
+    """
+
+    stage: str
+    wall_s: float
+    objective_usd: float | None
+    bound_usd: float | None
+    source: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeastUnmet:
+    """What a plan leaves unmet of one priority's demand, headroom included, in the mean over all moments.
+
+    Attributes
+    ----------
+    value, bound : float
+        Of the plan, and proven of all plans that leave no more unmet of the priorities above. [requests/s]
+    """
+
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """Share of it that another plan might serve."""
+        return (self.value - self.bound) / self.value if self.value > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    status : SolveStatus
+        How it ended.
+    solution : Solution or None
+        The best plan's values.
+    objective_usd, bound_usd : float or None
+        TCO of the integer model and a proven lower bound on it. [USD]
+    bound_source : str
+        Who proved the bound, or that there is no plan; never CP-SAT with presolve alone.
+    wall_s, deterministic_time : float
+        Time that the solves took. [s; solver units]
+    goal : Reached or None
+        What was reached of an objective that comes before TCO; the bound on TCO is then one of the plans
+        that reach as much.
+    unmet : dict[int, LeastUnmet]
+        By priority, where some of its demand is unmet; the bound on TCO is then one of the plans that leave
+        no more unmet.
+    """
+
+    status: SolveStatus
+    solution: Solution | None
+    objective_usd: float | None
+    bound_usd: float | None
+    bound_source: str
+    wall_s: float
+    deterministic_time: float
+    goal: Reached | None = None
+    unmet: Mapping[int, LeastUnmet] = field(default_factory=dict)
+
+
+Watcher = Callable[[Progress], None]
+
+
+def status_of(gap: float, limits: SearchLimits) -> SolveStatus:
+    """How good a plan of a gap is."""
+    if gap <= OPTIMAL_GAP:
+        return SolveStatus.OPTIMAL
+    return SolveStatus.WITHIN_GAP if gap <= limits.gap_ratio else SolveStatus.LIMIT
+
+
+def default_workers() -> int:
+    """Parallel searches for this machine: at least eight, as CP-SAT's strategies complement each other."""
+    return max(8, os.cpu_count() or 1)

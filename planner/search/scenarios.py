@@ -1,0 +1,213 @@
+"""Uncertain demand: each scenario solved alone, and the cost of having planned for another one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fleetplan.planner.assemble.costs import running_usd
+from fleetplan.planner.plan import DemandScenarioCost, Placement, Plan, Unmet, WrongForecast
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.search.result import SearchLimits, SearchResult
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.stages import search
+
+ALONE_SHARE_OF_TIME: Final = 0.25
+"""Share of the time limit to solve every scenario alone."""
+
+WRONG_FORECAST_SHARE_OF_TIME: Final = 0.25
+"""Share of the time limit to evaluate the purchases for one scenario under the others."""
+
+LEAST_REGRET: Final = "least-regret"
+
+Build = Callable[[Problem, SearchResult], Plan]
+"""A verified plan of what a search found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How scenarios are solved one by one.
+
+    Attributes
+    ----------
+    limits : SearchLimits
+        Of the whole command.
+    stop : Stop
+        Ends them at their best plans.
+    build : callable
+        A verified plan of what a search found.
+    """
+
+    limits: SearchLimits
+    stop: Stop
+    build: Build
+
+
+def alone(problem: Problem, scenario: str) -> Problem:
+    """The problem in which one demand scenario is certain.
+
+    Parameters
+    ----------
+    problem : Problem
+        With demand scenarios.
+    scenario : str
+        The one that turns out.
+    """
+    kept = [m for m, moment in enumerate(problem.moments) if moment.scenario == scenario]
+    index = {m: position for position, m in enumerate(kept)}
+    moments = tuple(
+        replace(
+            problem.moments[m],
+            probability=1.0,
+            before=None if (before := problem.moments[m].before) is None else index[before],
+            slice_before=None if (earlier := problem.moments[m].slice_before) is None else index[earlier],
+        )
+        for m in kept
+    )
+    cells = tuple(replace(cell, moment=index[cell.moment]) for cell in problem.cells if cell.moment in index)
+    only = tuple(
+        replace(each, probability=1.0) for each in problem.fleet.demand_scenarios if each.name == scenario
+    )
+    fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only)
+    return replace(problem, fleet=fleet, moments=moments, cells=cells, best_alone=None)
+
+
+def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
+    """The problem with what would be best for each scenario alone; without where one has no plan.
+
+    Parameters
+    ----------
+    problem : Problem
+        With demand scenarios.
+    evaluation : Evaluation
+        How they are solved.
+
+    Returns
+    -------
+    tuple[Problem, dict[str, SearchResult]]
+        The problem, and what was found for each scenario.
+    """
+    found: dict[str, BestAlone] = {}
+    results: dict[str, SearchResult] = {}
+    scenarios = problem.fleet.demand_scenarios
+    deadline = time.monotonic() + ALONE_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    for done, scenario in enumerate(scenarios):
+        left_s = (deadline - time.monotonic()) / (len(scenarios) - done)
+        part = alone(problem, scenario.name)
+        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop)
+        if result.solution is None:
+            return problem, {}
+        results[scenario.name] = result
+        plan = evaluation.build(part, result)
+        supply = FixedSupply(result.solution.acquired, result.solution.retired)
+        unmet = unmet_requests_per_s(part, plan.unmet, scenario.name)
+        found[scenario.name] = BestAlone(plan.objective_usd, plan.bound_usd, unmet, supply)
+    return replace(problem, best_alone=found), results
+
+
+def _within(limits: SearchLimits, time_limit_s: float) -> SearchLimits:
+    return replace(limits, time_limit_s=max(time_limit_s, 0.1))
+
+
+def wrong_forecasts(
+    problem: Problem, evaluation: Evaluation
+) -> tuple[tuple[WrongForecast, ...], dict[tuple[str, str], SearchResult]]:
+    """What the best purchases for each scenario cost, and leave unserved, where another one turns out.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the best of each scenario alone.
+    evaluation : Evaluation
+        How the placements are solved again.
+
+    Returns
+    -------
+    tuple[tuple[WrongForecast, ...], dict[tuple[str, str], SearchResult]]
+        One for every ordered pair of scenarios, none that a stop came before, and what was found for it.
+        Purchases, rents and retirements are those of the first, placements are decided anew, and demand may
+        stay unmet.
+    """
+    best = problem.best_alone or {}
+    pairs = [(one, other) for one in best for other in best if one != other]
+    deadline = time.monotonic() + WRONG_FORECAST_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    rows = []
+    results: dict[tuple[str, str], SearchResult] = {}
+    for done, (planned_for, turns_out) in enumerate(pairs):
+        if evaluation.stop.requested:
+            break
+        left_s = (deadline - time.monotonic()) / (len(pairs) - done)
+        part = replace(alone(problem, turns_out), fixed_supply=best[planned_for].supply)
+        lenient = replace(part.fleet.policy, unmet="penalise")
+        part = replace(part, fleet=replace(part.fleet, policy=lenient))
+        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop)
+        results[planned_for, turns_out] = result
+        plan = None if result.solution is None else evaluation.build(part, result)
+        rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))
+    return tuple(rows), results
+
+
+def _wrong_forecast(
+    problem: Problem, planned_for: str, turns_out: str, plan: Plan | None, best: BestAlone
+) -> WrongForecast:
+    if plan is None:
+        return WrongForecast(planned_for=planned_for, turns_out=turns_out)
+    return WrongForecast(
+        planned_for=planned_for,
+        turns_out=turns_out,
+        usd=plan.objective_usd,
+        bound_usd=plan.bound_usd,
+        unmet_requests_per_s=unmet_requests_per_s(problem, plan.unmet, turns_out),
+        extra_usd=plan.objective_usd - best.usd,
+    )
+
+
+def unmet_requests_per_s(problem: Problem, unmet: Sequence[Unmet], scenario: str) -> float:
+    """What stays unserved in a scenario, the mean over the hours of the horizon. [requests/s]"""
+    return sum(
+        row.requests_per_s * problem.moment_of(row).hours_share / len(problem.periods)
+        for row in unmet
+        if row.scenario == scenario
+    )
+
+
+def scenario_costs(
+    problem: Problem,
+    capacity_usd: float,
+    placements: Sequence[Placement],
+    unmet: Sequence[Unmet],
+) -> tuple[DemandScenarioCost, ...]:
+    """What a plan costs in each demand scenario.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the best of each scenario alone, where that is known.
+    capacity_usd : float
+        Cost of what stands, the same in every scenario. [USD]
+    placements, unmet
+        Parts of the plan.
+    """
+    best: Mapping[str, BestAlone] = problem.best_alone or {}
+    rows = []
+    for scenario in problem.fleet.demand_scenarios:
+        running = sum(running_usd(row) for row in placements if row.scenario == scenario.name)
+        usd = capacity_usd + running / scenario.probability
+        known = best.get(scenario.name)
+        rows.append(
+            DemandScenarioCost(
+                name=scenario.name,
+                probability=scenario.probability,
+                usd=usd,
+                unmet_requests_per_s=unmet_requests_per_s(problem, unmet, scenario.name),
+                best_usd=None if known is None else known.usd,
+                best_bound_usd=None if known is None else known.bound_usd,
+                best_unmet_requests_per_s=None if known is None else known.unmet_requests_per_s,
+                regret_usd=None if known is None else usd - known.usd,
+                regret_at_most_usd=None if known is None else usd - known.bound_usd,
+            )
+        )
+    return tuple(rows)

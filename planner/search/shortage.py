@@ -1,0 +1,192 @@
+"""Why a fleet is infeasible: what stays unserved at best, and how much hardware would serve it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.formulation.constraints import (
+    budgets,
+    capacity,
+    configurations,
+    kv_transfer,
+    placement,
+    power,
+    quality,
+    region_loss,
+)
+from fleetplan.planner.formulation.objective.tco import fixed_usd
+from fleetplan.planner.formulation.variables import rate_scales, replicas_for_load
+from fleetplan.planner.plan import Rejections, Shortage
+from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.race import solve_model
+from fleetplan.planner.search.solvers.request import ModelStatus, Patience, SolverLimits
+from fleetplan.planner.units import exact
+
+SHORTAGE_TIME_LIMIT_S = 20.0
+"""Time to find the least unmet demand; the best found by then is stated. [s]"""
+
+LIFTING_TIME_LIMIT_S = 5.0
+"""Time to find a plan with one limit lifted. [s]"""
+
+NOISE_RATIO: Final = 1e-5
+"""Unmet demand below this share is the rounding of rates, not a shortage."""
+
+SOLVED: Final = (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+
+def find_shortages(
+    problem: Problem, rejections: tuple[Rejections, ...], seed: int, workers: int
+) -> tuple[Shortage, ...]:
+    """Demand that no plan serves, with the accelerators that would serve it.
+
+    Parameters
+    ----------
+    problem : Problem
+        A problem that is proven infeasible while unmet demand is forbidden.
+    rejections : tuple[Rejections, ...]
+        Why configurations were excluded, for services that have none left.
+    seed, workers : int
+        Of the solver.
+
+    Returns
+    -------
+    tuple[Shortage, ...]
+        The least total of unmet requests/s; empty if the budget does not even pay for what exists.
+    """
+    planning = build_model(problem, allow_unmet=True)
+    scales = rate_scales(problem)
+    finest = max(scale.exponent for scale in scales.values())
+    planning.model.minimize(
+        sum(
+            10 ** (finest - scales[problem.cells[cell].service].exponent) * variable
+            for (cell, _), variable in planning.variables.unmet.items()
+        )
+    )
+    solver = configured_solver(SHORTAGE_TIME_LIMIT_S, seed, workers)
+    if solver.solve(planning.model) not in SOLVED:
+        return ()
+    blocking = blocking_limits(problem, seed, workers)
+    rows = []
+    for (cell_index, k), variable in planning.variables.unmet.items():
+        units = solver.value(variable)
+        cell = problem.cells[cell_index]
+        service = problem.services[cell.service]
+        unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
+        if unmet > NOISE_RATIO * cell.requests_per_s[k]:
+            short = accelerators_needed(problem, cell, k, unmet)
+            rows.append(
+                Shortage(
+                    period=problem.periods[problem.moments[cell.moment].period],
+                    slice=problem.moments[cell.moment].slice,
+                    scenario=problem.moments[cell.moment].scenario,
+                    region=cell.region,
+                    service=cell.service,
+                    request_class=service.classes[k].name,
+                    unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
+                    demand_requests_per_s=cell.requests_per_s[k],
+                    accelerators_short=short,
+                    reason=_reason(cell.service, bool(short), blocking, rejections),
+                )
+            )
+    return tuple(rows)
+
+
+LIMITS: Final[dict[str, ModuleType]] = {
+    "power": power,
+    "budget": budgets,
+    "configurations (max_configs_per_service_region)": configurations,
+    "what stands after the loss of a region (survive_region_loss)": region_loss,
+    "share of a pool (max_share_per_pool)": placement,
+    "links for KV caches (kv_links)": kv_transfer,
+    "average quality (quality_floor)": quality,
+    "hardware (pools and offers are used up)": capacity,
+}
+"""Constraint families that can be what is missing, by what people call them. Without the capacity rows
+hardware is free, so hardware is what is short only if no other limit alone is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Limits that are in the way.
+
+    Attributes
+    ----------
+    names : tuple[str, ...]
+        Of those that are each alone what is missing.
+    decided : bool
+        Whether it is proven of all others that to lift one of them alone is not enough.
+    """
+
+    names: tuple[str, ...]
+    decided: bool
+
+
+def blocking_limits(problem: Problem, seed: int, workers: int) -> Blocking:
+    """Limits of which each one alone, if it were lifted, would let all demand be served."""
+    found: list[str] = []
+    decided = True
+    once = Patience(seconds=LIFTING_TIME_LIMIT_S)
+    limits = SolverLimits(LIFTING_TIME_LIMIT_S, seed, workers, Stop(), once)
+    for name, family in LIMITS.items():
+        if family is capacity and found:
+            break
+        planning = build_model(problem, allow_unmet=False, without=(family,))
+        planning.model.minimize(planning.total_cost)
+        outcome = solve_model(planning.model, planning.variables, limits, lambda *_: True, lambda _: None)
+        if outcome.values is not None:
+            found.append(name)
+        elif outcome.status is not ModelStatus.INFEASIBLE:
+            decided = False
+    return Blocking(tuple(found), decided)
+
+
+def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[Rejections, ...]) -> str:
+    if servable and blocking.names:
+        return " or ".join(blocking.names)
+    if servable:
+        return "several limits together" if blocking.decided else "limits that the time was too short to name"
+    counts = next((row.counts for row in rejections if row.service == service), {})
+    excluded = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
+    return f"a configuration that meets the SLO and fits memory ({excluded})"
+
+
+def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:
+    """Accelerators that would serve a rate of one class, by hardware.
+
+    Both phases on the same hardware or aggregated replicas, whichever takes fewer; hardware that serves
+    one phase alone is left out.
+    """
+    wanted = requests_per_s * (1 + problem.services[cell.service].headroom)
+    fewest: dict[str, dict[Phase, int]] = {}
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        if candidate.requests_per_s[k] > 0:
+            load = exact(wanted) / exact(candidate.requests_per_s[k])
+            replicas = math.ceil(replicas_for_load(candidate, load) - exact(1e-9))
+            by_phase = fewest.setdefault(candidate.hardware, {})
+            needed = replicas * candidate.accelerators
+            by_phase[candidate.phase] = min(by_phase.get(candidate.phase, needed), needed)
+    result = {}
+    for hardware, by_phase in fewest.items():
+        ways = []
+        if Phase.AGGREGATED in by_phase:
+            ways.append(by_phase[Phase.AGGREGATED])
+        if Phase.PREFILL in by_phase and Phase.DECODE in by_phase:
+            ways.append(by_phase[Phase.PREFILL] + by_phase[Phase.DECODE])
+        if ways:
+            result[hardware] = min(ways)
+    return dict(sorted(result.items(), key=lambda item: item[1]))
+
+
+def budget_shortfall_usd(problem: Problem) -> float:
+    """What the TCO budget lacks to pay for the hardware that exists already; 0 if it does. [USD]"""
+    limit = problem.fleet.budget.tco_usd
+    return 0.0 if limit is None else max(0.0, fixed_usd(problem) - limit)

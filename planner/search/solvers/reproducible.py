@@ -1,0 +1,148 @@
+"""Solving a model so that the same question gets the same answer, on any machine and beside anything else.
+
+The race of two solvers (search/solvers/race.py) is quicker, but which of them is first decides which plan
+within the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time,
+then HiGHS runs once to the gap, and neither looks at the clock. Only a wall-clock limit that is reached
+breaks this; the outcome is then a plan above the gap, or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.search.solvers.best import Best, proofs_of
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
+from fleetplan.planner.search.solvers.highs_race import HighsAnswer, complete, gap_for, program
+from fleetplan.planner.search.solvers.interrupt import POLL_S, Stop
+from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
+from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
+
+FIRST_SEARCH: Final = 0.5
+"""CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
+
+SECOND_PROOF: Final = 20.0
+"""Its share to confirm without presolve what it has proven with it. [the same]"""
+
+COMPLETION_LIMIT_S: Final = 60.0
+"""Time to complete a plan of HiGHS in integers: far above what it takes. [s]"""
+
+COARSE_GAP: Final = 0.05
+"""Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
+
+
+class _UntilEnough(cp_model.CpSolverSolutionCallback):
+    """Stops the search at the gap."""
+
+    def __init__(self, enough: Enough) -> None:
+        super().__init__()
+        self.enough = enough
+
+    def on_solution_callback(self) -> None:
+        """Stop where plan and bound are close enough."""
+        if self.enough(self.objective_value, self.best_objective_bound):
+            self.stop_search()
+
+
+def solve_reproducibly(
+    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, enough: Enough
+) -> ModelOutcome:
+    """Minimise a model.
+
+    Parameters
+    ----------
+    model : CpModel
+        Linear, with an objective.
+    variables : Variables
+        Its decisions.
+    limits : SolverLimits
+        The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
+    enough : callable
+        Whether a gap is small enough.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a stop is requested.
+    """
+    best = Best(enough, lambda _: None, proofs_of(model, variables))
+    spent = _search(model, limits, best, FIRST_SEARCH, CPSAT)
+    if best.needs_other_proof():
+        if best.values is not None:
+            hint(model, best.values)
+        spent += _search(model, limits, best, SECOND_PROOF, WITHOUT_PRESOLVE)
+    # Twice: what the first run finds says which gap is enough for the second.
+    for _ in range(2):
+        if best.settled():
+            break
+        gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
+        patience_s = limits.patience.seconds if best.objective is None else math.inf
+        answer = _highs(model, variables, limits, min(limits.time_limit_s, patience_s), gap)
+        if answer.values is not None:
+            exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
+            if exact is not None:
+                best.offer_plan(exact, HIGHS)
+        if answer.bound is not None:
+            best.offer_bound(answer.bound, HIGHS)
+        if answer.infeasible:
+            best.offer_infeasible(HIGHS)
+    return best.outcome(spent)
+
+
+def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
+    """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
+    solver = configured_solver(limits.time_limit_s, limits.seed, workers=1, presolve=prover == CPSAT)
+    solver.parameters.max_deterministic_time = amount
+    status = solver.solve(model, _UntilEnough(best.enough))
+    if status == cp_model.INFEASIBLE:
+        best.offer_infeasible(prover)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        best.offer_plan(solver, CPSAT)
+        best.offer_bound(solver.best_objective_bound, prover)
+    return solver.response_proto.deterministic_time
+
+
+def _highs(
+    model: cp_model.CpModel,
+    variables: Variables,
+    limits: SolverLimits,
+    time_limit_s: float,
+    gap_ratio: float,
+) -> HighsAnswer:
+    """HiGHS in one run to the gap, in a process of its own that ends with this one's group.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a stop is requested: what is known by then would not be reproducible.
+    """
+    written = program(model, variables, time_limit_s, gap_ratio)
+    command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            lines = _lines_of(child, written.message, limits.stop)
+        finally:
+            child.kill()
+    return written.answer(lines[-1]) if lines else HighsAnswer(None, None)
+
+
+def _lines_of(child: subprocess.Popen[bytes], message: bytes, stop: Stop) -> list[bytes]:
+    if child.stdin is None:
+        raise RuntimeError("the HiGHS process has no pipes")
+    # Not by `communicate`: one that times out never sends the rest, and the process waits for it for ever.
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(message)
+    while True:
+        if stop.requested:
+            raise KeyboardInterrupt
+        try:
+            return child.communicate(timeout=POLL_S)[0].splitlines()
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,306 @@
+"""Objectives that come before TCO, against optima computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.random_fleets import tiny_case
+from tests.planner.solving import Solved, solve
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.resolve import load_fleet
+from fleetplan.planner.plan import Goal, Plan
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.search.result import SolveStatus
+from fleetplan.planner.verify import verify
+
+QUARTER_H = 2190
+RUNS = (
+    candidate("chat", "hot", 2.0, power_kw=1.5),
+    candidate("chat", "cool", 1.0, power_kw=0.5),
+)
+
+
+def question(objective: str, **changes: object) -> Fleet:
+    """Three requests/s; hot accelerators are cheap and fast, cool ones draw a third."""
+    here = region(pue=1.2, grid_kg_co2_per_kwh=(0.4,))
+    asked = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("hot", 1), hardware("cool", 1)],
+        offers=[rent_offer("hot", 1.0), rent_offer("cool", 3.0), rent_offer("cooler", 2.0, hardware="cool")],
+        regions=[here],
+    )
+    return replace(asked, objective=objective, **changes)  # type: ignore[arg-type]
+
+
+def reached(solved: Solved) -> Goal:
+    assert solved.plan is not None
+    assert solved.plan.goal is not None
+    return solved.plan.goal
+
+
+def runs(solved: Solved) -> dict[str, int]:
+    return {row.hardware: row.replicas for row in solved.rows()}
+
+
+def test_the_cheapest_plan_is_the_default() -> None:
+    solved = solve(question("tco"), RUNS)
+    assert solved.plan is not None
+    assert (runs(solved), solved.plan.goal) == ({"hot": 2}, None)
+
+
+def test_least_energy_takes_the_cool_ones_at_the_least_price() -> None:
+    solved = solve(question("energy"), RUNS)
+    goal = reached(solved)
+    assert runs(solved) == {"cool": 3}
+    # Three replicas of 0.5 kW at full load.
+    assert (goal.unit, goal.value) == ("kWh", pytest.approx(3 * 0.5 * 1.2 * QUARTER_H))
+    assert goal.gap == pytest.approx(0.0, abs=1e-4)
+    # Equal in energy, so TCO decides between the two offers.
+    assert solved.usd == pytest.approx(3 * 2.0 * QUARTER_H)
+    assert solved.result.status is SolveStatus.OPTIMAL
+
+
+def test_least_carbon_counts_the_grid_of_each_period() -> None:
+    periods = ("2026Q1", "2026Q2")
+    asked = question("carbon")
+    asked = replace(
+        asked,
+        periods=periods,
+        regions=(region(pue=1.2, grid_kg_co2_per_kwh=(0.4, 0.1)),),
+        services=(service("chat", 3.0, periods=periods),),
+        offers=tuple(
+            rent_offer(name, usd, hardware=part, periods=periods)
+            for name, usd, part in (("hot", 1.0, "hot"), ("cool", 3.0, "cool"))
+        ),
+        budget=replace(asked.budget, capex_usd_by_period=(None, None)),
+    )
+    goal = reached(solve(asked, RUNS))
+    assert (goal.unit, goal.value) == ("kg CO2", pytest.approx(3 * 0.5 * 1.2 * QUARTER_H * 0.5))
+
+
+def test_fewest_accelerators_take_the_fast_ones() -> None:
+    asked = question("accelerators", services=(service("chat", 4.0),))
+    dear = (replace(asked.offers[0], rent_usd_per_accelerator_hour=(9.0,)), *asked.offers[1:])
+    solved = solve(replace(asked, offers=dear), RUNS)
+    assert runs(solved) == {"hot": 2}
+    assert (reached(solved).value, reached(solved).unit) == (pytest.approx(2.0), "accelerators")
+
+
+def test_a_large_replica_blocks_whole_hosts() -> None:
+    asked = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("A", 8), hardware("B", 8)],
+        offers=[
+            rent_offer("A", 1.0, unit="host", per_unit=8),
+            rent_offer("B", 1.0, unit="host", per_unit=8),
+        ],
+    )
+    wide, narrow = candidate("chat", "A", 3.0, accelerators=10), candidate("chat", "B", 1.0, accelerators=4)
+    solved = solve(replace(asked, objective="accelerators"), (wide, narrow))
+    assert reached(solved).value == pytest.approx(12.0)
+    assert runs(solved) == {"B": 3}
+
+
+def scarce(objective: str, **priorities: int) -> tuple[Fleet, tuple[Candidate, ...]]:
+    """Three accelerators: a request/s of `large` needs one, of `small` a quarter of one."""
+    services = [
+        service("large", 3.0, priority=1, served_weight=1.0),
+        service("small", 4.0, priority=3, served_weight=1 / 3),
+    ]
+    asked = fleet(
+        services=services,
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0)],
+        budget={"tco_usd": 3 * 1.0 * QUARTER_H},
+        policy={"unmet": "penalise"},
+    )
+    return replace(asked, objective=objective), (candidate("large", "A", 1.0), candidate("small", "A", 4.0))
+
+
+def test_most_demand_within_a_budget_is_weighted() -> None:
+    solved = solve(*scarce("served"))
+    # An accelerator serves 4/3 of the small one and 1 of the large one, each by its weight.
+    assert {row.service: row.replicas for row in solved.rows()} == {"large": 2, "small": 1}
+    goal = reached(solved)
+    assert (goal.value, goal.unit) == (pytest.approx(2.0 + 4 / 3), "weighted requests/s")
+    assert goal.bound == pytest.approx(goal.value)
+    assert solved.plan is not None
+    assert [(row.service, row.requests_per_s) for row in solved.plan.unmet] == [("large", pytest.approx(1.0))]
+
+
+def test_priorities_come_one_after_the_other_without_it() -> None:
+    solved = solve(*scarce("tco"))
+    assert {row.service: row.replicas for row in solved.rows()} == {"large": 3}
+
+
+def test_what_is_served_needs_no_leave_of_the_policy() -> None:
+    asked, candidates = scarce("served")
+    solved = solve(replace(asked, policy=replace(asked.policy, unmet="forbid")), candidates)
+    assert reached(solved).value == pytest.approx(2.0 + 4 / 3)
+
+
+def test_everything_is_served_where_it_can_be_and_then_cost_counts() -> None:
+    solved = solve(question("served"), RUNS)
+    assert runs(solved) == {"hot": 2}
+    assert reached(solved).value == pytest.approx(3.0)
+
+
+def test_headroom_is_no_traffic() -> None:
+    asked, candidates = scarce("served")
+    wide = tuple(replace(one, headroom=0.5) for one in asked.services)
+    solved = solve(replace(asked, services=wide), candidates)
+    # One accelerator serves 2/3 of a large request/s, or 8/3 small ones that count 8/9.
+    assert reached(solved).value == pytest.approx(2 * 2 / 3 + 8 / 9)
+
+
+def test_weights_keep_their_digits() -> None:
+    asked, candidates = scarce("served")
+    # A share of a request that a few objective units cannot hold, beside one a hundred times as large.
+    odd = tuple(
+        replace(one, headroom=0.14, served_weight=weight)
+        for one, weight in zip(asked.services, (0.0125, 1.237), strict=True)
+    )
+    goal = reached(solve(replace(asked, services=odd), candidates))
+    assert goal.model_value == pytest.approx(goal.value, rel=1e-6)
+
+
+def test_headroom_is_not_what_counts() -> None:
+    asked, candidates = scarce("served")
+    large, small = asked.services
+    # Two accelerators for demands of two: a request of the first service counts 1.0, of the second 0.9, and
+    # the headroom of the first takes half as much again.
+    roomy = replace(large, headroom=0.5, demand_requests_per_s={("here", "now", "all"): 2.0})
+    plain = replace(small, served_weight=0.9, demand_requests_per_s={("here", "now", "all"): 2.0})
+    two = replace(asked, services=(roomy, plain), budget=replace(asked.budget, tco_usd=2.0 * QUARTER_H))
+    runs = (candidates[0], replace(candidates[1], requests_per_s=(0.7,)))
+    solved = solve(two, runs)
+    # One accelerator serves 2/3 of the first, or 0.63 weighted of the second.
+    assert {row.service: row.replicas for row in solved.rows()} == {"large": 2}
+    assert reached(solved).value == pytest.approx(4 / 3)
+    assert reached(solved).bound == pytest.approx(4 / 3)
+
+
+def test_regions_that_share_nothing_add_up() -> None:
+    places = (region("east", pue=1.2), region("west", pue=1.5))
+    asked = replace(
+        question("energy"),
+        regions=places,
+        services=(service("chat", 1.0, regions=("east", "west")),),
+        offers=(rent_offer("cool", 3.0, regions=("east", "west")),),
+    )
+    goal = reached(solve(asked, RUNS[1:]))
+    assert goal.value == pytest.approx(0.5 * (1.2 + 1.5) * QUARTER_H)
+    assert goal.bound <= goal.value
+
+
+@pytest.mark.parametrize("objective", ["energy", "carbon", "accelerators", "served"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_plan_is_better(objective: str, seed: int) -> None:
+    case = tiny_case(seed)
+    powered = tuple(
+        replace(one, power_kw=0.4 + 0.1 * (i % 5) * one.accelerators) for i, one in enumerate(case.candidates)
+    )
+    regions = tuple(
+        replace(one, grid_kg_co2_per_kwh=(0.3 + 0.1 * i,) * len(case.fleet.periods))
+        for i, one in enumerate(case.fleet.regions)
+    )
+    asked = replace(case.fleet, regions=regions)
+    cheapest, best = solve(asked, powered), solve(replace(asked, objective=objective), powered)
+    if cheapest.plan is None:
+        assert objective == "served" or best.plan is None
+        return
+    assert cheapest.usd is not None
+    assert best.usd is not None
+    goal = reached(best)
+    assert best.usd >= cheapest.usd * (1 - 1e-6)
+    # The cheapest plan, stated as one of this goal, is no better than its bound.
+    stated = cheapest.plan.model_copy(update={"goal": goal})
+    found = [v.message for v in verify(best.problem, stated) if "better than the bound" in v.message]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"value": 1.0}, "1.0 kWh stated"),
+        ({"bound": 1e9}, "better than the bound"),
+        ({"gap": 0.5}, "a gap of 0.5"),
+        ({"objective": "carbon"}, "the plan states carbon"),
+    ],
+)
+def test_a_plan_that_states_another_goal_is_rejected(change: dict[str, object], text: str) -> None:
+    solved = solve(question("energy"), RUNS)
+    assert solved.plan is not None
+    tampered = solved.plan.model_copy(update={"goal": reached(solved).model_copy(update=change)})
+    found = [violation for violation in verify(solved.problem, tampered) if text in violation.message]
+    assert {violation.family for violation in found} == {"goal"}
+
+
+def test_a_plan_without_its_goal_is_rejected() -> None:
+    solved = solve(question("energy"), RUNS)
+    assert solved.plan is not None
+    nothing = solved.plan.model_copy(update={"goal": None})
+    assert "goal" in {violation.family for violation in verify(solved.problem, nothing)}
+
+
+def test_the_report_names_the_goal_and_the_document_keeps_it() -> None:
+    solved = solve(question("energy"), RUNS)
+    assert solved.plan is not None
+    console = Console(width=200, record=True, quiet=False, file=None, force_terminal=False)
+    with console.capture() as captured:
+        print_plan(solved.plan, console)
+    assert "energy 3942 kWh, gap 0.00% (no plan below 3942)" in captured.get()
+    assert Plan.model_validate_json(solved.plan.model_dump_json()).goal == solved.plan.goal
+
+
+FILE = """\
+version: 1
+regions: {{here: {{{region}}}}}
+hardware: {{own: {{{figures}}}}}
+offers: [{{name: rent, hardware: own, rent_usd_per_accelerator_hour: 2}}]
+services: [{{name: chat, engines: rates.csv, demand: 2, priority: 2{service}}}]
+objective: {objective}
+"""
+
+
+def loaded(folder: Path, objective: str, region: str = "", figures: str = "", service: str = "") -> Fleet:
+    path = folder / "fleet.yaml"
+    text = FILE.format(objective=objective, region=region, figures=figures, service=service)
+    path.write_text(text, encoding="utf-8")
+    table = "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,own,1,x1,1\n"
+    (folder / "rates.csv").write_text(table, encoding="utf-8")
+    return load_fleet(path)
+
+
+def test_the_objective_of_a_file(tmp_path: Path) -> None:
+    asked = loaded(tmp_path, "served")
+    assert (asked.objective, asked.services[0].served_weight) == ("served", 0.5)
+    assert loaded(tmp_path, "served", service=", served_weight: 4").services[0].served_weight == 4
+    assert any(
+        "served_weight: has no effect" in text
+        for text in loaded(tmp_path, "tco", service=", served_weight: 4").warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("objective", "region", "figures", "expected"),
+    [
+        ("energy", "", "all_in_w: 900", "regions.here.pue: is missing, and the objective is energy"),
+        ("energy", "pue: 1.2", "", "own has no power figure, for chat"),
+        ("carbon", "pue: 1.2", "all_in_w: 900", "regions.here.grid_kg_co2_per_kwh: is missing"),
+    ],
+)
+def test_what_an_objective_counts_must_be_given(
+    tmp_path: Path, objective: str, region: str, figures: str, expected: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        loaded(tmp_path, objective, region, figures)
+    assert expected in str(caught.value)
+    loaded(tmp_path, "tco", region, figures)

@@ -1,0 +1,309 @@
+"""Demand that another region serves, the way there within the TTFT limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.solving import Solved, solve
+
+from fleetplan.fleet.inventory import Finance, Fleet
+from fleetplan.fleet.resolve import load_fleet
+from fleetplan.planner.candidates.build import build_candidates
+from fleetplan.planner.candidates.dominance import prune_dominated
+from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates.remote import ways_in_time, ways_ms
+from fleetplan.planner.export.files import plan_tables
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.problem import Candidate, Phase, build_problem
+from fleetplan.planner.problem.independent_parts import components
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.verify import verify
+
+PLACES = ("east", "west")
+RENT = 2190.0
+"""One accelerator for one quarter at 1 USD an hour. [USD]"""
+
+
+def question(**changes: object) -> Fleet:
+    """Both regions ask for two requests/s; accelerators cost a third in the west, 60 ms away."""
+    ways = {"east": {"west": 60.0}, "west": {"east": 60.0}}
+    fields: dict[str, object] = {
+        "regions": PLACES,
+        "ttft_ms": 300.0,
+        "serve_from": {"east": ("west",)},
+        **changes,
+    }
+    return fleet(
+        services=[service("chat", 2.0, **fields)],  # type: ignore[arg-type]
+        hardware=[hardware("A", 1)],
+        offers=[
+            rent_offer("dear", 3.0, hardware="A", regions=("east",)),
+            rent_offer("cheap", 1.0, hardware="A", regions=("west",), maximum=3),
+        ],
+        regions=[region(place, round_trip_ms=ways[place]) for place in PLACES],
+    )
+
+
+def timed(rate: float, ttft_ms: float, config: str, **changes: object) -> Candidate:
+    one = candidate("chat", "A", rate, config=config)
+    return replace(one, ttft_ms=(ttft_ms,), **changes)  # type: ignore[arg-type]
+
+
+SLOW, FAST = timed(1.0, 290.0, "slow"), timed(0.5, 240.0, "fast")
+
+
+def plan_of(solved: Solved) -> Plan:
+    assert solved.plan is not None
+    return solved.plan
+
+
+def test_what_is_in_time_is_served_where_it_is_cheap() -> None:
+    solved = solve(question(), (timed(1.0, 240.0, "x"),))
+    # Two for the west and the one that is left of three for the east; one stays.
+    assert solved.usd == pytest.approx((3 * 1.0 + 1 * 3.0) * RENT)
+    (far,) = solved.rows(region="west")
+    assert far.requests_per_s == pytest.approx(3.0)
+    assert far.requests_per_s_by_origin == {"east": {"all": pytest.approx(1.0)}}
+
+
+@pytest.mark.parametrize(("ttft_ms", "usd"), [(240.0, 6.0), (240.001, 8.0)])
+def test_the_way_counts_against_ttft(ttft_ms: float, usd: float) -> None:
+    assert solve(question(), (timed(1.0, ttft_ms, "x"),)).usd == pytest.approx(usd * RENT)
+
+
+def test_other_times_outside_inference_count_as_well() -> None:
+    asked = question()
+    slower = replace(asked.services[0].outside_ms, safety_ms=1.0)
+    asked = replace(asked, services=(replace(asked.services[0], outside_ms=slower),))
+    assert solve(asked, (timed(1.0, 240.0, "x"),)).usd == pytest.approx(8.0 * RENT)
+
+
+def test_a_faster_configuration_goes_where_the_slower_cannot() -> None:
+    asked = question(demand_requests_per_s={("east", "now", "all"): 1.0})
+    asked = replace(
+        asked, services=(service("chat", {("east", "now", "all"): 1.0}, regions=PLACES, ttft_ms=300.0),)
+    )
+    asked = replace(asked, services=(replace(asked.services[0], serve_from={"east": ("west",)}),))
+    solved = solve(asked, (SLOW, FAST))
+    # Two fast ones far away cost less than a slow one here.
+    assert [(row.region, row.config, row.replicas) for row in solved.rows()] == [("west", "fast", 2)]
+
+
+def test_nobody_serves_a_region_that_is_not_named() -> None:
+    assert solve(question(serve_from={}), (timed(1.0, 240.0, "x"),)).usd == pytest.approx(8.0 * RENT)
+    other = question(serve_from={"west": ("east",)})
+    assert solve(other, (timed(1.0, 240.0, "x"),)).usd == pytest.approx(8.0 * RENT)
+
+
+def test_a_service_need_not_run_where_it_is_asked_for() -> None:
+    asked = question(allowed_regions=("west",))
+    assert solve(asked, (timed(1.0, 240.0, "x"),)).usd is None
+    enough = replace(asked, offers=(replace(asked.offers[1], max_units=(None,)),))
+    assert solve(enough, (timed(1.0, 240.0, "x"),)).usd == pytest.approx(4.0 * RENT)
+
+
+def test_phases_of_a_request_meet_in_one_region() -> None:
+    runs = tuple(
+        replace(candidate("chat", "A", 1.0, phase=phase), ttft_ms=(None if phase == "decode" else 200.0,))
+        for phase in ("prefill", "decode")
+    )
+    asked = question()
+    five = replace(asked, offers=(asked.offers[0], replace(asked.offers[1], max_units=(5,))))
+    # Four serve the west; one of a phase is no use to the east.
+    assert solve(five, runs).usd == pytest.approx((4 * 1.0 + 4 * 3.0) * RENT)
+    six = replace(asked, offers=(asked.offers[0], replace(asked.offers[1], max_units=(6,))))
+    solved = solve(six, runs)
+    assert solved.usd == pytest.approx((6 * 1.0 + 2 * 3.0) * RENT)
+    for phase in ("prefill", "decode"):
+        (far,) = solved.rows(region="west", phase=phase)
+        assert far.requests_per_s_by_origin == {"east": {"all": pytest.approx(1.0)}}
+    flows = {(flow.origin, flow.prefill_pool, flow.decode_pool) for flow in plan_of(solved).kv_flows}
+    assert flows == {("east", "west/cheap", "west/cheap"), ("east", "east/dear", "east/dear")}
+
+
+def test_regions_that_serve_each_other_are_solved_together() -> None:
+    assert len(components(build_problem(question(), (SLOW,)))) == 1
+    assert len(components(build_problem(question(serve_from={}), (SLOW,)))) == 2
+
+
+def test_pruning_keeps_what_only_far_requests_need() -> None:
+    asked = question().services[0]
+    ways = ways_ms(question(), asked)
+    assert ways == (60.0,)
+    kinds = question().hardware
+    assert prune_dominated((SLOW, FAST), kinds, RejectionLog()) == [SLOW]
+    kept = prune_dominated((SLOW, FAST), kinds, RejectionLog(), ways=ways_in_time(asked, ways))
+    assert kept == [SLOW, FAST]
+    faster = timed(1.0, 230.0, "both")
+    assert (
+        prune_dominated((SLOW, FAST, faster), kinds, RejectionLog(), ways=ways_in_time(asked, ways))
+        == [faster]
+        or SLOW.requests_per_s == faster.requests_per_s
+    )
+
+
+def priced(usd_per_gb: float, mb: float = 1000.0) -> Fleet:
+    asked = question(mb_per_request=mb, headroom=0.5)
+    east = replace(asked.regions[0], network_usd_per_gb={"west": usd_per_gb})
+    return replace(asked, regions=(east, asked.regions[1]), finance=Finance(discount_rate_per_year=0.08))
+
+
+def test_the_way_of_the_data_is_paid_for() -> None:
+    runs = (timed(1.5, 240.0, "x"),)
+    solved = solve(priced(1e-5), runs)
+    # One request/s of the east in the west, its headroom no traffic: a quarter of 1 GB each, paid at its end.
+    usd = 1e-5 * 1.0 * 2190 * 3600 / 1.08**0.25
+    assert plan_of(solved).cost_breakdown["data"] == pytest.approx(usd)
+    assert sum(row.data_usd for row in solved.rows()) == pytest.approx(usd)
+    period = next(row for row in plan_of(solved).costs if row.scope == "period")
+    assert period.usd_by_kind["data"] == pytest.approx(usd)
+
+
+def test_a_dear_way_is_not_taken() -> None:
+    runs = (timed(1.5, 240.0, "x"),)
+    # Two accelerator-quarters are saved for a request/s: 4,380 $ for 7.9 million GB.
+    assert solve(priced(5e-4), runs).rows(region="west")[0].requests_per_s_by_origin
+    assert not solve(priced(6e-4), runs).rows(region="west")[0].requests_per_s_by_origin
+    assert solve(priced(6e-4, mb=0.0), runs).rows(region="west")[0].requests_per_s_by_origin
+
+
+def test_data_cost_counts_in_the_budget_and_is_verified() -> None:
+    runs = (timed(1.5, 240.0, "x"),)
+    solved = solve(priced(1e-5), runs)
+    rows = tuple(row.model_copy(update={"data_usd": 0.0}) for row in plan_of(solved).placements)
+    kinds = {kind: usd for kind, usd in plan_of(solved).cost_breakdown.items() if kind != "data"}
+    free = plan_of(solved).model_copy(update={"placements": rows, "cost_breakdown": kinds})
+    assert "cost" in {violation.family for violation in verify(solved.problem, free)}
+    assert solved.usd is not None
+    tight = replace(priced(1e-5), budget=replace(priced(1e-5).budget, opex_usd=solved.usd - 1.0))
+    assert solve(tight, runs).usd is None
+
+
+FILE = """\
+version: 1
+regions:
+  east: {{round_trip_ms: {{west: {way}}}}}
+  west: {{}}
+offers:
+  - {{name: e, regions: [east], hardware: H100-SXM, rent_usd_per_accelerator_hour: 3}}
+  - {{name: w, regions: [west], hardware: H100-SXM, rent_usd_per_accelerator_hour: 1}}
+services:
+  - name: chat
+    model: llama3-8b
+    workload: {{input_tokens: 2000, output_tokens: 100}}
+    slo: {{ttft_ms: 160, tpot_ms: 20}}
+    demand: {{east: 20, west: 5}}
+    {rule}
+"""
+
+
+def candidates_of(folder: Path, way: float, rule: str) -> tuple[Fleet, tuple[Candidate, ...]]:
+    path = folder / "fleet.yaml"
+    path.write_text(FILE.format(way=way, rule=rule), encoding="utf-8")
+    asked = load_fleet(path)
+    return asked, build_candidates(asked, lambda _: None).candidates
+
+
+def test_the_landscape_is_searched_at_every_way(tmp_path: Path) -> None:
+    asked, near = candidates_of(tmp_path, 90, "")
+    _, both = candidates_of(tmp_path, 90, "serve_from: {east: [west]}")
+    assert {one.key for one in near} < {one.key for one in both}
+    limit = 160 - 90
+    far = [one for one in both if one.phase is not Phase.DECODE and one.ttft_ms[0] is not None]
+    assert any(one.ttft_ms[0] is not None and one.ttft_ms[0] <= limit for one in far)
+    best_near = max(one.requests_per_s[0] / one.accelerators for one in near if one.phase is Phase.PREFILL)
+    best_far = max(
+        one.requests_per_s[0] / one.accelerators
+        for one in both
+        if one.phase is Phase.PREFILL and (one.ttft_ms[0] or 0) <= limit
+    )
+    assert best_far < best_near
+    solved = solve(load_fleet(tmp_path / "fleet.yaml"), both, gap=0.01)
+    alone = solve(asked, near, gap=0.01)
+    assert solved.usd is not None
+    assert alone.usd is not None
+    assert solved.usd < alone.usd
+    assert any(row.requests_per_s_by_origin for row in solved.rows(region="west"))
+
+
+def test_a_way_that_leaves_nothing_adds_no_candidates(tmp_path: Path) -> None:
+    _, near = candidates_of(tmp_path, 160, "")
+    _, both = candidates_of(tmp_path, 160, "serve_from: {east: [west]}")
+    assert near == both
+
+
+def tampered(plan: Plan, **change: object) -> Plan:
+    rows: list[Placement] = []
+    for row in plan.placements:
+        rows.append(row.model_copy(update=change) if row.requests_per_s_by_origin else row)
+    return plan.model_copy(update={"placements": tuple(rows)})
+
+
+@pytest.mark.parametrize(
+    ("origin", "family"),
+    [
+        ({"east": {"all": 2.0}}, "coverage"),
+        ({"east": {"all": 4.0}}, "placement"),
+        ({"east": {"all": -1.0}}, "placement"),
+        ({"west": {"all": 1.0}}, "placement"),
+        ({"moon": {"all": 1.0}}, "placement"),
+        ({}, "coverage"),
+    ],
+)
+def test_a_plan_that_states_other_origins_is_rejected(
+    origin: dict[str, dict[str, float]], family: str
+) -> None:
+    solved = solve(question(), (timed(1.0, 240.0, "x"),))
+    plan = tampered(plan_of(solved), requests_per_s_by_origin=origin)
+    assert family in {violation.family for violation in verify(solved.problem, plan)}
+
+
+def test_a_plan_is_checked_against_who_may_serve_and_how_far_it_is() -> None:
+    solved = solve(question(), (timed(1.0, 240.0, "x"),))
+    alone = replace(solved.problem.services["chat"], serve_from={})
+    found = verify(replace(solved.problem, services={"chat": alone}), plan_of(solved))
+    assert any("west may not serve what comes from east" in violation.message for violation in found)
+    east = replace(solved.problem.regions["east"], round_trip_ms={"west": 61.0})
+    regions = {**solved.problem.regions, "east": east}
+    found = verify(replace(solved.problem, regions=regions), plan_of(solved))
+    assert any("from east: TTFT 301.0 ms of 300.0 ms" in violation.message for violation in found)
+
+
+def test_the_report_says_who_serves_whom() -> None:
+    console = Console(width=160)
+    with console.capture() as captured:
+        print_plan(plan_of(solve(question(), (timed(1.0, 240.0, "x"),))), console)
+    assert "Served elsewhere chat: 1 requests/s of east by west" in captured.get()
+
+
+def test_regions_do_not_swap_their_requests() -> None:
+    # Both regions are as cheap, and either may serve the other: every plan costs the same.
+    asked = question(serve_from={"east": ("west",), "west": ("east",)})
+    even = tuple(
+        replace(offer, rent_usd_per_accelerator_hour=(1.0,), max_units=(2,)) for offer in asked.offers
+    )
+    for seed in range(3):
+        solved = solve(replace(asked, offers=even), (timed(1.0, 200.0, "x"),), seed=seed)
+        assert [row.requests_per_s_by_origin for row in solved.rows()] == [{}, {}]
+    # One that has room for three serves one of the other's, and no more than that.
+    odd = (replace(even[0], max_units=(1,)), replace(even[1], max_units=(3,)))
+    solved = solve(replace(asked, offers=odd), (timed(1.0, 200.0, "x"),))
+    elsewhere = {row.region: row.requests_per_s_by_origin for row in solved.rows()}
+    assert elsewhere == {"east": {}, "west": {"east": {"all": pytest.approx(1.0)}}}
+
+
+def test_the_tables_have_a_column_for_each_origin() -> None:
+    runs = tuple(
+        replace(candidate("chat", "A", 1.0, phase=phase), ttft_ms=(None if phase == "decode" else 200.0,))
+        for phase in ("prefill", "decode")
+    )
+    asked = question()
+    six = replace(asked, offers=(asked.offers[0], replace(asked.offers[1], max_units=(6,))))
+    tables = plan_tables(plan_of(solve(six, runs)))
+    column = tables["placements"]["requests_per_s_by_origin.east.all"]
+    assert sorted(column.fillna(0.0)) == pytest.approx([0.0, 0.0, 1.0, 1.0])
+    assert set(tables["kv_flows"]["prefill_pool"]) == {"east/dear", "west/cheap"}

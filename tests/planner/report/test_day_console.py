@@ -1,0 +1,85 @@
+"""Slices, offline work and demand scenarios on the console."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+from tests.planner.families import EXAMPLES
+from tests.planner.search.test_uncertainty import planned, question
+from tests.planner.solving import NO_PROVENANCE, solve
+
+from fleetplan.planner.plan import Infeasible, Plan, Solve
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.report.console import print_infeasible, print_plan
+from fleetplan.planner.search.shortage import find_shortages
+
+
+def printed(plan: Plan | None) -> list[str]:
+    assert plan is not None
+    stream = StringIO()
+    print_plan(plan, Console(file=stream, width=160, color_system=None))
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_day_is_one_line_a_slice() -> None:
+    example = EXAMPLES["tidal"]()
+    lines = printed(solve(example.fleet, example.candidates).plan)
+    assert any(line.split()[:3] == ["day", "here", "day"] for line in lines)
+    assert any(line.split()[:3] == ["night", "here", "night"] for line in lines)
+    (pool,) = [line for line in lines if line.startswith("here/A ")]
+    # Two serve and one of the other service waits for its turn.
+    assert "3 / 3" in pool
+    assert "100% / 100%" in pool
+    (tides,) = [line for line in lines if line.startswith("Tides")]
+    assert tides == "Tides now: accelerators start 1 at the start of day, 1 at the start of night ($1.825 k)"
+
+
+def test_offline_work_says_when_it_is_done() -> None:
+    example = EXAMPLES["offline"]()
+    (line,) = [
+        line for line in printed(solve(example.fleet, example.candidates).plan) if line.startswith("Offline")
+    ]
+    assert line.startswith("Offline batch now: 172,800 requests a day, ")
+    assert "% put off" in line
+
+
+def test_scenarios_are_a_table_of_what_if() -> None:
+    lines = printed(planned(question("least-regret")))
+    start = next(i for i, line in enumerate(lines) if line.startswith("If demand turns out"))
+    assert lines[start].endswith("(planned for the least regret)")
+    assert lines[start + 1].split() == ["low", "(10%)", "high", "(90%)"]
+    assert lines[start + 2].split() == ["this", "plan", "$15", "k", "$21", "k"]
+    assert lines[start + 3].split()[-4:] == ["$10", "k", "$20", "k"]
+    assert lines[start + 4].startswith("regret")
+    assert lines[start + 5].startswith("purchases for low alone ")
+    assert lines[start + 5].endswith(" $10 k  $10 k, 5 req/s unmet")
+    # The likeliest scenario is the one whose placements are shown, at what it then costs.
+    assert any(line.startswith("Placements now if demand is high") for line in lines)
+
+
+def test_a_plan_without_a_day_and_scenarios_looks_as_ever() -> None:
+    example = EXAMPLES["coverage"]()
+    text = "\n".join(printed(solve(example.fleet, example.candidates).plan))
+    assert "slice" not in text
+    assert "If demand" not in text
+    assert "Tides" not in text
+
+
+def test_an_infeasible_fleet_says_in_which_slice_it_is_short() -> None:
+    example = EXAMPLES["tidal"]()
+    problem = build_problem(replace(example.infeasible, policy=example.fleet.policy), example.candidates)
+    shortage = find_shortages(problem, (), 1, 1)
+    assert {row.slice for row in shortage} <= {"day", "night"}
+    outcome = Infeasible(
+        fleet="test",
+        shortages=shortage,
+        rejections=(),
+        provenance=NO_PROVENANCE,
+        solve=Solve(wall_s=0.0, deterministic_time=0.0, status="infeasible", bound_source="test"),
+    )
+    stream = StringIO()
+    print_infeasible(outcome, Console(file=stream, width=160, color_system=None))
+    first = outcome.shortages[0]
+    assert f"in here now {first.slice}: " in stream.getvalue()

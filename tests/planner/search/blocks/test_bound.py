@@ -1,0 +1,167 @@
+"""No Lagrangian bound passes the optimum, whatever the prices are, and every plan found is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ortools.sat.python import cp_model
+from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
+
+from fleetplan.planner.formulation.build import PlanningModel, build_model
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.highs_jobs import Effort, Job
+from fleetplan.planner.search.blocks.matrix import read_program
+from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.blocks.request import Request
+from fleetplan.planner.search.blocks.search import BlockSearch, rows_of
+from fleetplan.planner.search.blocks.split import Split, split
+from fleetplan.planner.search.blocks.themes import choices, outline, themes
+from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.interrupt import Stop
+
+EXACT = Effort(None, 100_000, 0.0)
+
+
+def built(case: Case, allow_unmet: bool = False) -> PlanningModel:
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=allow_unmet)
+    planning.model.minimize(planning.total_cost)
+    return planning
+
+
+def parts_of(planning: PlanningModel) -> Split:
+    program = read_program(planning.model)
+    return split(program, themes(planning.problem, planning.variables, len(program.cost)))
+
+
+def optimum(planning: PlanningModel) -> float | None:
+    solver = configured_solver(20.0, seed=1, workers=1)
+    status = solver.solve(planning.model)
+    assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    return solver.objective_value if status == cp_model.OPTIMAL else None
+
+
+def cases(count: int) -> list[Case]:
+    return [tiny_case(seed) if seed % 2 else several_periods_case(seed) for seed in range(count)]
+
+
+def request(planning: PlanningModel, parts: Split) -> Request:
+    return Request(
+        parts=parts,
+        outline=outline(planning.problem, planning.variables, len(parts.program.cost)),
+        continuous=continuous_indices(planning.variables),
+        loose=choices(planning.variables),
+        start=None,
+        complete=lambda _: None,
+        enough=lambda objective, bound: objective <= bound,
+        listen=lambda _: None,
+    )
+
+
+def test_the_bound_never_passes_the_optimum_on_a_hundred_fleets() -> None:
+    """At the prices of the linear relaxation, at none, and at random ones of either sign."""
+    checked = 0
+    with Workers(1, ()) as workers:
+        for seed, case in enumerate(cases(175)):
+            planning = built(case)
+            best = optimum(planning)
+            if best is None:
+                continue
+            parts = parts_of(planning)
+            relaxed = relax(parts.program, continuous_indices(planning.variables))
+            lagrangian = Lagrangian(parts, relaxed)
+            linear = workers.solve([Job(rows_of(relaxed), lagrangian.cost, None)])[0]
+            assert linear.row_duals is not None
+            guide = linear.row_duals[parts.linking_rows]
+            rng = np.random.default_rng(seed)
+            spread = float(np.abs(guide).max(initial=1.0))
+            tried = (guide, np.zeros_like(guide), guide + spread * rng.normal(size=guide.shape))
+            anything = spread * rng.normal(size=linear.row_duals.shape)
+            assert relaxed.bound(lagrangian.cost, linear.row_duals + anything) <= best + 1e-6 * abs(best)
+            whole = relaxed.bound(lagrangian.cost, linear.row_duals)
+            assert whole == pytest.approx(linear.objective, rel=1e-6, abs=1e-3)
+            bounds = []
+            for duals in tried:
+                priced = lagrangian.price(duals)
+                jobs = [
+                    Job(
+                        rows_of(relaxed.part(block.rows, block.columns)),
+                        priced.reduced_cost[block.columns],
+                        EXACT,
+                    )
+                    for block in parts.blocks
+                ]
+                answers = workers.solve(jobs)
+                bounds.append(total_bound(priced, np.array([answer.bound for answer in answers])))
+                assert bounds[-1] <= best + 1e-6 * abs(best) + 1
+            # At the prices of the linear relaxation blocks can only raise its bound.
+            assert bounds[0] >= linear.bound - 1e-5 * abs(linear.bound) - 1
+            checked += 1
+    assert checked >= 100
+
+
+def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
+    checked = 0
+    with Workers(1, ()) as workers:
+        for case in cases(30):
+            planning = built(case)
+            best = optimum(planning)
+            if best is None:
+                continue
+            parts = parts_of(planning)
+            relaxed = relax(parts.program, continuous_indices(planning.variables))
+            priced = Lagrangian(parts, relaxed).price(np.zeros(len(parts.linking_rows)))
+            jobs = [
+                Job(
+                    rows_of(relaxed.part(block.rows, block.columns)),
+                    priced.reduced_cost[block.columns],
+                    Effort(None, 0, 0.5),
+                )
+                for block in parts.blocks
+            ]
+            bound = total_bound(priced, np.array([answer.bound for answer in workers.solve(jobs)]))
+            assert bound <= best + 1e-6 * abs(best) + 1
+            checked += 1
+    assert checked >= 15
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int) -> None:
+    planning = built(several_periods_case(seed))
+    best = optimum(planning)
+    parts = parts_of(planning)
+    clock = Clock(1.0, deterministic=True, workers=1)
+    found = BlockSearch(request(planning, parts), clock, seed=1).run(Stop())
+    if best is None:
+        assert found.values is None
+        return
+    assert found.bound is not None
+    assert found.bound <= best * (1 + 1e-9) + 1
+    if found.values is not None:
+        assert parts.program.holds(found.values)
+        assert found.objective == parts.program.value(found.values)
+        assert found.objective >= best - 1e-6 * abs(best)
+
+
+def test_work_that_is_counted_repeats_bit_for_bit() -> None:
+    planning = built(large_case(1, 4, 2, 2))
+    parts = parts_of(planning)
+
+    def run() -> tuple[list[int] | None, float | None, float | None, float]:
+        clock = Clock(0.15, deterministic=True, workers=2)
+        found = BlockSearch(request(planning, parts), clock, seed=5).run(Stop())
+        values = None if found.values is None else found.values.tolist()
+        return values, found.objective, found.bound, found.work_s
+
+    first = run()
+    assert first[0] is not None
+    assert run() == first
+    assert run() == first
+
+
+def test_small_models_are_left_to_one_solver() -> None:
+    assert block_solve.decomposed(built(tiny_case(1))) is None

@@ -1,0 +1,145 @@
+"""A first plan is constructed moment by moment, among the slots that single moments want, and repaired."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.random_fleets import Case, large_case, several_periods_case
+
+from fleetplan.planner.formulation.build import PlanningModel, build_model
+from fleetplan.planner.formulation.groups import GROUPS, all_variables, continuous_indices
+from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.search.blocks.construction import Structure, construction_job, guide_of, sifting_job
+from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.linear import whole_job
+from fleetplan.planner.search.blocks.matrix import read_program
+from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.blocks.split import Split, split
+from fleetplan.planner.search.blocks.themes import outline
+from fleetplan.planner.search.blocks.workers import Workers
+
+TOLERANCE = 1e-5
+
+
+def built(case: Case) -> PlanningModel:
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    return planning
+
+
+def structured(case: Case) -> tuple[Structure, Split]:
+    planning = built(case)
+    program = read_program(planning.model)
+    known = outline(planning.problem, planning.variables, len(program.cost))
+    parts = split(program, known.themes)
+    relaxed = relax(program, continuous_indices(planning.variables))
+    return Structure(known, relaxed, program.cost * relaxed.column_scale, parts.linking_rows), parts
+
+
+def passed(structure: Structure, values: np.ndarray) -> float:
+    """How far values pass the worst limit. [scaled units]"""
+    relaxed = structure.relaxation
+    used = relaxed.rows @ values
+    return float(np.maximum(used - relaxed.row_upper, relaxed.row_lower - used).max(initial=0.0))
+
+
+def test_no_group_of_variables_is_forgotten() -> None:
+    names = {field.name for field in fields(Variables)} - {"handovers"}
+    assert names == {group.name for group in GROUPS}
+    assert len(GROUPS) == len(names)
+
+
+def test_the_groups_hold_every_variable_of_a_model_once() -> None:
+    planning = built(several_periods_case(3))
+    indices = [variable.index for variable in all_variables(planning.variables)]
+    assert sorted(indices) == list(range(len(planning.model.proto.variables)))
+
+
+@pytest.mark.parametrize("case", [large_case(1, 4, 2, 2), several_periods_case(1), several_periods_case(4)])
+def test_few_slots_are_nearly_as_good_as_all(case: Case) -> None:
+    structure, _ = structured(case)
+    with Workers(1, ()) as workers:
+        whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
+        sifted = workers.solve_one(sifting_job(structure))
+    assert sifted.values is not None
+    assert not sifted.infeasible
+    assert passed(structure, sifted.values) <= TOLERANCE
+    # A restriction costs no less, and these little more.
+    assert sifted.objective >= whole.objective * (1 - 1e-7)
+    assert sifted.objective <= whole.objective * 1.05
+
+
+@pytest.mark.parametrize("whole_supply", [False, True])
+@pytest.mark.parametrize("seed", [1, 4, 5, 6])
+def test_what_is_constructed_is_a_plan(seed: int, whole_supply: bool) -> None:
+    structure, _ = structured(several_periods_case(seed))
+    clock = Clock(60.0, deterministic=False, workers=1)
+    with Workers(1, ()) as workers:
+        linear = workers.solve_one(whole_job(structure.relaxation, structure.cost))
+        if linear.infeasible:
+            pytest.skip("the fleet is infeasible")
+        guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
+        assert guide is not None
+        found = workers.solve_one(construction_job(structure, guide, clock, 1, whole_supply))
+        assert found.values is not None
+        whole = found.values[structure.relaxation.whole]
+        assert np.abs(whole - np.round(whole)).max() <= TOLERANCE
+        values = found.values
+        if passed(structure, values) > TOLERANCE:
+            values = repaired(workers, clock, structure, values)
+    assert passed(structure, values) <= TOLERANCE
+    assert structure.cost @ values >= linear.objective * (1 - 1e-6)
+
+
+def repaired(workers: Workers, clock: Clock, structure: Structure, values: np.ndarray) -> np.ndarray:
+    """Values after at most ten repairs."""
+    guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
+    assert guide is not None
+    direct = DirectNeighbourhoods(structure, guide, seed=1)
+    for _ in range(10):
+        before = direct.objective(values)
+        for change in direct.improve(workers, clock, values):
+            tried = values.copy()
+            tried[change.columns] = change.values
+            if direct.objective(tried) < direct.objective(values):
+                values = tried
+        assert direct.objective(values) <= before
+        if direct.passed(values) == 0.0:
+            break
+    return values
+
+
+def small_rented() -> Case:
+    """Two services share a pool that holds both, and may rent more."""
+    return Case(
+        fleet(
+            services=[service("chat", 12.0), service("code", 6.0)],
+            hardware=[hardware("H", 8)],
+            pools=[rented_pool("pool", 1, 2.0, hardware="H")],
+            offers=[rent_offer("more", 3.0, hardware="H")],
+        ),
+        (candidate("chat", "H", 3.0), candidate("code", "H", 2.0)),
+    )
+
+
+def test_a_plan_that_passes_limits_is_repaired() -> None:
+    structure, _ = structured(small_rented())
+    clock = Clock(60.0, deterministic=False, workers=1)
+    known = structure.outline
+    with Workers(1, ()) as workers:
+        guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
+        assert guide is not None
+        found = workers.solve_one(construction_job(structure, guide, clock, 1, False))
+        assert found.values is not None
+        draft = found.values.copy()
+        whole = structure.relaxation.whole & (known.slot >= 0)
+        # Far more replicas than the pool holds.
+        draft[whole] = structure.relaxation.upper[whole]
+        assert passed(structure, draft) > TOLERANCE
+        mended = repaired(workers, clock, structure, draft)
+    assert passed(structure, mended) <= TOLERANCE

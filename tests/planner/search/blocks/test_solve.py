@@ -1,0 +1,461 @@
+"""The search over blocks behind `search`: every family, scarcity, stopping, repetition, and what it says."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ortools.sat.python import cp_model
+from rich.console import Console
+from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
+from tests.planner.solving import Solved, solve
+from typer.testing import CliRunner
+
+from fleetplan.planner.cli import app
+from fleetplan.planner.formulation.build import PlanningModel, build_model
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.report.search_console import SearchLog, print_search
+from fleetplan.planner.search import stages as whole_search
+from fleetplan.planner.search.blocks import search as block_search
+from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.blocks import whole_masters
+from fleetplan.planner.search.blocks.incumbent import Incumbent
+from fleetplan.planner.search.blocks.linear import linear_optimum
+from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
+from fleetplan.planner.search.blocks.relaxation import Relaxation
+from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome
+from fleetplan.planner.search.blocks.rounds import Prices
+from fleetplan.planner.search.blocks.search import BlockSearch
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.standing import Standing
+from fleetplan.planner.search.blocks.whole_supply import WholeSupply
+from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.search.solvers.best import WITHDRAWN
+from fleetplan.planner.search.solvers.cpsat import hint
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.request import (
+    Listener,
+    ModelOutcome,
+    ModelStatus,
+    Overtime,
+    Patience,
+    SolverLimits,
+    Step,
+)
+from fleetplan.planner.search.stages import search
+
+TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
+
+
+def in_parts() -> tuple[PlanningModel, Split]:
+    """A fleet that is to be served at least cost, and its blocks."""
+    case = large_case(1, 4, 2, 2)
+    planning = build_model(build_problem(case.fleet, case.candidates), allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    parts = block_solve.decomposed(planning)
+    assert parts is not None
+    return planning, parts
+
+
+def cases() -> list[Case]:
+    return [several_periods_case(2), tiny_case(4), tiny_case(9), large_case(1, 4, 2, 2)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = cases()[number]
+    whole = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=8.0)
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
+    # `solve` verifies the plan in unrounded numbers.
+    parts = solve(case.fleet, case.candidates, gap=0.005, time_limit_s=4.0)
+    if whole.result.status is SolveStatus.INFEASIBLE:
+        assert parts.result.status is SolveStatus.INFEASIBLE
+        return
+    assert None not in (whole.result.objective_usd, whole.result.bound_usd)
+    assert None not in (parts.result.objective_usd, parts.result.bound_usd)
+    assert parts.result.bound_usd <= whole.result.objective_usd * (1 + 1e-6)
+    assert parts.result.objective_usd >= whole.result.bound_usd * (1 - 1e-6)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_stop_ends_the_search_with_its_best_plan() -> None:
+    case = large_case(1, 8, 3, 4)
+    problem = build_problem(case.fleet, case.candidates)
+    stop = Stop()
+    seen = threading.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.objective_usd is not None:
+            seen.set()
+
+    def stop_soon() -> None:
+        seen.wait(60)
+        stop.request()
+
+    threading.Thread(target=stop_soon, daemon=True).start()
+    started = time.monotonic()
+    result = search(problem, SearchLimits(300.0, 0.0, 1, 2), watch, stop)
+    assert time.monotonic() - started < 200
+    assert result.solution is not None
+    assert result.objective_usd is not None
+    assert result.bound_usd is not None
+    assert result.bound_usd <= result.objective_usd
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
+    case = large_case(2, 4, 2, 3)
+    problem = build_problem(case.fleet, case.candidates)
+
+    def run(workers: int) -> object:
+        result = search(problem, SearchLimits(0.25, 0.0, 1, workers, reproducible=True))
+        return result.solution, result.objective_usd, result.bound_usd, result.deterministic_time
+
+    first = run(2)
+    # The number of processes changes who does what, and nothing else.
+    assert run(1) == first
+    assert run(2) == first
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
+def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
+    patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
+    planning, parts = in_parts()
+    steps: list[Step] = []
+    limits = SolverLimits(60.0, 1, 1, Stop(), patience)
+    # Counted work: a slow machine must not end it earlier.
+    outcome = block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, steps.append, True)
+    assert outcome.status is ModelStatus.UNKNOWN
+    assert sum(step.source == "pricing" for step in steps) == rounds
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
+    case = large_case(1, 4, 2, 2)
+    log = SearchLog(lambda _: None)
+    result = search(build_problem(case.fleet, case.candidates), SearchLimits(5.0, 0.02, 1, 2), log)
+    assert result.objective_usd is not None
+    sources = {step.source for step in log.steps}
+    assert {"guide", "construction", "pricing"} <= sources
+    plans = [step.objective_usd for step in log.steps if step.objective_usd is not None]
+    bounds = [step.bound_usd for step in log.steps if step.bound_usd is not None]
+    assert plans == sorted(plans, reverse=True)
+    assert bounds == sorted(bounds)
+    print_search(log.steps, Console(width=160))
+    shown = capsys.readouterr().out
+    assert "Parts of the search" in shown
+    assert "linear relaxation of the whole program" in shown
+
+
+def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) -> None:
+    runner = CliRunner()
+    plans = []
+    for name in ("one", "two"):
+        arguments = ["solve", str(TINY), "--deterministic", "--explain-search", "--json"]
+        ended = runner.invoke(app, [*arguments, "--out", str(tmp_path / name)])
+        assert ended.exit_code == 0, ended.output
+        plans.append((tmp_path / name / "placements.csv").read_text())
+    assert plans[0] == plans[1]
+    ended = runner.invoke(app, ["solve", str(TINY), "--explain-search"])
+    assert "Search, step by step" in ended.stderr
+    assert "Search, step by step" not in ended.stdout
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
+    case = large_case(1, 8, 3, 4)
+    policy = replace(case.fleet.policy, unmet="penalise")
+    problem = build_problem(replace(case.fleet, policy=policy), case.candidates)
+    seen: list[Progress] = []
+    # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes
+    # on for longer than that, and is stopped then.
+    limit_s, stop = 36.0, Stop()
+    patience_s = limit_s * whole_search.FULL_SERVICE_SHARE_OF_TIME
+    threading.Timer(patience_s + 1.0, stop.request).start()
+    result = search(problem, SearchLimits(limit_s, 0.0, 1, 2), seen.append, stop)
+    assert stop.requested
+    assert result.solution is not None
+    assert not result.solution.unmet
+    assert {each.stage for each in seen} == {"cost"}
+    bounds = [each.bound_usd for each in seen if each.bound_usd is not None]
+    assert bounds == sorted(bounds)
+    plans = [each.objective_usd for each in seen if each.objective_usd is not None]
+    assert plans[-1] <= plans[0]
+
+
+def with_priorities(case: Case, most_units: int | None) -> Case:
+    """The case with two priorities in turn, demand that may stay unmet, and so many units of each offer."""
+    offers = tuple(replace(offer, max_units=(most_units,)) for offer in case.fleet.offers)
+    services = tuple(
+        replace(service, priority=1 + index % 2) for index, service in enumerate(case.fleet.services)
+    )
+    policy = replace(case.fleet.policy, unmet="penalise")
+    return replace(case, fleet=replace(case.fleet, offers=offers, services=services, policy=policy))
+
+
+def unmet_share(solved: Solved, priority: int) -> float:
+    """Share of the demand of a priority that a plan leaves unmet."""
+    problem = solved.problem
+    names = {each.name for each in problem.services.values() if each.priority == priority}
+    asked = sum(sum(cell.requests_per_s) for cell in problem.cells if cell.service in names)
+    rows = solved.plan.unmet if solved.plan is not None else ()
+    return sum(row.requests_per_s for row in rows if row.service in names) / asked
+
+
+def stages_of(seen: Sequence[Progress]) -> list[str]:
+    """What was minimised, without the part of the fleet, each once."""
+    return list(dict.fromkeys(each.stage.partition(" of part")[0] for each in seen))
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
+    case = with_priorities(large_case(1, 6, 2, 3), 12)
+    seen: list[Progress] = []
+    found = solve(case.fleet, case.candidates, time_limit_s=10.0, watch=seen.append)
+    # CP-SAT, one priority after the other: everything, and 78 % of the second left.
+    assert unmet_share(found, 1) < 0.01
+    assert 0.7 < unmet_share(found, 2) < 1.0
+    assert stages_of(seen) == ["unmet demand and cost", "cost of what is served"]
+    told = [each for each in seen if each.objective_usd is not None and each.bound_usd is not None]
+    # Cost and bound are told in dollars before unmet demand is settled.
+    assert stages_of(told)[0] == "unmet demand and cost"
+    assert all(each.bound_usd <= each.objective_usd * (1 + 1e-9) for each in told)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(whole_search, "PATIENCE_ROUNDS", 1)
+    monkeypatch.setattr(whole_masters, "FIRST_MASTERS", 0)
+    case = with_priorities(large_case(1, 6, 2, 3), None)
+    seen: list[Progress] = []
+    found = solve(case.fleet, case.candidates, time_limit_s=20.0, gap=0.02, watch=seen.append)
+    assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
+    attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
+    assert all(each.objective_usd is None for each in attempts)
+    assert unmet_share(found, 1) <= 1e-3
+    assert unmet_share(found, 2) <= 1e-3
+
+
+def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = with_priorities(large_case(1, 6, 2, 3), 5)
+    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=10.0).result.unmet
+    assert least[1].bound > 0
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=6.0).result.unmet
+    # Bounds of lower priorities are of plans that leave no more of the higher ones unmet.
+    assert 0 <= found[1].bound <= least[1].value * (1 + 1e-6)
+    assert found[1].value >= least[1].bound * (1 - 1e-6)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("good", [True, False])
+def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
+    def work_s(overtime: Overtime | None) -> float:
+        planning, parts = in_parts()
+        limits = SolverLimits(0.2, 1, 1, Stop(), overtime=overtime)
+        return block_solve.solve_in_blocks(
+            planning, parts, limits, lambda *_: False, lambda _: None, True
+        ).deterministic_time
+
+    without, more_s = work_s(None), work_s(Overtime(0.4, lambda *_: good))
+    assert (more_s > 0.5) is not good
+    assert (more_s == without) is good
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("times", [0.0, 1.0])
+def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
+    """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
+    planning, parts = in_parts()
+    linear = linear_optimum(planning.model, continuous_indices(planning.variables), Stop(), 60.0)
+    assert linear is not None
+
+    def solved(row_duals: FloatArray | None) -> tuple[ModelOutcome, list[Step]]:
+        steps: list[Step] = []
+        outcome = block_solve.solve_in_blocks(
+            planning,
+            parts,
+            SolverLimits(0.5, 1, 1, Stop()),
+            lambda *_: False,
+            steps.append,
+            True,
+            Beginning(row_duals=row_duals),
+        )
+        return outcome, steps
+
+    known, steps = solved(times * linear.row_duals)
+    usual, _ = solved(None)
+    assert steps[0].detail == "prices that were known before"
+    assert None not in (known.objective, known.bound, usual.objective, usual.bound)
+    assert steps[0].bound is not None
+    assert steps[0].bound <= known.bound <= usual.objective
+    assert usual.bound <= known.objective
+    first = next(step.bound for step in steps if step.source == "pricing")
+    # A round at the prices of the relaxation is no looser than it.
+    relaxed = float(read_program(planning.model).cost @ linear.values)
+    assert first is not None
+    assert (first >= relaxed * (1 - 1e-4)) is bool(times)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_search_that_knows_patterns_chooses_among_them_beside_its_first_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    price, beside = BlockSearch._price_blocks, []
+
+    def look_and_price(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+        if not prices.rounds:
+            beside.append(self._masters.pending is not None)
+            # What known patterns would make of the first prices is worth less than these.
+            assert prices.current is prices.best
+        return price(self, workers, prices)
+
+    monkeypatch.setattr(BlockSearch, "_price_blocks", look_and_price)
+    planning, parts = in_parts()
+    beginning, limits = Beginning(), SolverLimits(0.5, 1, 1, Stop())
+    for _ in range(2):
+        block_solve.solve_in_blocks(
+            planning, parts, limits, lambda *_: False, lambda _: None, True, beginning
+        )
+    assert beside == [False, True]
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("good", [True, False])
+def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
+    good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle, waiting = BlockSearch._rounds, []
+
+    def settle_and_look(self: BlockSearch, workers: Workers, prices: Prices) -> bool:
+        settled = settle(self, workers, prices)
+        waiting.append(self._masters.pending is not None)
+        return settled
+
+    monkeypatch.setattr(BlockSearch, "_rounds", settle_and_look)
+    solve_in_overtime(good)
+    # A good plan waits for a master beside the next round.
+    assert waiting[0] is good
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("far", [True, False])
+def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
+    far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve_blocks, beside = BlockSearch._solve_blocks, []
+
+    def look(self: BlockSearch, *given: Any) -> object:
+        beside.append(bool(given[-1]))
+        return solve_blocks(self, *given)
+
+    monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
+    monkeypatch.setattr(Standing, "far", lambda _: far)
+    # The program of whole supply and the construction may run beside a round too.
+    monkeypatch.setattr(BlockSearch, "_construction_beside", lambda _: [])
+    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
+    monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
+    planning, parts = in_parts()
+    limits = SolverLimits(60.0, 1, 1, Stop())
+    block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
+    # The first round has no patterns yet.
+    assert beside[:3] == [False, far, True]
+
+
+def solve_in_overtime(
+    good: bool = False, stop: Stop | None = None, listen: Listener = lambda _: None
+) -> ModelOutcome:
+    """A fleet in blocks that begins with a plan, good or never: 1 s, and 3 s more if it is not."""
+    planning, parts = in_parts()
+    first = cp_model.CpSolver()
+    first.parameters.stop_after_first_solution = True
+    assert first.solve(planning.model) == cp_model.FEASIBLE
+    hint(planning.model, first)
+    limits = SolverLimits(1.0, 1, 1, stop or Stop(), overtime=Overtime(3.0, lambda *_: good))
+    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, listen, False)
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> None:
+    stop = Stop()
+    stop.request()
+    found = solve_in_overtime(stop=stop)
+    assert found.status is ModelStatus.FOUND
+    assert found.objective is not None
+    assert found.bound is not None
+    assert found.bound < found.objective
+    assert found.bound_source == "bounds of the variables"
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
+    steps: list[Step] = []
+    found = solve_in_overtime(listen=steps.append)
+    assert found.status is ModelStatus.FOUND
+    assert found.objective is not None
+    assert found.bound is not None
+    assert found.bound < found.objective
+    assert found.bound_source == "bounds of the variables"
+    assert (steps[-1].source, steps[-1].detail) == ("linear relaxation", WITHDRAWN)
+
+
+@pytest.mark.parametrize(("true", "status"), [(True, ModelStatus.INFEASIBLE), (False, ModelStatus.SOLVED)])
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
+    true: bool, status: ModelStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planning, parts = in_parts()
+    if true:
+        planning.model.add(planning.total_cost <= -1)
+    nothing = BlockOutcome(None, None, -math.inf, "", infeasible=True, work_s=0.0)
+    monkeypatch.setattr(BlockSearch, "run", lambda *_: nothing)
+    limits = SolverLimits(20.0, 1, 1, Stop())
+    found = block_solve.solve_in_blocks(planning, parts, limits, lambda *_: True, lambda _: None, False)
+    assert found.status is status
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first round of a large scarce fleet took longer than the time for weighing."""
+    price, bounds = block_search.BlockSearch._price_blocks, []
+
+    def when_time_is_over(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+        if not bounds:
+            time.sleep(max(self._clock.left_s(), 0.0) + 0.01)
+        new = price(self, workers, prices)
+        bounds.append(prices.bound)
+        return new
+
+    monkeypatch.setattr(block_search.BlockSearch, "_price_blocks", when_time_is_over)
+    assert solve_in_overtime().objective is not None
+    assert bounds[0] > -math.inf
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that comes after its round was cut may have overtime, and no block has a bound."""
+    monkeypatch.setattr(Standing, "expired", lambda self: not self._late)
+    found = solve_in_overtime()
+    assert found.objective is not None
+    assert found.bound is not None

@@ -1,0 +1,149 @@
+"""Jobs go to the next free process, the longest first, and are heard of when they end."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
+from fleetplan.planner.search.blocks.workers import UNKNOWN, Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.interrupt import Stop
+
+
+def at_least(limit: float) -> Rows:
+    """One whole variable that is no less than a limit."""
+    return Rows(
+        sp.csr_array(np.ones((1, 1))),
+        np.array([limit]),
+        np.array([np.inf]),
+        np.zeros(1),
+        np.full(1, 99.0),
+        np.ones(1, dtype=bool),
+    )
+
+
+def jobs(*lengths: float) -> list[Job]:
+    cost, effort = np.ones(1), Effort(None, 100, 0.0)
+    return [Job(at_least(each + 0.5), cost, effort, length=length) for each, length in enumerate(lengths)]
+
+
+def test_answers_come_in_the_order_of_the_jobs_and_are_heard_longest_first() -> None:
+    heard: list[int] = []
+    with Workers(1, ()) as workers:
+        answers = workers.solve(jobs(1.0, 3.0, 2.0), hear=lambda number, _: heard.append(number))
+    assert [answer.objective for answer in answers] == [1.0, 2.0, 3.0]
+    assert heard == [1, 2, 0]
+
+
+def test_jobs_after_the_time_is_over_are_answered_with_nothing_known() -> None:
+    with Workers(1, ()) as workers:
+        answers = workers.solve(jobs(1.0, 2.0), expired=lambda: True)
+    assert answers == [UNKNOWN, UNKNOWN]
+
+
+def test_a_listener_that_fails_is_not_waited_for() -> None:
+    def fail(_: int, __: Answer) -> None:
+        raise RuntimeError("no")
+
+    with Workers(2, ()) as workers, pytest.raises(RuntimeError, match="no"):
+        workers.solve(jobs(1.0, 2.0, 3.0), hear=fail)
+
+
+def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
+    workers = Workers(2, ())
+    children = workers._children
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"part of a job")
+    workers.stop_search()
+    assert all(pipe is not None and pipe.closed for each in children for pipe in (each.stdin, each.stdout))
+
+
+@pytest.mark.parametrize("limit_s", [math.inf, 0.0])
+def test_a_stop_or_the_clock_ends_the_workers(limit_s: float) -> None:
+    stop = Stop()
+    if limit_s == math.inf:
+        stop.request()
+    with Workers(1, ()) as workers, ending(workers, stop, limit_s):
+        time.sleep(0.2)
+        with pytest.raises(WorkersStoppedError):
+            workers.solve(jobs(1.0, 2.0))
+
+
+def test_the_linear_optimum_has_values_and_prices_in_the_units_of_the_model() -> None:
+    model = cp_model.CpModel()
+    few, many = model.new_int_var(0, 10, "few"), model.new_int_var(0, 1000, "many")
+    model.add(100 * few + many >= 450)
+    model.add(few <= 4)
+    model.minimize(300 * few + 5 * many)
+    found = linear_optimum(model, {many.index}, Stop())
+    assert found is not None
+    assert found.values == pytest.approx([4.0, 50.0])
+    # One unit more of the first limit costs 5; of the second, 100 of the dear ones are saved, at 300.
+    assert found.row_duals == pytest.approx([5.0, -200.0])
+    assert found.worth == pytest.approx([300.0, 5.0])
+    other = model.clone()
+    other.add(few + many <= 3)
+    assert linear_optimum(other, {many.index}, Stop()) is None
+    possible, impossible = linear_outcomes([model, other], {many.index}, Stop()) or []
+    assert possible.optimum is not None
+    assert possible.optimum.values == pytest.approx([4.0, 50.0])
+    assert (possible.infeasible, impossible.optimum, impossible.infeasible) == (False, None, True)
+
+
+def test_a_relaxation_may_do_without_the_limits_on_some_variables() -> None:
+    model = cp_model.CpModel()
+    one, other, runs = model.new_int_var(0, 9, "a"), model.new_int_var(0, 9, "b"), model.new_bool_var("runs")
+    model.add(one + other >= 6)
+    model.add(one <= 4 * runs)
+    model.minimize(one + 3 * other)
+    limited = linear_optimum(model, (), Stop())
+    loose = linear_optimum(model, (), Stop(), loose=[runs.index])
+    assert limited is not None
+    assert loose is not None
+    assert limited.values[:2] == pytest.approx([4.0, 2.0])
+    assert loose.values[:2] == pytest.approx([6.0, 0.0])
+    assert loose.row_duals == pytest.approx([1.0, 0.0])
+
+
+def test_relaxations_on_two_cores_are_those_on_one_and_other_programs_follow() -> None:
+    rng = np.random.default_rng(1)
+    rows = Rows(
+        sp.csr_array(rng.uniform(0.0, 1.0, (60, 80)) * (rng.uniform(0.0, 1.0, (60, 80)) < 0.2)),
+        np.ones(60),
+        np.full(60, np.inf),
+        np.zeros(80),
+        np.full(80, 99.0),
+        np.zeros(80, dtype=bool),
+    )
+    relaxation = Job(rows, rng.uniform(1.0, 2.0, 80), None)
+    with Workers(1, ()) as workers:
+        answers = workers.solve([replace(relaxation, threads=threads) for threads in (1, 2, 1)])
+        assert [answer.objective for answer in workers.solve(jobs(1.0))] == [1.0]
+    for attribute, size in (("values", 80), ("row_duals", 60)):
+        one, two, again = (np.array(getattr(answer, attribute)) for answer in answers)
+        assert one.shape == (size,)
+        np.testing.assert_array_equal(two, one)
+        np.testing.assert_array_equal(again, one)
+
+
+def test_blocks_are_priced_as_finely_as_the_distance_of_the_bound_asks_for() -> None:
+    clock = Clock(100.0, deterministic=True, workers=2)
+    rough, middle, fine = clock.pricing(math.inf), clock.pricing(0.01), clock.pricing(0.0)
+    assert rough.gap_ratio == ROUGHEST_GAP
+    assert middle.gap_ratio == pytest.approx(0.0002)
+    assert fine.gap_ratio == FINEST_GAP
+    assert [each.cuts for each in (rough, middle, fine)] == [False, True, True]
+    assert rough.node_limit == FEWEST_NODES < middle.node_limit < fine.node_limit == MOST_NODES
+    timed = Clock(100.0, deterministic=False, workers=2)
+    limits = [timed.pricing(spread).time_limit_s or 0.0 for spread in (math.inf, 0.01, 0.0)]
+    assert limits == sorted(limits)
+    assert limits[0] < limits[1] < limits[2]

@@ -1,0 +1,60 @@
+"""Ctrl-C in one search, in one search of many, and in a command that solves often."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fleetplan.planner.search.solvers.interrupt import Stop, run_interruptibly
+
+TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
+
+
+def until_stopped(stop: Stop) -> str:
+    """A search that finds something, and ends when it is asked to."""
+    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+    deadline = time.monotonic() + 20.0
+    while not stop.requested and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return "best so far"
+
+
+@pytest.fixture(autouse=True)
+def _heard(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Ctrl-C is heard also where the tests are a background job, whose children ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield None
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_search_that_is_stopped_returns_its_best() -> None:
+    said: list[str] = []
+    assert run_interruptibly(until_stopped, lambda: said.append("heard")) == "best so far"
+    assert said == ["heard"]
+
+
+def test_one_search_of_many_that_is_stopped_ends_them_all() -> None:
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        run_interruptibly(until_stopped, lambda: said.append("heard"), keep_best=False)
+    assert said == []
+
+
+def test_a_command_that_is_stopped_without_a_result_says_so() -> None:
+    program = "\n".join(
+        [
+            "import signal",
+            "from fleetplan.planner.commands import what_if",
+            "from fleetplan.planner.questions import asked_plan",
+            "def stopped(*_): raise KeyboardInterrupt",
+            "asked_plan.read_asked_plan = stopped",
+            "from fleetplan.planner.cli import main",
+            f"main(['stress', {str(TINY)!r}])",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")

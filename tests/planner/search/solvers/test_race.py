@@ -1,0 +1,314 @@
+"""What ends a solve of one model, and what is heard of HiGHS beside it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from ortools.sat.python import cp_model
+from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
+from tests.planner.solving import solve
+
+from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.search import stages as search
+from fleetplan.planner.search.solvers import highs_race, race, reproducible
+from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.race import solve_model
+from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
+
+PATIENCE_S = 0.5
+LIMIT_S = 60.0
+
+
+def market_split(forgiving: bool) -> cp_model.CpModel:
+    """A program of a kind that branch and bound takes for ever to close.
+
+    Without a solution where every row must be met; forgiving, it counts by how much they are missed.
+    """
+    drawn = random.Random(1)
+    model = cp_model.CpModel()
+    share = [model.new_bool_var(f"x{j}") for j in range(40)]
+    missed = []
+    for row in range(5):
+        weights = [drawn.randrange(100) for _ in share]
+        more, less = (model.new_int_var(0, sum(weights) if forgiving else 0, f"{row}") for _ in range(2))
+        model.add(cp_model.LinearExpr.weighted_sum(share, weights) + more - less == sum(weights) // 2)
+        missed += [more, less]
+    model.minimize(sum(missed))
+    return model
+
+
+def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
+    limits = SolverLimits(LIMIT_S, 1, 1, Stop(), Patience(seconds=PATIENCE_S))
+    started = time.monotonic()
+    outcome = solve_model(
+        market_split(forgiving=False), Variables(), limits, lambda *_: False, lambda _: None
+    )
+    assert outcome.status is ModelStatus.UNKNOWN
+    assert PATIENCE_S <= time.monotonic() - started < LIMIT_S / 3
+
+
+def test_a_solve_with_a_plan_goes_on() -> None:
+    limits = SolverLimits(3 * PATIENCE_S, 1, 1, Stop(), Patience(seconds=PATIENCE_S))
+    started = time.monotonic()
+    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    assert outcome.status is ModelStatus.FOUND
+    assert time.monotonic() - started >= 2 * PATIENCE_S
+
+
+def test_what_was_said_while_one_listened_is_passed_on_as_one_answer() -> None:
+    model = cp_model.CpModel()
+    model.minimize(model.new_bool_var("x"))
+    heard: list[HighsAnswer] = []
+    running = HighsRace(model, Variables(), 1.0, 0.0, heard.append)
+    for answer in (HighsAnswer(1.0, [5.0]), HighsAnswer(2.0, None), HighsAnswer(None, [4.0]), None):
+        running._heard.put(answer)
+    running._pass_on()
+    assert heard == [HighsAnswer(2.0, [4.0])]
+
+
+def stages(monkeypatch: pytest.MonkeyPatch, requests_per_s: float) -> list[tuple[SolverLimits, bool, bool]]:
+    """Limits of every stage of a small fleet's search, and whether gaps of 5e-6 and 2e-5 end it."""
+    seen: list[tuple[SolverLimits, bool, bool]] = []
+    first: Callable[..., ModelOutcome] = search.solve_model
+
+    def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, listen: Any) -> ModelOutcome:
+        seen.append((limits, enough(1e6, 1e6 - 5), enough(1e6, 1e6 - 20)))
+        return first(model, variables, limits, enough, listen)
+
+    monkeypatch.setattr(search, "solve_model", noted)
+    small = fleet(
+        services=[service("chat", requests_per_s)],
+        hardware=[hardware("G", 1)],
+        offers=[rent_offer("G", 2.0, maximum=3)],
+        policy={"unmet": "penalise"},
+    )
+    solve(small, [candidate("chat", "G", 3.0)], time_limit_s=LIMIT_S)
+    return seen
+
+
+def test_a_plan_that_serves_everything_is_looked_for_once_and_for_as_long_as_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ((limits, _, _),) = stages(monkeypatch, 6.0)
+    assert limits.time_limit_s == pytest.approx(LIMIT_S, abs=1.0)
+    assert limits.patience.seconds == pytest.approx(search.FULL_SERVICE_SHARE_OF_TIME * LIMIT_S, abs=1.0)
+
+
+def test_the_least_unmet_demand_is_proven_as_finely_as_highs_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strict, unmet, cost = stages(monkeypatch, 60.0)
+    assert unmet[1:] == (True, False)
+    assert not strict[1]
+    assert not cost[1]
+
+
+class Led:
+    """Stands for a race that HiGHS leads: it says so at once and ends when the test wants it to."""
+
+    answers: ClassVar[list[HighsAnswer]] = []
+    ends: ClassVar[bool] = True
+    begun: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments: Any) -> None:
+        self.ended = threading.Event()
+        self.hear = arguments[4]
+        Led.begun.append(arguments[5])
+
+    def __enter__(self) -> Led:
+        for answer in Led.answers:
+            self.hear(answer)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+
+    def search_more(self) -> None:
+        Led.begun.append(1)
+        if Led.ends:
+            self.ended.set()
+
+
+@pytest.fixture
+def led(monkeypatch: pytest.MonkeyPatch) -> type[Led]:
+    """Two cores, and a race that HiGHS leads as soon as there is a plan."""
+    monkeypatch.setattr(race, "HighsRace", Led)
+    monkeypatch.setattr(race.Best, "led_by_highs", lambda best: best.values is not None)
+    monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(Led, "answers", [])
+    monkeypatch.setattr(Led, "ends", True)
+    monkeypatch.setattr(Led, "begun", [])
+    return Led
+
+
+def cpsat_runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """Seconds and workers of every search of CP-SAT from now on."""
+    seen: list[tuple[float, int]] = []
+    first: Callable[..., Any] = race._run
+
+    def noted(model: Any, limits: SolverLimits, *arguments: Any) -> Any:
+        started = time.monotonic()
+        answer = first(model, limits, *arguments)
+        seen.append((time.monotonic() - started, limits.workers))
+        return answer
+
+    monkeypatch.setattr(race, "_run", noted)
+    return seen
+
+
+def test_cpsat_gives_its_core_up_where_highs_leads_and_has_it_back_when_highs_ends(
+    led: type[Led], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = cpsat_runs(monkeypatch)
+    limits = SolverLimits(3.0, 1, 8, Stop())
+    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    assert outcome.status is ModelStatus.FOUND
+    assert led.begun == [1, 1]
+    (_, alone), (beside_s, beside), (again_s, again) = runs
+    assert (alone, beside, again) == (8, 1, 1)
+    assert beside_s < 1.0 < again_s
+
+
+def test_cpsat_keeps_the_cores_that_highs_does_not_need(
+    led: type[Led], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: set(range(6)))
+    runs = cpsat_runs(monkeypatch)
+    limits = SolverLimits(2.0, 1, 8, Stop())
+    solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    assert led.begun == [race.SEARCHES_OF_HIGHS]
+    assert [workers for _, workers in runs] == [8, 4]
+
+
+def test_whoever_waits_for_highs_alone_hears_a_stop_and_keeps_the_best_plan(
+    led: type[Led], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(led, "ends", False)
+    stop = Stop()
+    threading.Timer(1.5, stop.request).start()
+    limits = SolverLimits(LIMIT_S, 1, 8, stop)
+    started = time.monotonic()
+    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    assert time.monotonic() - started < LIMIT_S / 6
+    assert outcome.status is ModelStatus.FOUND
+    assert outcome.objective is not None
+
+
+def cover(seed: int) -> tuple[cp_model.CpModel, Variables]:
+    """The least cover of six rows by thirty columns: a few seconds' work at most."""
+    drawn = random.Random(seed)
+    model = cp_model.CpModel()
+    chosen = [model.new_int_var(0, 3, f"x{j}") for j in range(30)]
+    for _ in range(6):
+        weights = [drawn.randrange(5, 40) for _ in chosen]
+        model.add(cp_model.LinearExpr.weighted_sum(chosen, weights) >= 300)
+    model.minimize(cp_model.LinearExpr.weighted_sum(chosen, [drawn.randrange(20, 60) for _ in chosen]))
+    return model, Variables()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
+    model, variables = cover(seed)
+    bounds = []
+    for searches, more in ((1, 0), (2, 0), (1, 1)):
+        heard: list[HighsAnswer] = []
+        with HighsRace(model, variables, 30.0, 0.0, heard.append, searches) as running:
+            for _ in range(more):
+                running.search_more()
+            assert running.ended.wait(40.0)
+        bounds.append(max(answer.bound for answer in heard if answer.bound is not None))
+        values = [answer.values for answer in heard if answer.values is not None][-1]
+        assert running._child.returncode is not None
+        assert complete(model, variables, values, 5.0) is not None
+    solver = cp_model.CpSolver()
+    assert solver.solve(model) == cp_model.OPTIMAL
+    assert bounds == pytest.approx([solver.objective_value] * 3, rel=1e-5)
+
+
+CHILD = """
+import io, json, os, sys
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # HiGHS prints its name to standard output.
+sys.path.insert(0, sys.argv[1])
+import highs_child, numpy
+begun, plain = [], highs_child._solver
+
+def counted(arrays):
+    begun.append(1)
+    solver = plain(arrays)
+    for name, value in json.loads(sys.argv[3]).items():
+        solver.setOptionValue(name, value)
+    return solver
+
+highs_child._solver = counted
+source, target = sys.stdin.buffer, io.StringIO()
+with numpy.load(io.BytesIO(highs_child._archive(source))) as data:
+    arrays = {name: data[name] for name in data.files}
+searches = highs_child.Searches(arrays, highs_child.Answers(target, False))
+known = json.loads(sys.argv[2])
+if known:
+    searches._plan = 99, numpy.array(known)
+searches.first(source)
+values = [line["values"] for line in map(json.loads, target.getvalue().splitlines()) if line["values"]]
+print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
+"""
+
+
+def child_runs(
+    model: cp_model.CpModel, requests: int, known: list[int], options: dict[str, float]
+) -> tuple[int, list[float]]:
+    """How many searches a process begins and the last plan it tells; it may hear of a plan."""
+    folder = str(Path(highs_race.__file__).parent)
+    message = highs_race.program(model, Variables(), 30.0, 0.0).message + highs_race.ONE_MORE * requests
+    command = [sys.executable, "-c", CHILD, folder, json.dumps(known), json.dumps(options)]
+    answer = subprocess.run(command, input=message, capture_output=True, check=True, timeout=60)
+    begun, values = json.loads(answer.stdout)
+    return begun, values
+
+
+def test_a_search_begins_for_each_request() -> None:
+    model, _ = cover(1)
+    assert child_runs(model, 0, [], {})[0] == 1
+    assert child_runs(model, 2, [], {})[0] == 3
+
+
+def test_a_search_takes_the_better_plan_of_another_one() -> None:
+    model = market_split(forgiving=True)
+    good = cp_model.CpSolver()
+    good.parameters.max_deterministic_time = 1.0
+    assert good.solve(model) == cp_model.FEASIBLE
+    count = len(model.proto.variables)
+    plan = [good.value(model.get_int_var_from_proto_index(j)) for j in range(count)]
+    cost = dict(zip(model.proto.objective.vars, model.proto.objective.coeffs, strict=True))
+
+    def missed(values: Sequence[float]) -> float:
+        return sum(each * values[j] for j, each in cost.items())
+
+    root: dict[str, float] = {"mip_max_nodes": 1, "mip_heuristic_effort": 0.0}
+    assert missed(child_runs(model, 0, [], root)[1]) > 2 * missed(plan)
+    assert missed(child_runs(model, 0, plan, root)[1]) == pytest.approx(missed(plan))
+
+
+SLOW_READER = "import sys, time; time.sleep(1.0); print(len(sys.stdin.buffer.read()))"
+
+
+def test_a_process_that_is_slow_to_start_is_sent_its_whole_program() -> None:
+    archive = b"x" * 2**20
+    command = [sys.executable, "-c", SLOW_READER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        # Whoever waits for a program that is never sent waits for ever.
+        watchdog = threading.Timer(20.0, child.kill)
+        watchdog.start()
+        lines = reproducible._lines_of(child, archive, Stop())
+        watchdog.cancel()
+    assert lines == [b"1048576"]

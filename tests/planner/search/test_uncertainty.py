@@ -1,0 +1,290 @@
+"""Uncertain demand: one set of purchases, placements by scenario, expected cost or least regret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.oracles.highs import highs_usd
+from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
+from tests.planner.solving import NO_PROVENANCE, solve
+
+from fleetplan.fleet.inventory import DemandScenario, Fleet
+from fleetplan.planner.api import build_plan, solve_problem
+from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.plan import Plan, Solve
+from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.problem.scenarios import FixedSupply
+from fleetplan.planner.search.joint_plans import best_of
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
+from fleetplan.planner.search.scenarios import Evaluation, with_best_alone, wrong_forecasts
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.stages import search
+from fleetplan.planner.units import USD_RESOLUTION
+from fleetplan.planner.verify import require_valid, verify
+
+KEY = ("here", "now", "all")
+RUNS = EXAMPLES["regret"]().candidates
+
+
+def question(objective: str = "expected-cost", **changes: object) -> Fleet:
+    """Five requests/s with a probability of 0.1, ten with 0.9; the example says what A and B cost."""
+    asked = EXAMPLES["regret"]().fleet
+    return replace(asked, demand_objective=objective, **changes)  # type: ignore[arg-type]
+
+
+def planned(asked: Fleet, *, forecasts: bool = True) -> Plan:
+    problem = build_problem(asked, RUNS)
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+    candidates = CandidateSet(RUNS, (), (), ())
+    outcome = solve_problem(candidates, problem, limits, None, lambda _: None, forecasts=forecasts).outcome
+    assert isinstance(outcome, Plan)
+    return outcome
+
+
+def bought(plan: Plan) -> dict[str, int]:
+    return {row.hardware: row.units for row in plan.purchases}
+
+
+def test_the_example_has_its_optimum() -> None:
+    solved = check_optimum("regret")
+    assert solved.plan is not None
+    assert bought(solved.plan) == {"A": 5, "B": 5}
+
+
+def test_the_changed_example_has_no_plan() -> None:
+    check_infeasible("regret")
+
+
+def test_the_rows_are_the_golden_ones() -> None:
+    check_golden("regret")
+
+
+def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_deletion("regret", monkeypatch, reported="goal")
+
+
+def test_expected_cost_buys_for_what_is_likely() -> None:
+    plan = planned(question())
+    assert bought(plan) == {"A": 10}
+    assert plan.objective_usd == pytest.approx(20_000)
+    assert {row.name: (row.usd, row.regret_usd) for row in plan.demand_scenarios} == {
+        "low": (pytest.approx(20_000), pytest.approx(10_000)),
+        "high": (pytest.approx(20_000), pytest.approx(0, abs=0.01)),
+    }
+
+
+def test_expected_cost_weighs_what_runs_by_its_probability() -> None:
+    scenarios = (DemandScenario("low", 0.6), DemandScenario("high", 0.4))
+    plan = planned(question(demand_scenarios=scenarios))
+    # Five always run; the other five run with 0.4, where B costs 1000 + 0.4 * 1200 and A 2000.
+    assert bought(plan) == {"A": 5, "B": 5}
+    assert plan.objective_usd == pytest.approx(5 * 2000 + 5 * 1000 + 0.4 * 5 * 1200)
+    assert [row.usd for row in plan.demand_scenarios] == pytest.approx([15_000, 21_000])
+    assert plan.cost_breakdown["energy"] == pytest.approx(0.4 * 5 * 1200)
+
+
+def test_least_regret_looks_at_both_scenarios_alike() -> None:
+    plan = planned(question("least-regret"))
+    assert bought(plan) == {"A": 5, "B": 5}
+    assert {row.name: row.regret_usd for row in plan.demand_scenarios} == pytest.approx(
+        {"low": 5000, "high": 1000}
+    )
+    assert plan.goal is not None
+    assert (plan.goal.objective, plan.goal.unit) == ("least-regret", "USD")
+    assert plan.goal.value == pytest.approx(5000)
+    assert plan.goal.bound == pytest.approx(5000)
+
+
+def test_other_commands_minimise_the_regret_too() -> None:
+    plan = planned(question("least-regret"), forecasts=False)
+    assert bought(plan) == {"A": 5, "B": 5}
+    assert plan.wrong_forecasts == ()
+
+
+def test_being_wrong_costs_in_either_direction() -> None:
+    plan = planned(question())
+    wrong = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
+    assert set(wrong) == {("low", "high"), ("high", "low")}
+    # Planned for the low demand: five of A, and half of the high one goes unserved.
+    short = wrong["low", "high"]
+    assert short.usd == pytest.approx(10_000)
+    assert short.unmet_requests_per_s == pytest.approx(5.0)
+    assert short.extra_usd == pytest.approx(-10_000)
+    # Planned for the high demand: ten of A, half of them idle.
+    idle = wrong["high", "low"]
+    assert (idle.usd, idle.unmet_requests_per_s) == (pytest.approx(20_000), 0.0)
+    assert idle.extra_usd == pytest.approx(10_000)
+
+
+def test_placements_are_made_for_each_scenario() -> None:
+    solved = solve(question(), RUNS)
+    assert {(row.scenario, row.replicas) for row in solved.rows()} == {("low", 5), ("high", 10)}
+    assert sum(row.usd for row in solved.rows()) == pytest.approx(20_000 - 0.1 * 10_000)
+    assert sum(use.idle_usd for use in solved.plan.pools if solved.plan) == pytest.approx(0.1 * 10_000)
+
+
+def test_unmet_demand_weighs_its_probability() -> None:
+    # The budget pays for one accelerator: the service that is likely to be asked for gets it.
+    asked = fleet(
+        services=[
+            service("rare", 1.0, demand_ratios={(None, "other"): {KEY: 0.0}}),
+            service("likely", 1.0, demand_ratios={(None, "one"): {KEY: 0.0}}),
+        ],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 1.0)],
+        policy={"unmet": "penalise"},
+        budget={"tco_usd": 2200.0},
+    )
+    for probability, unserved in ((0.2, "rare"), (0.8, "likely")):
+        scenarios = (DemandScenario("one", probability), DemandScenario("other", 1 - probability))
+        runs = [candidate("rare", "A", 1.0), candidate("likely", "B", 1.0)]
+        solved = solve(replace(asked, demand_scenarios=scenarios), runs)
+        assert solved.plan is not None
+        assert [row.service for row in solved.plan.unmet] == [unserved]
+
+
+def test_purchases_of_all_periods_hold_for_every_scenario() -> None:
+    periods = ("2027Q1", "2027Q2")
+    first, second = (("here", q, "all") for q in periods)
+    chat = service(
+        "chat",
+        {first: 2.0, second: 6.0},
+        periods=periods,
+        demand_ratios={(None, "slow"): {second: 0.5}},
+    )
+    asked = replace(
+        fleet(
+            services=[chat],
+            hardware=[hardware("A", 1)],
+            offers=[
+                buy_offer("buy", 16_000, hardware="A", per_unit=1, lead=1, periods=periods),
+                rent_offer("rent", 2.0, hardware="A", periods=periods),
+            ],
+            regions=[region()],
+            periods=periods,
+        ),
+        demand_scenarios=(DemandScenario("slow", 0.5), DemandScenario("fast", 0.5)),
+    )
+    runs = [candidate("chat", "A", 1.0)]
+    solved = solve(asked, runs)
+    # Two are rented in the first quarter, six bought for the second, though one scenario needs three.
+    assert solved.usd == pytest.approx(2 * 2 * 2190 + 6 * 1000)
+    assert solved.usd == pytest.approx(highs_usd(build_problem(asked, runs)), rel=1e-6)
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
+def test_another_solver_agrees(probability: float) -> None:
+    scenarios = (DemandScenario("low", probability), DemandScenario("high", 1 - probability))
+    asked = question(demand_scenarios=scenarios)
+    found = solve(asked, RUNS).usd
+    assert found == pytest.approx(highs_usd(build_problem(asked, RUNS)), rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["expected-cost", "least-regret"])
+def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
+    """Where the search for all of them finds worse, the purchases for one scenario serve the others too."""
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, NO_PROVENANCE, solve)
+        require_valid(part, plan)
+        return plan
+
+    evaluation = Evaluation(limits, Stop(), built)
+    problem, alone = with_best_alone(build_problem(question(objective), RUNS), evaluation)
+    _, others = wrong_forecasts(problem, evaluation)
+    dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
+    parts = {"high": alone["high"], "low": others["high", "low"]}
+    short = {"low": alone["low"], "high": others["low", "high"]}
+    best = best_of(problem, dear, [short, parts], limits)
+    plan = built(problem, best)
+    assert bought(plan) == {"A": 10}
+    assert plan.objective_usd == pytest.approx(20_000)
+    # Who knows the demand pays 0.1 * 10,000 + 0.9 * 20,000.
+    assert plan.bound_usd >= 19_000 - 0.01
+    assert (plan.goal is None) == (objective == "expected-cost")
+    none = replace(dear, status=SolveStatus.NO_PLAN, solution=None, objective_usd=None, goal=None)
+    assert best_of(problem, none, [short], limits) == none
+    # What serves everything is better than what is cheap and does not.
+    assert dear.solution is not None
+    lacking = replace(dear, solution=replace(dear.solution, unmet={(0, 0): 1}), objective_usd=1.0, goal=None)
+    assert best_of(problem, lacking, [parts], limits).objective_usd == pytest.approx(20_000)
+
+
+@pytest.mark.parametrize(
+    ("objective", "value"), [("energy", 0.0), ("accelerators", 0.1 * 5 + 0.9 * 10), ("served", 9.5)]
+)
+def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float) -> None:
+    """Joined from plans for each scenario alone, a plan states its own goal, and is better if cheaper."""
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, NO_PROVENANCE, solve)
+        require_valid(part, plan)
+        return plan
+
+    evaluation = Evaluation(limits, Stop(), built)
+    asked = replace(question(), objective=objective)
+    problem, alone = with_best_alone(build_problem(asked, RUNS), evaluation)
+    _, others = wrong_forecasts(problem, evaluation)
+    dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
+    parts = {"high": alone["high"], "low": others["high", "low"]}
+    best = best_of(problem, dear, [parts], limits)
+    assert best.objective_usd == pytest.approx(20_000)
+    goal = built(problem, best).goal
+    assert goal is not None
+    assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+
+
+def test_a_regret_of_nothing_is_nothing_but_for_floats() -> None:
+    sure = question("least-regret", services=(service("chat", 10.0),))
+    problem = build_problem(sure, RUNS)
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+    found = solve_problem(
+        CandidateSet(RUNS, (), (), ()), problem, limits, None, lambda _: None, forecasts=False
+    )
+    plan = found.outcome
+    assert isinstance(plan, Plan)
+    assert plan.goal is not None
+    assert plan.goal.value == pytest.approx(0.0, abs=1e-6)
+    for noise in (1e-9, -1e-9):
+        goal = plan.goal.model_copy(update={"value": noise, "bound": 2 * noise, "gap": 0.0})
+        assert not verify(found.problem, plan.model_copy(update={"goal": goal}))
+    # Ten dollars are none.
+    goal = plan.goal.model_copy(update={"bound": plan.goal.value + 10.0})
+    assert "goal" in {each.family for each in verify(found.problem, plan.model_copy(update={"goal": goal}))}
+
+
+def test_a_regret_has_a_range_where_sales_bring_more_than_everything_costs() -> None:
+    best = EXAMPLES["regret"]().best_alone or {}
+    earning = {name: replace(each, usd=-each.usd, bound_usd=-each.usd) for name, each in best.items()}
+    problem = replace(build_problem(question("least-regret"), RUNS), best_alone=earning)
+    (regret,) = build_model(problem, allow_unmet=False).variables.regret.values()
+    low, high = regret.proto.domain
+    assert low < 0 < high
+    assert high >= 20_000 * USD_RESOLUTION
+
+
+def test_a_plan_that_states_another_cost_of_a_scenario_is_rejected() -> None:
+    problem = build_problem(question(), RUNS)
+    plan = planned(question())
+
+    def families(**changes: object) -> set[str]:
+        first = plan.demand_scenarios[0].model_copy(update=changes)
+        tampered = plan.model_copy(update={"demand_scenarios": (first, *plan.demand_scenarios[1:])})
+        return {violation.family for violation in verify(problem, tampered)}
+
+    assert families() == set()
+    assert families(usd=19_000.0) == {"demand_scenarios"}
+    assert families(unmet_requests_per_s=1.0) == {"demand_scenarios"}
+    assert families(best_bound_usd=11_000.0) == {"demand_scenarios"}
+    assert families(regret_usd=0.0) == {"demand_scenarios"}
+    assert families(name="medium") == {"demand_scenarios"}
+    wrong = plan.wrong_forecasts[0].model_copy(update={"extra_usd": 0.0})
+    tampered = plan.model_copy(update={"wrong_forecasts": (wrong,)})
+    assert {violation.family for violation in verify(problem, tampered)} == {"demand_scenarios"}

@@ -1,0 +1,113 @@
+"""A plan that leaves demand unmet says how sure it is that so much must be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.planner.builders import candidate, fleet, hardware, rented_pool, service
+from tests.planner.solving import Solved, solve
+
+from fleetplan.planner.plan import UnmetGap
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.figures import how_sure_unmet
+from fleetplan.planner.report.html.page import report_page
+from fleetplan.planner.search import stages as search
+from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
+from fleetplan.planner.verify import verify
+
+RUNS = [candidate("batch", "A", 2.0), candidate("chat", "A", 1.0)]
+
+
+def scarce() -> Solved:
+    """Five accelerators: chat takes three of them, and batch lacks four requests of its eight."""
+    question = fleet(
+        services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=1)],
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 5, 1.0, per_host=1)],
+        policy={"unmet": "penalise"},
+    )
+    return solve(question, RUNS)
+
+
+def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the stages of unmet demand prove only half of it."""
+    first = search.solve_model
+
+    def half(model: Any, *arguments: Any) -> ModelOutcome:
+        found = first(model, *arguments)
+        # Only these stages look at nothing but unmet demand.
+        if found.bound and all("unmet" in model.proto.variables[j].name for j in model.proto.objective.vars):
+            return replace(found, bound=found.bound / 2, status=ModelStatus.FOUND)
+        return found
+
+    monkeypatch.setattr(search, "solve_model", half)
+
+
+def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
+    solved = scarce()
+    assert solved.plan is not None
+    assert solved.plan.unmet_gaps == (UnmetGap(priority=2, gap=0.0),)
+    assert solved.plan.status == "optimal"
+    assert solved.result.unmet[2].value == pytest.approx(4.0)
+
+
+def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doubting(monkeypatch)
+    solved = scarce()
+    assert solved.plan is not None
+    assert [each.gap for each in solved.plan.unmet_gaps] == [pytest.approx(0.5)]
+    assert solved.plan.status == "within_gap"
+    print_plan(solved.plan, Console(width=200))
+    shown = capsys.readouterr().out
+    assert "of priority 2 a plan may exist that leaves up to 50% less unmet" in shown
+    assert "no plan that serves as much below" in shown
+    assert "up to 50% less unmet" in report_page(solved.plan)
+
+
+@pytest.mark.parametrize(
+    ("gap", "status"), [(-0.1, "within_gap"), (1.1, "within_gap"), (0.5, "optimal"), (None, "optimal")]
+)
+def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -> None:
+    solved = scarce()
+    assert solved.plan is not None
+    stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
+    found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
+    assert [each.family for each in found] == ([] if gap is None else ["coverage"])
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"), [(2e-6, "no plan leaves less"), (0.25, "up to 25% less"), (1.0, "nothing is proven")]
+)
+def test_what_is_said_follows_the_gap(gap: float, said: str) -> None:
+    assert said in how_sure_unmet(3, gap)
+
+
+def test_parts_that_share_nothing_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubting(monkeypatch)
+    apart = fleet(
+        services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=2)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[rented_pool("A", 3, 1.0, per_host=1), rented_pool("B", 1, 1.0, per_host=1)],
+        policy={"unmet": "penalise"},
+    )
+    solved = solve(apart, [candidate("batch", "A", 2.0), candidate("chat", "B", 1.0)])
+    left = solved.result.unmet[2]
+    assert (left.value, left.bound) == (pytest.approx(4.0), pytest.approx(2.0))
+
+
+def test_a_plan_that_serves_everything_says_nothing_of_it() -> None:
+    enough = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 5, 1.0, per_host=1)],
+        policy={"unmet": "penalise"},
+    )
+    solved = solve(enough, [candidate("chat", "A", 1.0)])
+    assert solved.plan is not None
+    assert solved.plan.unmet_gaps == ()
+    assert "serves as much" not in report_page(solved.plan)

@@ -1,0 +1,74 @@
+"""A search begins with the plan in force, as far as it has a place in the problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ortools.sat.python import cp_model
+from tests.planner.random_fleets import large_case, several_periods_case
+from tests.planner.solving import solve
+
+from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.formulation.objective.tco import fixed_usd
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.search.blocks import solve as block_solve
+from fleetplan.planner.search.result import Progress, SearchLimits
+from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.stages import search
+from fleetplan.planner.search.warm_start import hint_plan_in_force
+from fleetplan.planner.units import USD_RESOLUTION
+
+
+def planned(problem: Problem, gap: float = 0.02) -> Plan:
+    solved = solve(problem.fleet, list(problem.candidates), gap=gap, time_limit_s=8.0)
+    assert solved.plan is not None
+    return solved.plan
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_the_hints_of_a_plan_are_the_plan(seed: int) -> None:
+    case = several_periods_case(seed)
+    problem = build_problem(case.fleet, case.candidates)
+    plan = planned(problem)
+    planning = build_model(replace(problem, in_force=plan), allow_unmet=False)
+    hint_plan_in_force(planning)
+    hinted = planning.model.proto.solution_hint
+    values = dict(zip(hinted.vars, hinted.values, strict=True))
+    rows = {row.replicas for row in plan.placements}
+    assert rows <= set(values.values())
+    for variable, value in values.items():
+        planning.model.add(planning.model.get_int_var_from_proto_index(variable) == value)
+    planning.model.minimize(planning.total_cost)
+    solver = configured_solver(20.0, seed=1, workers=1)
+    assert solver.solve(planning.model) == cp_model.OPTIMAL
+    usd = solver.objective_value / USD_RESOLUTION + fixed_usd(problem)
+    assert usd == pytest.approx(plan.objective_usd, rel=1e-6)
+
+
+def test_names_that_the_problem_does_not_have_are_left_out() -> None:
+    case = several_periods_case(1)
+    problem = build_problem(case.fleet, case.candidates)
+    plan = planned(problem)
+    strange = [row.model_copy(update={"pool": "elsewhere", "config": "another"}) for row in plan.placements]
+    changed = plan.model_copy(update={"placements": tuple(strange)})
+    planning = build_model(replace(problem, in_force=changed), allow_unmet=False)
+    hint_plan_in_force(planning)
+    hinted = planning.model.proto.solution_hint
+    replicas = {variable.index for variable in planning.variables.replicas.values()}
+    known = zip(hinted.vars, hinted.values, strict=True)
+    assert {value for variable, value in known if variable in replicas} == {0}
+
+
+def test_a_search_over_blocks_begins_with_the_plan_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = large_case(1, 6, 2, 3)
+    problem = build_problem(case.fleet, case.candidates)
+    plan = planned(problem, gap=0.05)
+    monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
+    monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
+    seen: list[Progress] = []
+    search(replace(problem, in_force=plan), SearchLimits(3.0, 0.0, 1, 2), seen.append)
+    assert seen[0].source == "start"
+    assert seen[0].objective_usd == pytest.approx(plan.objective_usd, rel=0.01)
