@@ -467,8 +467,10 @@ class Plan(_Record):
     inputs: PlanInputs | None = None
     """What the plan was made from, and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
-    """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
-    rounding. [USD]"""
+    """TCO of the solver's solution by the rounded figures that it worked with. [USD]"""
+    model_unused_usd: float | None = None
+    """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
+    `objective_usd`. Never below 0; both but for rounding. [USD]"""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
 

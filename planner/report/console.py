@@ -217,7 +217,11 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 def _costs(plan: Plan, console: Console) -> None:
     parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
-    console.print(f"[bold]Cost[/] {', '.join(parts)}; of it idle capacity {money(idle)}")
+    of_it = f"idle capacity {money(idle)}"
+    if plan.retirements:
+        leaving = sum(row.retirement_usd for row in plan.pools)
+        of_it += f", hosts that leave (books less sale) {money(leaving)}"
+    console.print(f"[bold]Cost[/] {', '.join(parts)}; of it {of_it}")
     shares = sorted(plan.provenance.spend_share.items(), key=lambda item: -item[1])
     text = ", ".join(f"{kind} {share:.0%}" for kind, share in shares if share >= 0.005)
     if text:

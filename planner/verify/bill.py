@@ -1,4 +1,4 @@
-"""The bill of a plan: every line at the cost that follows from what it is for, priced as the fleet file says."""
+"""The bill of a plan: every line at the cost of what it is for, priced as the fleet file says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUANTITIES: Final = {
 }
 """What a price of a kind is multiplied with."""
 
-LINE_KEY: Final = ("period", "pool", "service", "item", "kind")
+LINE_KEY: Final = ("period", "pool", "service", "item", "kind", "at_once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class _Item:
     period: str
     usd: float
     price: PriceInput | None
+    at_once: bool = False
 
 
 def check_bill(check: PlanCheck) -> Iterator[Violation]:
-    """Lines and prices are those of the fleet, each line is its price times its quantity, and none is missing."""
+    """Each line is the price of the fleet file times its quantity, and none is missing."""
     inputs = check.plan.inputs
     if inputs is None:
         return
@@ -73,6 +74,7 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
             quantity=item.usd,
             unit="USD",
             usd=item.usd,
+            at_once=item.at_once,
         )
         if item.price is not None and item.price.value:
             prices.setdefault(item.price.name, item.price)
@@ -111,13 +113,14 @@ def _capacity(check: PlanCheck) -> Iterator[_Item]:
         pool, left = check.pool(gone.pool), check.period_index[gone.period]
         at_once = leaving_usd(fleet, pool, left)
         saved = saved_usd(fleet, pool, left)
-        for kind in saved.keys() | at_once.keys():
+        item = f"retired {gone.period}"
+        for kind, values in saved.items():
             price = _price_of_pool(check, pool, kind, left)
-            for q, period in enumerate(periods):
-                usd = saved[kind][q] if kind in saved else 0.0
-                usd += at_once.get(kind, 0.0) if q == left else 0.0
-                item = f"retired {gone.period}"
-                yield _Item(pool.name, "", item, kind, period, gone.hosts * usd, price)
+            for q, usd in enumerate(values):
+                yield _Item(pool.name, "", item, kind, periods[q], gone.hosts * usd, price)
+        for kind, usd in at_once.items():
+            price = _price_of_pool(check, pool, kind, left)
+            yield _Item(pool.name, "", item, kind, gone.period, gone.hosts * usd, price, at_once=True)
 
 
 def _running(check: PlanCheck) -> Iterator[_Item]:
@@ -204,4 +207,3 @@ def _price(
     name: str, subject: str, value: float, unit: str, source: str = FLEET_FILE, as_of: str | None = None
 ) -> PriceInput:
     return PriceInput(name=name, subject=subject, value=value, unit=unit, source=source, as_of=as_of)
-

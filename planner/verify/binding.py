@@ -38,7 +38,9 @@ def check_binding(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _rounding(row: Binding) -> float:
-    return RELATIVE_TOLERANCE * max(abs(row.limit), abs(row.used)) if row.unit in ("USD", "kW", "GB/s") else 0.0
+    return (
+        RELATIVE_TOLERANCE * max(abs(row.limit), abs(row.used)) if row.unit in ("USD", "kW", "GB/s") else 0.0
+    )
 
 
 def _named(when: MomentKey) -> str:
@@ -80,7 +82,7 @@ def _capacity(check: PlanCheck) -> Iterator[Found]:
             continue
         usable = use.accelerators - use.reserve_accelerators - use.maintenance_accelerators
         next_one = smallest.get((use.pool, use.moment_key), 0)
-        row = Binding(
+        limited = Binding(
             family="capacity",
             name=f"{use.pool} {_named(use.moment_key)}",
             used=use.used_accelerators,
@@ -88,7 +90,7 @@ def _capacity(check: PlanCheck) -> Iterator[Found]:
             unit="accelerators",
         )
         # A whole number: one less than enough is not enough.
-        yield row, usable - use.used_accelerators - next_one + 0.5
+        yield limited, usable - use.used_accelerators - next_one + 0.5
 
 
 def _purchases(check: PlanCheck) -> Iterator[Found]:
@@ -120,8 +122,8 @@ def _power(check: PlanCheck) -> Iterator[Found]:
             if drawing:
                 used, limit = sum(kw * count for kw, count in drawing), region.power_kw[moment.period]
                 name = f"{region.name} {_named(check.key_of(moment))}"
-                row = Binding(family="power", name=name, used=used, limit=limit, unit="kW")
-                yield row, limit - used - min(kw for kw, _ in drawing)
+                limited = Binding(family="power", name=name, used=used, limit=limit, unit="kW")
+                yield limited, limit - used - min(kw for kw, _ in drawing)
 
 
 def _configurations(check: PlanCheck) -> Iterator[Found]:
@@ -132,14 +134,14 @@ def _configurations(check: PlanCheck) -> Iterator[Found]:
     for row, _ in check.rows:
         running[row.service, row.region, row.moment_key].add((row.phase, row.hardware, row.config))
     for (service, region, when), used in running.items():
-        row = Binding(
+        limited = Binding(
             family="configurations",
             name=f"{service} {region} {_named(when)}",
             used=len(used),
             limit=limit,
             unit="configurations",
         )
-        yield row, limit - len(used) - 0.5
+        yield limited, limit - len(used) - 0.5
 
 
 def _budgets(check: PlanCheck) -> Iterator[Found]:

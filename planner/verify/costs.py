@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from fleetplan.planner.plan import Cost
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd
 from fleetplan.planner.verify.quantities import RUNNING_KINDS, carbon_kg, million_tokens
 from fleetplan.planner.verify.records import compared, same
 from fleetplan.planner.verify.rounding import (
-    LOAD_UNITS_PER_REPLICA,
     RUNNING_ROUNDING_RATIO,
     SHARE_FLOOR,
-    USD_STEPS,
     differs,
     exceeds,
 )
@@ -77,10 +76,7 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
     gap = (stated - check.plan.bound_usd) / stated if stated > 0 else 0.0
     if differs(check.plan.gap, gap, SHARE_FLOOR):
         yield Violation("cost", f"a gap of {check.plan.gap} is stated, cost and bound give {gap}")
-    rounding = model_rounding_usd(check, kinds)
-    model_usd = check.plan.model_usd
-    if model_usd is not None and not abs(model_usd - total) <= rounding:
-        yield Violation("cost", f"the parts cost {total} USD, by the solver's figures {model_usd} USD")
+    yield from _model_charge(check, kinds)
     split = sum(row.usd for row in check.plan.placements)
     split += sum(use.idle_usd + use.retirement_usd for use in check.plan.pools)
     if differs(split, stated, check.floor_usd):
@@ -88,9 +84,25 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
         yield Violation("cost", text)
 
 
+def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Violation]:
+    """The solver charged what the plan costs, and whatever else its solution had."""
+    model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
+    if model_usd is None:
+        return
+    total, rounding = sum(kinds.values()), model_rounding_usd(check, kinds)
+    if not total <= model_usd + rounding:
+        yield Violation("cost", f"the parts cost {total} USD, the solver's model charged {model_usd} USD")
+    if unused is not None and not unused >= -rounding:
+        text = f"the solver's figures charge {unused} USD for what the plan leaves out"
+        yield Violation("cost", text)
+    if unused is not None and not abs(model_usd - unused - total) <= rounding:
+        text = f"the parts cost {total} USD, by the solver's figures {model_usd - unused} USD"
+        yield Violation("cost", text)
+
+
 def model_rounding_usd(check: PlanCheck, kinds: Mapping[str, float]) -> float:
     """What the cost by the solver's rounded figures may differ by. [USD]"""
-    steps = sum(row.replicas for row, _ in check.rows) * LOAD_UNITS_PER_REPLICA / 2 / USD_STEPS
+    steps = sum(row.replicas for row, _ in check.rows) * LOAD_UNITS_PER_REPLICA / 2 / USD_RESOLUTION
     return max(RUNNING_ROUNDING_RATIO * (kinds["energy"] + kinds["data"]), steps) + check.floor_usd * 1e3
 
 

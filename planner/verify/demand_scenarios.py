@@ -34,10 +34,7 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     """Every scenario is stated at what it costs and leaves unserved, and no better than its bound allows."""
     found = scenario_usd(check)
     stated = {row.name: row for row in check.plan.demand_scenarios}
-    expected = [
-        _expected(check, name, usd, stated.get(name))
-        for name, usd in found.items()
-    ]
+    expected = [_expected(check, name, usd, stated.get(name)) for name, usd in found.items()]
     yield from compared(FAMILY, check.plan.demand_scenarios, expected, ("name",), check.floor_usd)
     for row in check.plan.demand_scenarios:
         if row.name in found:
@@ -48,15 +45,16 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
 def _expected(
     check: PlanCheck, name: str, usd: float, stated: DemandScenarioCost | None
 ) -> DemandScenarioCost:
-    """A scenario's row; what other searches found for it alone is taken from the plan, or from the problem."""
+    """A scenario's row; what was found for it alone is taken from the problem, else from the plan."""
     scenario = next(each for each in check.problem.fleet.demand_scenarios if each.name == name)
     known = None if check.problem.best_alone is None else check.problem.best_alone.get(name)
+    best: float | None = None
+    bound: float | None = None
+    missing: float | None = None
     if known is not None:
         best, bound, missing = known.usd, known.bound_usd, known.unmet_requests_per_s
-    elif stated is not None and stated.best_usd is not None:
+    elif stated is not None:
         best, bound, missing = stated.best_usd, stated.best_bound_usd, stated.best_unmet_requests_per_s
-    else:
-        best, bound, missing = None, None, None
     unmet = sum(
         row.requests_per_s * check.hours(check.problem.moments[check.moments[row.moment_key]])
         for row in check.plan.unmet
@@ -92,7 +90,7 @@ def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
 
 
 def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost]) -> Iterator[Violation]:
-    """The pairs of scenarios in their order, none left out before the last, of figures that fit each other."""
+    """Pairs of scenarios in their order, none left out before the last, of figures that fit each other."""
     names = [scenario.name for scenario in check.problem.fleet.demand_scenarios]
     pairs = [(one, other) for one in names for other in names if one != other]
     rows = check.plan.wrong_forecasts

@@ -9,6 +9,9 @@ from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, TableSource
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.violations import Violation
 
+TABLE_KEY = ("package", "system", "framework", "path")
+CALIBRATION_KEY = ("hardware", "framework", "framework_version", "model", "weights", "kv")
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -36,10 +39,8 @@ def check_evidence(plan: Plan, evidence: Evidence) -> Iterator[Violation]:
     """What was left out and why, and which tables and calibrations gave the rates."""
     provenance = plan.provenance
     yield from compared("evidence", plan.rejections, evidence.rejections, ("service",))
-    key = ("package", "system", "framework", "path")
-    yield from compared("evidence", provenance.table_sources, evidence.table_sources, key)
-    key = ("hardware", "framework", "framework_version", "model", "weights", "kv")
-    yield from compared("evidence", provenance.calibrations, evidence.calibrations, key)
+    yield from compared("evidence", provenance.table_sources, evidence.table_sources, TABLE_KEY)
+    yield from compared("evidence", provenance.calibrations, evidence.calibrations, CALIBRATION_KEY)
     known = evidence.baseline_sha256
     if known is not None and provenance.baseline_sha256 != known:
         text = f"the plan in force of {provenance.baseline_sha256 or 'none'} stated, {known or 'none'} found"

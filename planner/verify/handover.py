@@ -144,11 +144,13 @@ def _links_of(check: PlanCheck, flow: KvFlow) -> list[KvLink]:
     """Links that a flow loads."""
     ends = (check.pool(flow.prefill_pool), check.pool(flow.decode_pool))
     (sender, receiver) = ((pool.name, pool.region.name) for pool in ends)
-    return [link for link in check.problem.fleet.kv_links if link.prefill in sender and link.decode in receiver]
+    return [
+        link for link in check.problem.fleet.kv_links if link.prefill in sender and link.decode in receiver
+    ]
 
 
 def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:
-    """What a flow loads a link with, by the figures of what prefills it; None where nothing is known. [GB/s]"""
+    """What a flow loads a link with, by the cache of what prefills it; None where unknown. [GB/s]"""
     hardware = check.pool(flow.prefill_pool).hardware.name
     sender = check.candidates[flow.service, "prefill", hardware, flow.prefill_config]
     cache = sender.kv_gb[check.class_index[flow.service][flow.request_class]] if sender.kv_gb else None

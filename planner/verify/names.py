@@ -6,7 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from fleetplan.planner.plan import AtMoment, KvFlow, MomentKey, OfflineWork, Placement, SurvivingPlacement, Unmet
+from fleetplan.planner.plan import (
+    AtMoment,
+    KvFlow,
+    MomentKey,
+    OfflineWork,
+    Placement,
+    SurvivingPlacement,
+    Unmet,
+)
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
 from fleetplan.planner.verify.rounding import differs, exceeds
 from fleetplan.planner.verify.violations import Violation
@@ -143,7 +151,7 @@ def flow_faults(names: Names, row: KvFlow) -> list[str]:
         for phase, pool, config in ends:
             hardware = names.pools[pool].hardware
             if (row.service, phase, hardware, config) not in names.candidates:
-                faults.append(f"{config} in {pool} is no candidate")
+                faults.append(f"there are no such placements: {config} in {pool}")
     if row.origin not in names.problem.regions or not row.requests_per_s > 0:
         faults.append(f"{row.requests_per_s} requests/s of {row.origin!r}")
     return [f"{label}: {fault}" for fault in faults]

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.rounding import LOAD_UNITS_PER_REPLICA, exceeds
+from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.violations import Violation
 
 Group = tuple[str, tuple[int, ...], str, Phase]

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.plan import MomentKey, PhaseRatio, Placement, PoolUse
+from fleetplan.planner.problem.memo import once
 from fleetplan.planner.verify.changes import before_period, before_slice, running
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.quantities import (
@@ -27,11 +27,13 @@ from fleetplan.planner.verify.violations import Violation
 def check_placement_figures(check: PlanCheck) -> Iterator[Violation]:
     """Utilisation, latencies, evidence and every part of the cost of each placement."""
     for run, row in zip(check.rows, expected_placements(check), strict=True):
-        label = f"{row.service} {row.phase} {row.config} in {row.pool} {' '.join(filter(None, row.moment_key))}"
+        label = (
+            f"{row.service} {row.phase} {row.config} in {row.pool} {' '.join(filter(None, row.moment_key))}"
+        )
         yield from fields_compared("cost", label, run[0], row, check.floor_usd)
 
 
-@memoised
+@once
 def expected_placements(check: PlanCheck) -> list[Placement]:
     """The placements, with all that follows from what was decided."""
     moments = running(check)

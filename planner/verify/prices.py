@@ -1,13 +1,14 @@
 """What capacity costs by kind and quarter, from the fleet file alone.
 
-These are formulas of the verifier's own. The model and the plan have theirs, and what the two make of the same
-fleet must be the same. A host loses its value in the books::
+These are formulas of the verifier's own. The model and the plan have theirs, and both must make the same of a
+fleet. A host loses its value in the books::
 
     V(a)   = v + (w - v) (g^(a-s) - 1) / (g^(e-s) - 1)      between ages s and e, of values v and w
     charge = g V(a) - V(a+1)                                in the quarter that begins at age a
 
-with g = 1 and the straight line from v to w, or the quarterly growth of the yearly rate for an annuity: interest
-on what is in the books, and what is lost of it. Everything that is paid through a quarter is paid at its end.
+with g = 1 and the straight line from v to w, or the quarterly growth of the yearly rate for an annuity:
+interest on what is in the books, and what is lost of it. What is paid through a quarter is paid at
+its end.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def _books_growth(finance: Finance) -> float:
     return _growth(finance) if finance.method == "annuity" else 1.0
 
 
-def _value_ratio(life: int, residual: float, by_age: Sequence[tuple[int, float]], age: int, g: float) -> float:
+def _value_ratio(
+    life: int, residual: float, by_age: Sequence[tuple[int, float]], age: int, g: float
+) -> float:
     """Value in the books at an age over the price; the whole price before service."""
     if age >= life:
         return residual
@@ -118,7 +121,8 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
     """Cost of one unit that an offer brings into a pool, by the period of its order or use."""
     every, cards = range(len(fleet.periods)), offer.accelerators_per_unit
     kinds = {
-        kind: [usd for _ in every] for kind, usd in _running(fleet, pool, cards, offer.energy_included).items()
+        kind: [usd for _ in every]
+        for kind, usd in _running(fleet, pool, cards, offer.energy_included).items()
     }
     price, rent = offer.capex_usd_per_host, offer.rent_usd_per_accelerator_hour
     if price is not None:

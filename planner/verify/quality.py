@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetplan.planner.problem import Phase
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.rounding import LOAD_UNITS_PER_REPLICA, exceeds
+from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.violations import Violation
 
 

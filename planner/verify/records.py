@@ -76,8 +76,9 @@ def same(one: object, other: object, floor: float = 0.0) -> bool:
         return not differs(one, other, floor)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return all(
-            same(*(values.get(name, _nothing(one, other, name)) for values in (one, other)), floor)
+            same(one.get(name, nothing), other.get(name, nothing), floor)
             for name in one.keys() | other.keys()
+            for nothing in (_nothing(one, other, name),)
         )
     return one == other
 

@@ -4,8 +4,7 @@ A plan is stated in unrounded numbers, so a figure and its recomputation differ 
 sums alone: by `RELATIVE_TOLERANCE` of the larger one, or for money by `MONEY_FLOOR_RATIO` of what the plan
 costs where large figures cancel out. The integer model rounds more coarsely (FORMULATION.md, Integers); only
 where a figure of the model is held against one of the plan, or a limit of the model against the plan's own
-numbers, what one step of the model comes to is allowed besides. The steps are stated here once more: the
-verifier takes nothing from the model, and a test holds the two against each other.
+numbers, what one step of the model comes to is allowed besides (`planner/units.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +22,6 @@ SHARE_FLOOR: Final = 1e-9
 
 UNMET_RATIO: Final = 1e-5
 """Share of what is left unmet that may not be proven to be the least."""
-
-LOAD_UNITS_PER_REPLICA: Final = 55_440
-"""Steps of the model in which the load of a replica is divided."""
-
-USD_STEPS: Final = 1_000_000
-"""Steps of the model's objective a dollar; the cost of each load unit is rounded to one."""
 
 RUNNING_ROUNDING_RATIO: Final = 1e-4
 """What energy and data of the model may be off by: they are rounded by load unit."""

@@ -58,10 +58,14 @@ def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> It
             rate = sum(check.rates(row, origin).values())
             known = (row.service, origin, row.moment_key) in asked_for
             if not known and rate > RELATIVE_TOLERANCE * row.requests_per_s:
-                yield Violation("coverage", f"{row.service}: {rate} requests/s of {origin}, which asks for none")
+                yield Violation(
+                    "coverage", f"{row.service}: {rate} requests/s of {origin}, which asks for none"
+                )
     for each in check.plan.unmet:
         if (each.service, each.region, each.moment_key) not in asked_for:
-            yield Violation("coverage", f"{each.service}: nothing is asked for in {each.region} that is unmet")
+            yield Violation(
+                "coverage", f"{each.service}: nothing is asked for in {each.region} that is unmet"
+            )
 
 
 def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:

@@ -17,6 +17,7 @@ from fleetplan.planner.plan.inputs import (
     VariantInput,
 )
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
+from fleetplan.planner.verify.goals import ROUNDING_RATIO as GOAL_ROUNDING_RATIO
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import compared
@@ -28,7 +29,7 @@ FORMATS_WITHOUT_INPUTS: Final = ("1.0",)
 
 
 def check_inputs(check: PlanCheck) -> Iterator[Violation]:
-    """Services, demand, regions and hardware are those of the fleet, and so is what the plan is said to be for."""
+    """Services, demand, regions, hardware and sources are those of the fleet."""
     plan, fleet = check.plan, check.problem.fleet
     provenance = plan.provenance
     sources = {offer.price_source for offer in fleet.offers}
@@ -81,9 +82,7 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
 def _demand(check: PlanCheck) -> Iterator[DemandInput]:
     for cell in check.problem.cells:
         period, part, scenario = check.key_of(check.problem.moments[cell.moment])
-        for each, rate in zip(
-            check.problem.services[cell.service].classes, cell.requests_per_s, strict=True
-        ):
+        for each, rate in zip(check.problem.services[cell.service].classes, cell.requests_per_s, strict=True):
             yield DemandInput(
                 service=cell.service,
                 region=cell.region,
@@ -121,13 +120,18 @@ def _service(service: Service) -> ServiceInput:
         ),
         ttft_ms=service.ttft_ms,
         tpot_ms=service.tpot_ms,
-        outside_ms=outside.network_ms + outside.load_balancing_ms + outside.media_download_ms + outside.safety_ms,
+        outside_ms=outside.network_ms
+        + outside.load_balancing_ms
+        + outside.media_download_ms
+        + outside.safety_ms,
         load_limits=_load_limits(service),
         headroom=service.headroom,
         priority=service.priority,
         chunk_tokens=techniques.chunk_tokens,
         draft_tokens=None if speculative is None else speculative.draft_tokens,
-        prefix_caching=bool(longer) or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
+        prefix_caching=bool(longer)
+        or techniques.shared_prefix_tokens > 0
+        or techniques.persistent_kv is not None,
     )
 
 
@@ -144,7 +148,7 @@ def _load_limits(service: Service) -> tuple[str, ...]:
 
 
 def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
-    """Which share of the spend rests on which kind of number, and how far the model was off on its hardware."""
+    """Which share of the spend rests on which kind of number, and how far the model was off."""
     rows = expected_placements(check)
     total = sum(row.usd for row in rows)
     shares: dict[str, float] = {}
@@ -161,7 +165,9 @@ def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
     expected = []
     for name in {row.hardware for row in rows if row.provenance.get("given", 0.0) < 1}:
         known = TPOT_ERROR.get(name)
-        median, p90, count = (None, None, 0) if known is None else (known.median_ratio, known.p90_ratio, known.rows)
+        median, p90, count = (
+            (None, None, 0) if known is None else (known.median_ratio, known.p90_ratio, known.rows)
+        )
         expected.append(ModelError(hardware=name, median_ratio=median, p90_ratio=p90, rows=count))
     yield from compared("inputs", check.plan.provenance.model_errors, expected, ("hardware",))
 
@@ -171,7 +177,7 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     plan = check.plan
     cost = plan.objective_usd
     rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
-    goal_gap = 0.0 if plan.goal is None else plan.goal.gap
+    goal_gap = 0.0 if plan.goal is None else plan.goal.gap - GOAL_ROUNDING_RATIO
     allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")

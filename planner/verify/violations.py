@@ -12,7 +12,7 @@ class Violation:
     Attributes
     ----------
     family : str
-        The constraint family, or the part of the plan that misstates a figure: `placement`, `latency`, `cost`.
+        The constraint family, or what is misstated: `placement`, `latency`, `cost`.
     message : str
         What is wrong, with figures.
     """
