@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Accelerator
@@ -35,7 +34,7 @@ def all_in_power_w(accelerator: Accelerator) -> float | None:
 def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
     """Return the accelerator under a power cap: slower matrix units, the same memory and links.
 
-    Measured operator tables hold for the full clock, so a capped part is computed by the roofline.
+    Measured operator times, which hold for the full clock, are multiplied by the ratio of the rooflines.
 
     Parameters
     ----------
@@ -57,15 +56,13 @@ def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
     clock_ratio = (power_cap_w / tdp_w) ** POWER_CAP_EXPONENT
     all_in_w = all_in_power_w(accelerator)
     assert all_in_w is not None, "a part with a board power has an all-in power"
-    return replace(
-        accelerator,
+    return accelerator.with_figures(
         bf16_tflops=accelerator.bf16_tflops * clock_ratio,
         fp8_tflops=_scaled(accelerator.fp8_tflops, clock_ratio),
         fp4_tflops=_scaled(accelerator.fp4_tflops, clock_ratio),
         int8_tops=_scaled(accelerator.int8_tops, clock_ratio),
         tdp_w=power_cap_w,
         all_in_w=all_in_w - (tdp_w - power_cap_w),
-        measured_system=accelerator.measured_system if power_cap_w == tdp_w else None,
         sources=(
             *accelerator.sources,
             f"capped at {power_cap_w:g} W of {tdp_w:g} W: clock times {clock_ratio:.3f} (cube-root rule)",

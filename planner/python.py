@@ -119,9 +119,9 @@ class SolvedFleet:
     def _repr_html_(self) -> str:
         """A headline and the placements, as notebooks show them."""
         plan = self.plan
-        head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} ({} below {})</p>").format(
+        head = Markup("<p><b>{}</b>: TCO <b>{}</b>, {}, gap {} (lower bound {}{})</p>").format(
             plan.fleet, money(plan.objective_usd), STATUS_TEXT[plan.status], percent(plan.gap),
-            plan.no_plan, money(plan.bound_usd),
+            money(plan.bound_usd), plan.bound_scope,
         )  # fmt: skip
         shown = ("period", "service", "phase", "pool", "hardware", "config", "replicas", "accelerators",
                  "requests_per_s", "utilisation", "ttft_ms", "tpot_ms", "usd")  # fmt: skip

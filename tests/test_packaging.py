@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -28,18 +29,22 @@ def _can_build() -> bool:
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names of the files in a wheel built from a copy of the sources."""
+    """Names of the files in a wheel; the sources are a copy with links as Windows checks them out."""
     if not _can_build():
         pytest.skip("build and setuptools >= 77 are not installed")
     folder = tmp_path_factory.mktemp("packaging")
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source / name)
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc")
     for name in ("fleet", "perfmodel", "scenarios", "planner", "src"):
-        # The four rooms are symbolic links under src/; the copy keeps them.
         shutil.copytree(REPOSITORY / name, source / name, symlinks=True, ignore=ignored)
+    for link in [path for path in (source / "src" / "fleetplan").iterdir() if path.is_symlink()]:
+        target = link.readlink()
+        link.unlink()
+        # Git without links writes a file that names the target.
+        link.write_text(str(target), encoding="utf-8")
     command = [
         sys.executable,
         "-m",
@@ -60,6 +65,14 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 def test_fleetplan_is_the_only_top_level_name(names: set[str]) -> None:
     packages = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert packages == {"fleetplan"}
+
+
+def test_no_module_needs_what_is_not_installed() -> None:
+    for room in ("fleet", "perfmodel", "scenarios", "planner"):
+        for path in (REPOSITORY / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            imported = re.findall(r"^\s*(?:import|from) (\w+)", text, flags=re.MULTILINE)
+            assert not {"benchmarks", "tests"} & set(imported), path
 
 
 def test_every_module_is_inside(names: set[str]) -> None:

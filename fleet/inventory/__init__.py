@@ -6,7 +6,7 @@ latency targets), `policy` (rules, budgets, finance) and their values (`accelera
 period.
 """
 
-from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity
+from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity, SpeedFigures
 from fleetplan.fleet.inventory.demand import (
     HOURS_PER_DAY,
     DemandCase,
@@ -72,6 +72,7 @@ __all__ = [
     "Service",
     "Slice",
     "SpeculativeDecoding",
+    "SpeedFigures",
     "Techniques",
     "Tidal",
     "Traffic",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,19 @@ class Efficiency:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeedFigures:
+    """The figures of a part that decide how fast it computes and sends; units as in `Accelerator`."""
+
+    bf16_tflops: float
+    fp8_tflops: float | None
+    fp4_tflops: float | None
+    int8_tops: float | None
+    hbm_gb_per_s: float
+    scale_up_gb_per_s: float
+    scale_up_accelerators: int
+
+
+@dataclass(frozen=True, slots=True)
 class Accelerator:
     """One accelerator kind. `None` means that no read source gives the figure.
 
@@ -115,6 +128,9 @@ class Accelerator:
         The memory (`hbm_gib`, `hbm_gb_per_s`) is on the chip and there is no other. A compiler lays a model
         out over a pipeline of many chips with synchronous links and places every byte: weights stay resident,
         stages need not end at layers, and no framework or communication library keeps memory for itself.
+    measured_figures : SpeedFigures or None
+        Figures of the part that `measured_system` was measured on, where those of this part differ: measured
+        times are then multiplied by the ratio of the two rooflines.
     """
 
     name: str
@@ -137,6 +153,33 @@ class Accelerator:
     sources: tuple[str, ...]
     operator_tables: tuple[str, ...] = ()
     sram_only: bool = False
+    measured_figures: SpeedFigures | None = None
+
+    @property
+    def speed_figures(self) -> SpeedFigures:
+        """The figures that decide how fast the part computes and sends."""
+        return SpeedFigures(**{name: getattr(self, name) for name in SpeedFigures.__slots__})
+
+    @property
+    def as_measured(self) -> Accelerator:
+        """The part with the figures of the one that was measured; itself where they do not differ."""
+        if self.measured_figures is None:
+            return self
+        return replace(self, measured_figures=None, **asdict(self.measured_figures))
+
+    def with_figures(self, **figures: object) -> Accelerator:
+        """The part with other figures; its measured tables are kept, to be scaled.
+
+        Parameters
+        ----------
+        **figures
+            Fields of `Accelerator` with their new values.
+        """
+        changed = replace(self, **figures)  # type: ignore[arg-type]
+        if self.measured_system is None:
+            return changed
+        measured = self.as_measured.speed_figures
+        return replace(changed, measured_figures=None if changed.speed_figures == measured else measured)
 
     def peak_tflops(self, dtype: str) -> float | None:
         """Dense matrix peak for weights of `dtype`, or None where the part has no units for it.

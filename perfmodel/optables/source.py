@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -40,6 +41,7 @@ from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, looku
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
 from fleetplan.perfmodel.optables.rows import AXES, CURVES
+from fleetplan.perfmodel.optables.scaled import scaled_rows
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 
@@ -164,17 +166,35 @@ class OperatorSource:
         key = (kind, "bf16" if kind in COLLECTIVE_KINDS else dtype)
         with self._lock:
             if key not in self._tables:
-                chosen = self.measured_rows(*key)
-                self._tables[key] = None if chosen is None else lookup_table(self.accelerator, chosen.rows)
-                if chosen is not None:
-                    self._sources |= dict.fromkeys(chosen.sources)
+                self._tables[key] = self._built_table(*key)
             return self._tables[key]
+
+    def _built_table(self, kind: OperatorKind, dtype: str) -> LookupTable | None:
+        """Table of an operator; times of the package are those of the part as it was measured."""
+        chosen = self.measured_rows(kind, dtype)
+        if chosen is None:
+            return None
+        self._sources |= dict.fromkeys(chosen.sources)
+        if self.accelerator.measured_figures is None:
+            return lookup_table(self.accelerator, chosen.rows)
+        own = self._own_rows(kind, dtype)
+        if own is None:
+            return lookup_table(self.accelerator, *scaled_rows(chosen.rows, self.accelerator))
+        # One's own tables were measured on this part: they stand as they are, before what is scaled.
+        packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
+        if packaged is not None:
+            rows, labels = scaled_rows(packaged.rows, self.accelerator)
+            packaged = replace(packaged, rows=replace(rows, provenance=labels))
+        return lookup_table(self.accelerator, own_before(own, packaged).rows)
 
     def measured_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
         """Rows that answer for an operator, one's own before those of the package; None without any."""
         packaged = None if self._library is None else self._library.rows(kind, dtype, self.framework)
-        own = None if self._own is None else self._own.rows(kind, dtype, self.framework)
+        own = self._own_rows(kind, dtype)
         return packaged if own is None else own_before(own, packaged)
+
+    def _own_rows(self, kind: OperatorKind, dtype: str) -> ChosenRows | None:
+        return None if self._own is None else self._own.rows(kind, dtype, self.framework)
 
     def _working_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Times where there is work; 0 ms, as certain as measured, where a dimension is 0."""
@@ -234,7 +254,7 @@ class OperatorSource:
         """One's own measurements of an operator that one dimension decides."""
         with self._lock:
             if kind not in self._curves:
-                own = None if self._own is None else self._own.rows(kind, "bf16", self.framework)
+                own = self._own_rows(kind, "bf16")
                 self._curves[kind] = None if own is None else curve_of(own.rows)
                 if own is not None:
                     self._sources |= dict.fromkeys(own.sources)

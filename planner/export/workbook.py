@@ -63,7 +63,7 @@ def _summary(plan: Plan, bill: Bill) -> Sheet:
         ("TCO [USD], of the prices on the sheet Prices", Formula(total, plan.objective_usd)),
         ("TCO as planned [USD]", plan.objective_usd),
         ("change by the prices [USD]", Formula("B5-B6", 0.0)),
-        (f"{plan.no_plan} costs less than, at the planned prices [USD]", plan.bound_usd),
+        (f"lower bound{plan.bound_scope}, at the planned prices [USD]", plan.bound_usd),
         ("gap", plan.gap),
         ("made", plan.provenance.created),
         ("how to use it", "change the marked cells of the sheet Prices; the decisions stay as they are"),
@@ -189,7 +189,7 @@ def _services(plan: Plan, bill: Bill) -> Sheet:
     parts.append(("idle capacity", [bill.idle.get(period, NOTHING) for period in plan.periods]))
     if bill.retirements:
         cells = [bill.retirements.get(period, NOTHING) for period in plan.periods]
-        parts.append(("hosts that leave: books less sale", cells))
+        parts.append(("hosts that leave: book value less sale", cells))
     rows: list[Sequence[Cell]] = [_with_total(position, *part) for position, part in enumerate(parts)]
     end, total = len(rows) + FIRST_ROW - 1, len(rows) + FIRST_ROW + 1
     spent = [bill.by_period.get(period, NOTHING) for period in plan.periods]

@@ -475,9 +475,9 @@ class Plan(_Record):
     """By priority, highest first, where demand may stay unmet and some does."""
 
     @property
-    def no_plan(self) -> str:
-        """Which plans the bound is of, as a sentence about them begins."""
-        return "no plan that serves as much" if self.unmet else "no plan"
+    def bound_scope(self) -> str:
+        """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
+        return " among plans that serve as much" if self.unmet else ""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

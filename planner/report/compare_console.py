@@ -36,7 +36,7 @@ def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -
     """
     table = Table(title=f"{escape(plan.fleet)} against", box=None, pad_edge=False, title_justify="left")
     table.add_column("fleet", overflow="fold")
-    for name in ("TCO", "none below", "gap", "the plan saves", "at least", "at most"):
+    for name in ("TCO", "lower bound", "gap", "the plan saves", "at least", "at most"):
         table.add_column(name, justify="right")
     table.add_row("the plan", money(plan.objective_usd), money(plan.bound_usd), percent(plan.gap), "", "", "")
     for row in rows:
@@ -89,7 +89,7 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
             soft_wrap=True,
         )
     if row.saving is not None and not row.saving.proven:
-        console.print("  the gaps do not decide which of the two is cheaper; a smaller --gap may")
+        console.print("  the optimality gaps overlap, so either may be cheaper; try a smaller --gap")
     if row.difference is not None and row.chosen is not None and row.chosen.plan is not None:
         _print_difference(plan, row.chosen.plan, row.difference, console)
 

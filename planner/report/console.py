@@ -27,13 +27,13 @@ PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 
 STATUS_TEXT = {
     "optimal": "optimal",
-    "within_gap": "within the asked gap",
-    "limit": "best found before the limit",
+    "within_gap": "within the requested gap",
+    "limit": "time limit reached",
 }
 
 
 def print_plan(plan: Plan, console: Console) -> None:
-    """Print headline, placements, pools, purchases, cost, provenance and binding limits.
+    """Print the decision first (cost, gap, purchases, binding constraints), then pools, placements, evidence.
 
     Parameters
     ----------
@@ -43,17 +43,18 @@ def print_plan(plan: Plan, console: Console) -> None:
         Where to.
     """
     _headline(plan, console)
-    for period in plan.periods:
-        _placements(plan, period, console)
-    _pools(plan, console)
     _purchases(plan, console)
     _retirements(plan, console)
+    _costs(plan, console)
+    _limits(plan, console)
+    print_scenarios(plan, console)
+    _pools(plan, console)
+    for period in plan.periods:
+        _placements(plan, period, console)
     _changes(plan, console)
     print_day(plan, console)
     _served_elsewhere(plan, console)
-    _costs(plan, console)
-    print_scenarios(plan, console)
-    _limits(plan, console)
+    _evidence(plan, console)
 
 
 def _headline(plan: Plan, console: Console) -> None:
@@ -63,11 +64,12 @@ def _headline(plan: Plan, console: Console) -> None:
         parts.append(_goal(plan.goal))
     if plan.usd_per_million_tokens is not None:
         parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
-    parts.append(
-        f"gap {percent(plan.gap)} ({plan.no_plan} below {money(plan.bound_usd)}, {plan.solve.bound_source})"
+    console.print(", ".join(parts))
+    console.print(
+        f"[bold]Optimality gap[/] {percent(plan.gap)} (lower bound {money(plan.bound_usd)}"
+        f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
+        f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
-    parts.append(f"{STATUS_TEXT[plan.status]}, {plan.solve.wall_s:.1f} s")
-    console.print(" · ".join(parts))
     for row in plan.unmet:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
@@ -79,10 +81,10 @@ def _headline(plan: Plan, console: Console) -> None:
 
 
 def _goal(goal: Goal) -> str:
-    """What comes before TCO, with its own gap: `energy 1.234e+05 kWh, gap 0.20% (no plan below ...)`."""
-    side = "above" if goal.objective == "served" else "below"
+    """A goal other than TCO with its own gap: `energy 1.234e+05 kWh, gap 0.20% (lower bound ...)`."""
+    side = "upper" if goal.objective == "served" else "lower"
     reached = f"{goal.objective} [bold]{goal.value:.4g}[/] {goal.unit}"
-    return f"{reached}, gap {percent(goal.gap)} (no plan {side} {goal.bound:.4g})"
+    return f"{reached}, gap {percent(goal.gap)} ({side} bound {goal.bound:.4g})"
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:
@@ -157,7 +159,7 @@ def _pools(plan: Plan, console: Console) -> None:
 
 def _purchases(plan: Plan, console: Console) -> None:
     if not plan.purchases:
-        console.print("[bold]Buy and rent[/] nothing")
+        console.print("[bold]Decision[/]: buy and rent nothing")
         return
     lines = []
     for row in plan.purchases:
@@ -167,7 +169,7 @@ def _purchases(plan: Plan, console: Console) -> None:
             f"{verb} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
             f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
         )
-    console.print("[bold]Buy and rent[/] " + "; ".join(lines))
+    console.print("[bold]Decision[/]: " + "; ".join(lines))
 
 
 def _retirements(plan: Plan, console: Console) -> None:
@@ -177,7 +179,7 @@ def _retirements(plan: Plan, console: Console) -> None:
             f"{escape(row.pool)} {row.period} (sold for {money(row.resale_usd)})"
             for row in plan.retirements
         ]
-        console.print("[bold]Retire[/] " + "; ".join(lines))
+        console.print("[bold]Retire[/]: " + "; ".join(lines))
 
 
 def _changes(plan: Plan, console: Console) -> None:
@@ -211,7 +213,7 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
         for (service, origin, region), by_moment in rates.items()
     ]
     if lines:
-        console.print(f"[bold]Served elsewhere[/] {'; '.join(lines)}")
+        console.print(f"[bold]Served from other regions[/]: {'; '.join(lines)}")
 
 
 def _costs(plan: Plan, console: Console) -> None:
@@ -220,12 +222,16 @@ def _costs(plan: Plan, console: Console) -> None:
     of_it = f"idle capacity {money(idle)}"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
-        of_it += f", hosts that leave (books less sale) {money(leaving)}"
-    console.print(f"[bold]Cost[/] {', '.join(parts)}; of it {of_it}")
+        of_it += f", hosts that leave (book value less sale) {money(leaving)}"
+    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it {of_it}")
+
+
+def _evidence(plan: Plan, console: Console) -> None:
+    """How far to trust the figures: what kind of operator times the spend rests on, and published errors."""
     shares = sorted(plan.provenance.spend_share.items(), key=lambda item: -item[1])
-    text = ", ".join(f"{kind} {share:.0%}" for kind, share in shares if share >= 0.005)
+    text = ", ".join(f"{share:.0%} {kind}" for kind, share in shares if share >= 0.005)
     if text:
-        console.print(f"[bold]Spend rests on[/] {text} operator times")
+        console.print(f"[bold]Data quality[/], by spend: {text} operator times")
     known = [
         f"{escape(error.hardware)} {error.median_ratio:.0%} / {error.p90_ratio:.0%}"
         for error in plan.provenance.model_errors
@@ -234,24 +240,24 @@ def _costs(plan: Plan, console: Console) -> None:
     unknown = [escape(error.hardware) for error in plan.provenance.model_errors if error.median_ratio is None]
     if known:
         console.print(
-            f"[bold]Model error[/] of TPOT on published rows, median / nine in ten: {', '.join(known)}"
+            f"[bold]TPOT error[/] against published benchmarks (median / 90th percentile): {', '.join(known)}"
         )
     if unknown:
-        console.print(f"[bold]Model error[/] not known, nothing published: {', '.join(unknown)}")
+        console.print(f"[bold]TPOT error unknown[/], no published benchmark: {', '.join(unknown)}")
 
 
 def _limits(plan: Plan, console: Console) -> None:
     if plan.binding:
         parts = [
-            f"{escape(row.name)} ({row.used:.5g} of {row.limit:.5g} {row.unit})" for row in plan.binding[:8]
+            f"{escape(row.name)}, {row.used:.5g} of {row.limit:.5g} {row.unit}" for row in plan.binding[:8]
         ]
         more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
-        console.print(f"[bold]Used up[/] {'; '.join(parts)}{more}")
+        console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")
 
 
 def print_infeasible(outcome: Infeasible, console: Console) -> None:
     """Print what is short, by how much, and what would serve it."""
-    console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible")
+    console.print(f"[bold red]{escape(outcome.fleet)} cannot be served[/]: proven infeasible.")
     for row in outcome.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(

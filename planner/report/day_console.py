@@ -82,7 +82,7 @@ def print_day(plan: Plan, console: Console) -> None:
         parts = [f"{share:.0%} in {escape(name)}" for name, share in done.items()]
         console.print(
             f"[bold]Offline[/] {escape(service)} {escape(period)}: {total:,.0f} requests a day, "
-            f"{', '.join(parts)}; {put_off / total:.0%} put off"
+            f"{', '.join(parts)}; {put_off / total:.0%} deferred"
         )
 
 

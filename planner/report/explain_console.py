@@ -35,15 +35,17 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
     if count == 1:
         console.print("This cannot be met:")
     elif conflict.minimal:
-        console.print(f"These {count} cannot hold together; without any one of them the others can:")
+        console.print(f"These {count} requirements conflict; without any one of them, the others can be met:")
     else:
-        console.print(f"These {count} cannot hold together; time was short to show that all are needed:")
+        console.print(f"These {count} requirements conflict; whether all of them are needed is unproven:")
     for name in conflict.requirements:
         console.print(f"  {name}", soft_wrap=True, markup=False)
-    console.print("Ways out, each one solved:" if conflict.ways_out else "No way out was found in the time.")
+    console.print(
+        "Ways out, each solved:" if conflict.ways_out else "No way out was found within the time limit."
+    )
     for way in conflict.ways_out:
         gives = "; ".join(f"{give.change}{'' if give.least else ' (less may do)'}" for give in way.gives)
-        cost = f"TCO {money(way.objective_usd)}, none below {money(way.bound_usd)}"
+        cost = f"TCO {money(way.objective_usd)} (lower bound {money(way.bound_usd)})"
         console.print(f"  {gives}: {cost}", soft_wrap=True, markup=False)
     if conflict.ways_out and all(give.least for way in conflict.ways_out for give in way.gives):
         console.print("  with any part of one smaller by a step, there is none", style="dim")
@@ -92,7 +94,7 @@ def _print_used(answer: WhyNot, title: str, console: Console) -> None:
     if answer.extra is not None:
         console.print(f"  without it: {_more(answer.extra)}", markup=False)
     elif answer.subject.kind != "region":
-        console.print("  without it no plan serves everything, or none was found in the time")
+        console.print("  without it, no plan serves everything or none was found within the time limit")
 
 
 def _placement_text(row: Placement) -> str:
@@ -105,7 +107,7 @@ def _placement_text(row: Placement) -> str:
 def _more(extra: Extra) -> str:
     if abs(extra.most_usd - extra.least_usd) < 1.0:
         return f"{_signed(extra.most_usd)}"
-    return f"{_signed(extra.least_usd)} to {_signed(extra.most_usd)}, as far as the gaps tell"
+    return f"{_signed(extra.least_usd)} to {_signed(extra.most_usd)} (range from the optimality gap)"
 
 
 def _signed(usd: float) -> str:
@@ -115,7 +117,7 @@ def _signed(usd: float) -> str:
 def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
     """At which price it belongs in, of every offer that brings it."""
     if found.proven_in is None and found.proven_out is None:
-        return ["price: undecided, as far as the gaps tell"]
+        return ["price: undecided within the optimality gap"]
     if found.proven_in is None and found.proven_out is not None and found.proven_out < GIFT_RATIO:
         return ["price: it does not belong in even as a gift"]
     lines = []
@@ -149,9 +151,9 @@ def print_story(found: Story, console: Console) -> None:
         f"{service.name}: {service.model or 'own rates'}; {', '.join(limits) or 'no latency limit'}"
     )
     left = sum(row.candidates for row in found.hardware)
-    console.print(f"{found.evaluated:,} configurations looked at, {left} left to choose from")
+    console.print(f"{found.evaluated:,} configurations evaluated, {left} candidates")
     table = Table(box=None, pad_edge=False)
-    for name in ("hardware", "left out, by reason", "left", "cheapest of each phase at full load"):
+    for name in ("hardware", "excluded, by reason", "candidates", "cheapest of each phase at full load"):
         table.add_column(name, overflow="fold")
     for row in found.hardware:
         lines = []
@@ -173,4 +175,4 @@ def print_story(found: Story, console: Console) -> None:
         )
     for limit in found.binding:
         text = f"{limit.name}: {limit.used:.5g} of {limit.limit:.5g} {limit.unit}"
-        console.print(f"  used up: {text}", soft_wrap=True, markup=False)
+        console.print(f"  binding: {text}", soft_wrap=True, markup=False)

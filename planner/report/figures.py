@@ -19,10 +19,10 @@ PROVEN_GAP = 5e-5
 def how_sure_unmet(priority: int, gap: float) -> str:
     """Whether so much demand of a priority must stay unmet."""
     if gap < PROVEN_GAP:
-        return f"of priority {priority} no plan leaves less unmet"
+        return f"priority {priority}: proven, no plan leaves less unmet"
     if gap > 1 - PROVEN_GAP:
-        return f"of priority {priority} nothing is proven: a plan may exist that leaves less unmet"
-    return f"of priority {priority} a plan may exist that leaves up to {percent(gap)} less unmet"
+        return f"priority {priority}: unproven, another plan may leave less unmet"
+    return f"priority {priority}: another plan may leave up to {percent(gap)} less unmet"
 
 
 def percent(ratio: float) -> str:

@@ -90,9 +90,9 @@ def print_pareto(points: Sequence[ParetoPoint], against: str, console: Console) 
     """Print a line for each point."""
     table = Table(box=None, pad_edge=False)
     table.add_column("asked")
-    names = ["TCO", "none below", against]
+    names = ["TCO", "lower bound", against]
     if against in MINIMISED:
-        names.append("none less")
+        names.append("lower bound")
     for name in names:
         table.add_column(name, justify="right")
     for point in points:

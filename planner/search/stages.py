@@ -394,7 +394,7 @@ class _Run:
             unmet = unmet_demand(self.problem, variables, priority)
             if not isinstance(unmet, int):
                 left = outcome.values.value(unmet)
-                # Nothing is proven of one priority: benchmarks/RESULTS.md says what linear relaxations give.
+                # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
                 self.unmet_bounds[priority] = 0.0
                 # A rate unit of each more: the whole units of other replicas fit no better.
                 model.add(unmet <= left + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")

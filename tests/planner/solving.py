@@ -74,12 +74,13 @@ def solve_unchecked(
     watch: Watcher | None = None,
     baseline: Plan | None = None,
     best_alone: Mapping[str, BestAlone] | None = None,
+    reproducible: bool = False,
 ) -> Solved:
     """Search and assemble; nothing is verified."""
     problem = replace(build_problem(fleet, candidates), best_alone=best_alone)
     if baseline is not None:
         problem, _ = with_baseline(problem, baseline)
-    result = search(problem, SearchLimits(time_limit_s, gap, seed, workers), watch)
+    result = search(problem, SearchLimits(time_limit_s, gap, seed, workers, reproducible), watch)
     if result.solution is None:
         return Solved(problem, result, None)
     solve = Solve(

@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.inventory import Accelerator, Hardware
+from fleetplan.fleet.inventory import Accelerator, Hardware, SpeedFigures
 from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, all_in_power_w, power_capped
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
@@ -28,15 +28,7 @@ _FIGURES: Final = (
     "all_in_w",
     "accelerators_per_host",
 )
-# Figures that decide what was measured: a part with other ones is computed by the roofline.
-_MEASURED_FIGURES: Final = (
-    frozenset(_FIGURES)
-    - {"vendor", "hbm_gib", "all_in_w", "tdp_w"}
-    - {
-        "accelerators_per_host",
-        "scale_out_gb_per_s",
-    }
-)
+_SCALED: Final = "times measured on {base} are scaled by the ratio of rooflines and count as extrapolated"
 # Roofline constants of a new part that names none.
 NEW_PART_PROFILE: Final = "carried-over"
 
@@ -77,20 +69,23 @@ def _given(spec: HardwareSpec) -> dict[str, object]:
 def _changed(
     context: Context, key_path: KeyPath, name: str, base: Accelerator, spec: HardwareSpec
 ) -> Accelerator:
-    given = _given(spec)
-    part = replace(base, name=name, **given)  # type: ignore[arg-type]
+    # What the catalogue says already is no change.
+    given = {key: value for key, value in _given(spec).items() if value != getattr(base, key)}
+    part = replace(base, name=name).with_figures(**given)
     if given:
         source = f"fleet file: {', '.join(f'{key} {value}' for key, value in given.items())}"
         part = replace(part, sources=(*base.sources, source))
-    if base.measured_system is not None and _MEASURED_FIGURES & given.keys():
-        part = replace(part, measured_system=None)
-        context.warn(key_path, f"differs from the measured {base.name}: computed by the roofline")
+    if part.measured_figures is not None:
+        names = ", ".join(key for key in given if key in SpeedFigures.__slots__)
+        context.warn(key_path, f"{names} of its own: {_SCALED.format(base=base.name)}")
     if spec.profile is not None:
         part = _with_profile(context, key_path, part, spec.profile)
-    return part if spec.power_cap_w is None else _capped(context, key_path, part, spec.power_cap_w)
+    return part if spec.power_cap_w is None else _capped(context, key_path, part, spec.power_cap_w, base.name)
 
 
-def _capped(context: Context, key_path: KeyPath, part: Accelerator, power_cap_w: float) -> Accelerator:
+def _capped(
+    context: Context, key_path: KeyPath, part: Accelerator, power_cap_w: float, base: str
+) -> Accelerator:
     here = (*key_path, "power_cap_w")
     if part.tdp_w is None:
         context.error(here, "the catalogue has no board power for this part", "give tdp_w as well")
@@ -104,8 +99,8 @@ def _capped(context: Context, key_path: KeyPath, part: Accelerator, power_cap_w:
         )
         return part
     capped = power_capped(part, power_cap_w)
-    if part.measured_system is not None and capped.measured_system is None:
-        context.warn(key_path, "nothing was measured under this power cap: computed by the roofline")
+    if capped.measured_figures is not None and part.measured_figures is None:
+        context.warn(key_path, f"power cap: {_SCALED.format(base=base)}")
     return capped
 
 

@@ -9,7 +9,7 @@ from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, DIMENSIONS, FloatArr
 from fleetplan.perfmodel.optables.formulas.collectives import inside_ms
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 from fleetplan.perfmodel.optables.interpolation.surfaces import Axis
-from fleetplan.perfmodel.optables.rows import AXES, site_dimensions
+from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
 
 
 def light_grid(
@@ -33,11 +33,22 @@ def light_at(
     dims = {name: sites[:, column] for column, name in enumerate(site_dimensions(kind))}
     axes = AXES[kind]
     dims |= dict(zip(axes, [_whole(value) for value in values[-len(axes) :]], strict=True))
+    return _light_ms(accelerator, kind, dtype, dims)
+
+
+def light_of_rows(accelerator: Accelerator, rows: MeasuredRows) -> FloatArray:
+    """Roofline time of every row of a table, shape (n_rows,), in ms."""
+    return _light_ms(accelerator, rows.kind, rows.dtype, dict(rows.dims))
+
+
+def _light_ms(
+    accelerator: Accelerator, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]
+) -> FloatArray:
     if kind in COLLECTIVE_KINDS:
         # Measured on one host, whatever the catalogue calls a scale-up domain.
         return inside_ms(accelerator, kind, dims["message_bytes"].astype(np.float64), dims["ranks"])
     if "prefix_tokens" in DIMENSIONS[kind]:
-        dims["prefix_tokens"] = np.zeros(len(sites), dtype=np.int64)
+        dims["prefix_tokens"] = np.zeros(next(iter(dims.values())).shape, dtype=np.int64)
     return roofline_ms(accelerator, kind, dtype, dims)
 
 

@@ -8,7 +8,7 @@ light over time) of near sites, averaged by logarithm, at its own speed of light
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -257,11 +257,24 @@ def measured_grid(rows: MeasuredRows) -> MeasuredGrid:
     return MeasuredGrid(sites, axes, latency_ms, provenance)
 
 
-def lookup_table(accelerator: Accelerator, rows: MeasuredRows) -> LookupTable:
-    """Build the surfaces of all sites of a table."""
+def lookup_table(
+    accelerator: Accelerator, rows: MeasuredRows, labels: ByteArray | None = None
+) -> LookupTable:
+    """Build the surfaces of all sites of a table.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+        Whose speed of light scales borrowed times.
+    rows : MeasuredRows
+        Their provenance tells the rows of the framework itself from those of others.
+    labels : ByteArray, optional
+        How sure the rows are where that is another question, shape (n_rows,).
+    """
     grid = measured_grid(rows)
     light_ms = light_grid(accelerator, rows.kind, rows.dtype, grid.sites, grid.axes)
-    surfaces = build_surfaces(grid.axes, grid.latency_ms, grid.provenance, light_ms)
+    labelled = grid if labels is None else measured_grid(replace(rows, provenance=labels))
+    surfaces = build_surfaces(grid.axes, grid.latency_ms, labelled.provenance, light_ms)
     is_own = (grid.provenance == Provenance.MEASURED).any(axis=(1, 2), where=~np.isnan(grid.latency_ms))
     return LookupTable(accelerator, rows.kind, rows.dtype, grid.sites, surfaces, is_own)
 

@@ -284,4 +284,4 @@ def _price_reason(extra: Extra) -> str:
         return "every plan with it is dearer"
     if extra.most_usd < 0:
         return "it would pay at the price that is assumed"
-    return "plans with and without it cost the same, as far as the gaps tell"
+    return "plans with and without it cost the same within the optimality gap"

@@ -123,7 +123,8 @@ def test_the_example_of_the_format() -> None:
 
 def test_what_has_no_effect_is_said() -> None:
     assert loaded(CONTRACT).warnings == (
-        "hardware.H200-600W: nothing was measured under this power cap: computed by the roofline",
+        "hardware.H200-600W: power cap: times measured on H200-SXM are scaled by the ratio of rooflines and "
+        "count as extrapolated",
         "offers.b200-buy.max_hosts: names no 2027Q1, 2027Q3, 2027Q4: no supply there",
         "services.assistant.demand: none is given for 2027Q2, 2027Q3, 2027Q4: the period before is repeated",
     )

@@ -90,7 +90,7 @@ def test_services_and_idle_capacity_are_the_whole_cost() -> None:
         EVIL,
         FORMULA,
         "idle capacity",
-        "hosts that leave: books less sale",
+        "hosts that leave: book value less sale",
         "paid by no service alone",
         "TCO",
     }

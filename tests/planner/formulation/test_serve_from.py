@@ -277,7 +277,7 @@ def test_the_report_says_who_serves_whom() -> None:
     console = Console(width=160)
     with console.capture() as captured:
         print_plan(plan_of(solve(question(), (timed(1.0, 240.0, "x"),))), console)
-    assert "Served elsewhere chat: 1 requests/s of east by west" in captured.get()
+    assert "Served from other regions: chat: 1 requests/s of east by west" in captured.get()
 
 
 def test_regions_do_not_swap_their_requests() -> None:

@@ -93,7 +93,7 @@ def test_what_is_used_what_is_not_and_what_a_service_runs(plan_file: Path) -> No
     assert "hardware small-gpu is in the plan: 1 accelerators" in out
     # Two big cards for one and a small one: 7.34 against 4.68 USD/h.
     assert "without it: +$5.825 k" in out
-    assert "2 left to choose from" in out
+    assert "2 candidates" in out
 
 
 def test_marginal_values_are_printed_written_and_drawn(plan_file: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_infeasible_fleet_says_what_conflicts_and_what_helps(fleet_file: Path
         "solve", fleet_file, *LIMITED, "--out", tmp_path / "out", "--set", "policy={unmet: forbid}"
     )
     assert code == 3
-    assert "These 3 cannot hold together; without any one of them the others can" in out
+    assert "These 3 requirements conflict; without any one of them, the others can be met" in out
     assert "1 big-gpu accelerators more from offer big-rent: TCO $16.07 k" in out
     outcome = Infeasible.model_validate_json((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
     assert outcome.conflict is not None

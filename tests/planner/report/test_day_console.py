@@ -42,7 +42,7 @@ def test_offline_work_says_when_it_is_done() -> None:
         line for line in printed(solve(example.fleet, example.candidates).plan) if line.startswith("Offline")
     ]
     assert line.startswith("Offline batch now: 172,800 requests a day, ")
-    assert "% put off" in line
+    assert "% deferred" in line
 
 
 def test_scenarios_are_a_table_of_what_if() -> None:

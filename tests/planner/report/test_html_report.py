@@ -340,7 +340,7 @@ def test_a_long_name_is_cut_in_figures_alone() -> None:
 def test_an_objective_before_cost_stands_in_the_headline() -> None:
     goal = Goal(objective="energy", unit="kWh", value=1200.0, bound=1100.0, gap=0.0833)
     words = Page(report_page(plan().model_copy(update={"goal": goal}))).words
-    assert "Best at energy before cost" in words
+    assert "First objective, energy" in words
     assert "1,200 kWh" in words
 
 

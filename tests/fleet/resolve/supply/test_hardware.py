@@ -40,8 +40,9 @@ def test_a_power_cap_slows_the_clock_by_its_cube_root() -> None:
     assert (capped.hbm_gb_per_s, capped.scale_up_gb_per_s, capped.hbm_gib) == (4800, 450, 139.8)
     # The host's share stays as it is.
     assert (capped.tdp_w, capped.all_in_w) == (560, 1370 - 140)
-    assert capped.measured_system is None
-    assert power_capped(h200, 700).measured_system == "h200_sxm"
+    # What was measured at the full clock is kept, and scaled.
+    assert (capped.measured_system, capped.as_measured.bf16_tflops) == ("h200_sxm", 989)
+    assert power_capped(h200, 700).measured_figures is None
 
 
 @pytest.mark.parametrize("cap_w", [0, 349, 701])
@@ -67,12 +68,25 @@ def test_a_change_to_a_catalogue_part_needs_no_like() -> None:
     assert (part.hbm_gib, part.measured_system) == (120, "h200_sxm")
 
 
-def test_other_speed_is_no_longer_what_was_measured() -> None:
-    fleet = fleet_with("fast", "like: H200-SXM, hbm_gb_per_s: 6000")
+def test_other_speed_keeps_what_was_measured_to_be_scaled() -> None:
+    fleet = fleet_with("fast", "like: H200-SXM, hbm_gb_per_s: 6000, power_cap_w: 690")
     part = fleet.hardware["fast"].accelerator
     assert part is not None
-    assert (part.hbm_gb_per_s, part.measured_system) == (6000, None)
-    assert fleet.warnings == ("hardware.fast: differs from the measured H200-SXM: computed by the roofline",)
+    assert (part.hbm_gb_per_s, part.measured_system) == (6000, "h200_sxm")
+    measured = accelerators()["H200-SXM"]
+    assert part.measured_figures == measured.speed_figures
+    assert part.as_measured.hbm_gb_per_s == 4800
+    assert fleet.warnings == (
+        "hardware.fast: hbm_gb_per_s of its own: times measured on H200-SXM are scaled by the ratio of "
+        "rooflines and count as extrapolated",
+    )
+
+
+@pytest.mark.parametrize("figures", ["hbm_gb_per_s: 4800", "bf16_tflops: 989, scale_up_accelerators: 8"])
+def test_the_catalogue_s_own_figures_change_nothing(figures: str) -> None:
+    fleet = fleet_with("H200-SXM", figures)
+    assert fleet.hardware["H200-SXM"].accelerator == accelerators()["H200-SXM"]
+    assert fleet.warnings == ()
 
 
 def test_a_name_is_enough_for_engine_tables() -> None:

@@ -72,6 +72,9 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
 ) -> None:
     monkeypatch.setattr(block_search, "LEAD_SHARE", lead_share)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
+    # Nothing else ends rounds: neither their share of the time nor whole supply, which would take their turn.
+    for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
+        monkeypatch.setattr(block_search, share, 1.0)
     steps = steps_of_a_search(monkeypatch)
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits

@@ -149,7 +149,9 @@ def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
 def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     case = large_case(1, 4, 2, 2)
     log = SearchLog(lambda _: None)
-    result = search(build_problem(case.fleet, case.candidates), SearchLimits(5.0, 0.02, 1, 2), log)
+    # Counted work: a slow machine must not end it before the first round.
+    limits = SearchLimits(1.0, 0.0, 1, 2, reproducible=True)
+    result = search(build_problem(case.fleet, case.candidates), limits, log)
     assert result.objective_usd is not None
     sources = {step.source for step in log.steps}
     assert {"guide", "construction", "pricing"} <= sources
@@ -227,7 +229,7 @@ def stages_of(seen: Sequence[Progress]) -> list[str]:
 def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
     case = with_priorities(large_case(1, 6, 2, 3), 12)
     seen: list[Progress] = []
-    found = solve(case.fleet, case.candidates, time_limit_s=10.0, watch=seen.append)
+    found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
     # CP-SAT, one priority after the other: everything, and 78 % of the second left.
     assert unmet_share(found, 1) < 0.01
     assert 0.7 < unmet_share(found, 2) < 1.0
@@ -244,9 +246,11 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
 ) -> None:
     monkeypatch.setattr(whole_search, "PATIENCE_ROUNDS", 1)
     monkeypatch.setattr(whole_masters, "FIRST_MASTERS", 0)
+    # A construction would have a plan before the first round.
+    monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])
     case = with_priorities(large_case(1, 6, 2, 3), None)
     seen: list[Progress] = []
-    found = solve(case.fleet, case.candidates, time_limit_s=20.0, gap=0.02, watch=seen.append)
+    found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
     assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
     attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
     assert all(each.objective_usd is None for each in attempts)

@@ -1,0 +1,103 @@
+"""Laws of whole plans: better parts, fewer tokens and larger caps never cost more."""
+
+import random
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.resolve import load_fleet
+from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.search.result import SearchLimits
+
+pytestmark = pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
+
+FLEET: Final = """\
+version: 1
+offers:
+  - {{name: rent, hardware: {hardware}, per: accelerator, rent_usd_per_accelerator_hour: 2.0}}
+hardware: {{{hardware}: {{{figures}}}}}
+services:
+  - name: chat
+    model: {model}
+    precision: {{weights: fp8, kv: fp8}}
+    workload: {{input_tokens: {input_tokens}, output_tokens: {output_tokens}}}
+    slo: {{ttft_ms: {ttft_ms}, tpot_ms: {tpot_ms}}}
+    demand: {demand}
+"""
+SOLVED: Final = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+
+
+def case(seed: int) -> dict[str, object]:
+    chosen = random.Random(seed)
+    return {
+        "hardware": chosen.choice(["H200-SXM", "H100-SXM", "B200-SXM"]),
+        "model": chosen.choice(["llama3-8b", "llama3-70b", "gpt-oss-20b"]),
+        "input_tokens": chosen.randint(200, 6000),
+        "output_tokens": chosen.randint(8, 400),
+        "ttft_ms": chosen.choice([400, 1500]),
+        "tpot_ms": chosen.choice([20, 60]),
+        "demand": chosen.randint(5, 200),
+        "figures": "",
+    }
+
+
+def planned(folder: Path, values: dict[str, object]) -> Plan | None:
+    """The optimal plan; None where there is none."""
+    path = folder / "fleet.yaml"
+    path.write_text(FLEET.format(**values), encoding="utf-8")
+    outcome = plan_fleet(load_fleet(str(path)), SOLVED).outcome
+    return outcome if isinstance(outcome, Plan) else None
+
+
+def cost(folder: Path, values: dict[str, object], **changes: object) -> float:
+    plan = planned(folder, values | changes)
+    return float("inf") if plan is None else plan.objective_usd
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_better_parts_fewer_tokens_and_looser_limits_never_cost_more(tmp_path: Path, seed: int) -> None:
+    values = case(seed)
+    part = accelerators()[str(values["hardware"])]
+    usd = cost(tmp_path, values)
+    cheaper = {
+        "bandwidth": {"figures": f"hbm_gb_per_s: {2 * part.hbm_gb_per_s}"},
+        "flops": {
+            "figures": f"bf16_tflops: {2 * part.bf16_tflops}, fp8_tflops: {2 * (part.fp8_tflops or 0)}"
+        },
+        "links": {"figures": f"scale_up_gb_per_s: {2 * part.scale_up_gb_per_s}"},
+        "input": {"input_tokens": int(str(values["input_tokens"])) // 2},
+        "output": {"output_tokens": int(str(values["output_tokens"])) // 2},
+        "ttft": {"ttft_ms": 3000},
+        "tpot": {"tpot_ms": 120},
+    }
+    for name, changes in cheaper.items():
+        assert cost(tmp_path, values, **changes) <= usd * (1 + 1e-9), name
+    caps = [f"power_cap_w: {ratio * (part.tdp_w or 0)}" for ratio in (1.0, 0.986, 0.7, 0.5)]
+    costs = [cost(tmp_path, values, figures=cap) for cap in caps]
+    assert costs == sorted(costs)
+    assert costs[0] == pytest.approx(usd)
+
+
+def test_the_catalogue_s_own_figures_give_the_same_plan(tmp_path: Path) -> None:
+    values = case(1) | {"hardware": "H200-SXM"}
+    plain, stated = (
+        planned(tmp_path, values | {"figures": figures}) for figures in ("", "hbm_gb_per_s: 4800")
+    )
+    assert plain is not None
+    assert stated is not None
+    assert stated.placements == plain.placements
+    assert stated.objective_usd == plain.objective_usd
+
+
+def test_scaled_times_are_told(tmp_path: Path) -> None:
+    plan = planned(tmp_path, case(1) | {"hardware": "H200-SXM", "figures": "hbm_gb_per_s: 9600"})
+    assert plan is not None
+    warnings = load_fleet(str(tmp_path / "fleet.yaml")).warnings
+    assert any("scaled by the ratio of rooflines" in warning for warning in warnings)
+    shares = plan.provenance.spend_share
+    assert shares["extrapolated"] > 0.5
+    assert shares.get("measured", 0.0) < 0.1
