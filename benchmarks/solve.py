@@ -42,8 +42,9 @@ from benchmarks.solve_families import FAMILIES, Bar, Family
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.api import build_plan, prepare
+from fleetplan.planner.api import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.formulation.objective.tco import fixed_usd, total_cost, unmet_demand

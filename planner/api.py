@@ -22,7 +22,8 @@ from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
 from fleetplan.planner.assemble.model_figures import model_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
 from fleetplan.planner.assemble.region_losses import region_losses
-from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.plan import (
     Infeasible,
     ModelError,
@@ -34,8 +35,7 @@ from fleetplan.planner.plan import (
     UnmetGap,
     WrongForecast,
 )
-from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
 from fleetplan.planner.search.scenarios import (
@@ -196,22 +196,6 @@ def _searched(
         if all((planned, name) in others for name in alone if name != planned)
     ]
     return problem, best_of(problem, result, found, limits), wrong
-
-
-def prepare(
-    fleet: Fleet, announce: Callable[[str], None], baseline: Plan | None = None
-) -> tuple[CandidateSet, Problem]:
-    """Candidates and problem of a fleet, the plan in force included where there is one."""
-    keep = frozenset() if baseline is None else configurations_in_force(baseline)
-    candidates = build_candidates(fleet, announce, keep)
-    problem = build_problem(fleet, candidates.candidates)
-    warnings: tuple[str, ...] = ()
-    if baseline is not None:
-        problem, warnings = with_baseline(problem, baseline)
-    elif fleet.policy.transition_usd_per_accelerator > 0 and not problem.counts_changes:
-        text = "policy.transition_usd_per_accelerator has no effect: one period, and no plan in force"
-        warnings = (f"{text} (--baseline)",)
-    return replace(candidates, warnings=(*candidates.warnings, *warnings)), problem
 
 
 def build_plan(

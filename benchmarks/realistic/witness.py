@@ -17,8 +17,9 @@ from benchmarks.solve import NOTHING
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import build_plan, prepare
+from fleetplan.planner.api import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.formulation.solution import Solution, values_of
 from fleetplan.planner.plan import Solve

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fleetplan.planner.plan.inputs import PlanInputs
 
-FORMAT_VERSION: Final = "1.1"
+FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_GAP_RATIO = 1e-5

@@ -11,7 +11,7 @@ from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd
 from fleetplan.planner.verify.quantities import RUNNING_KINDS, carbon_kg, million_tokens
-from fleetplan.planner.verify.records import compared, same
+from fleetplan.planner.verify.records import OLDER_FORMATS, compared, same
 from fleetplan.planner.verify.rounding import (
     RUNNING_ROUNDING_RATIO,
     SHARE_FLOOR,
@@ -87,6 +87,8 @@ def check_cost(check: PlanCheck) -> Iterator[Violation]:
 def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Violation]:
     """The solver charged what the plan costs, and whatever else its solution had."""
     model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
+    if check.plan.format_version not in OLDER_FORMATS and None in (model_usd, unused):
+        yield Violation("cost", "what the solver's model charged is not stated")
     if model_usd is None:
         return
     total, rounding = sum(kinds.values()), model_rounding_usd(check, kinds)

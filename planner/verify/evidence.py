@@ -26,7 +26,7 @@ class Evidence:
     calibrations : tuple[CalibrationUse, ...]
         Calibrations behind the rates.
     baseline_sha256 : str or None
-        Of the plan in force; empty without one, None where that is not known.
+        Of the file of the plan in force; empty without one, None where nothing is known of it.
     """
 
     rejections: tuple[Rejections, ...]
@@ -41,7 +41,7 @@ def check_evidence(plan: Plan, evidence: Evidence) -> Iterator[Violation]:
     yield from compared("evidence", plan.rejections, evidence.rejections, ("service",))
     yield from compared("evidence", provenance.table_sources, evidence.table_sources, TABLE_KEY)
     yield from compared("evidence", provenance.calibrations, evidence.calibrations, CALIBRATION_KEY)
-    known = evidence.baseline_sha256
-    if known is not None and provenance.baseline_sha256 != known:
-        text = f"the plan in force of {provenance.baseline_sha256 or 'none'} stated, {known or 'none'} found"
-        yield Violation("evidence", text)
+    known, stated = evidence.baseline_sha256, provenance.baseline_sha256
+    # A plan made from Python knows of no file.
+    if known is not None and (stated or provenance.baseline_file) and stated != known:
+        yield Violation("evidence", f"a plan in force of hash {stated} stated, {known or 'none'} found")

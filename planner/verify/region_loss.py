@@ -51,16 +51,13 @@ def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Viola
     unmet: dict[tuple[str, MomentKey, str], float] = defaultdict(float)
     for each in check.plan.unmet:
         unmet[each.service, each.moment_key, each.request_class] += each.requests_per_s
-    for row, _ in rows:
-        for name in row.requests_per_s_by_class:
-            asked[row.service, row.moment_key, name] += 0.0
+    serving_rows: dict[tuple[str, MomentKey, str], list[Runs]] = defaultdict(list)
+    for run in rows:
+        for name in run[0].requests_per_s_by_class:
+            serving_rows[run[0].service, run[0].moment_key, name].append(run)
+            asked[run[0].service, run[0].moment_key, name] += 0.0
     for (service, when, name), demand in asked.items():
-        serving = [
-            (row, candidate)
-            for row, candidate in rows
-            if (row.service, row.moment_key) == (service, when)
-            and row.requests_per_s_by_class.get(name, 0.0) > 0
-        ]
+        serving = serving_rows[service, when, name]
         by_phase = dict.fromkeys(Phase, 0.0)
         for row, candidate in serving:
             by_phase[candidate.phase] += row.requests_per_s_by_class[name]

@@ -11,6 +11,7 @@ from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.offline import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
+from fleetplan.planner.verify.records import OLDER_FORMATS
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, UNMET_RATIO, differs, exceeds
 from fleetplan.planner.verify.violations import Violation
 
@@ -75,6 +76,9 @@ def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
     stated = [each.priority for each in plan.unmet_gaps]
     if len(set(stated)) < len(stated):
         yield Violation("coverage", f"gaps in unmet demand of the priorities {stated}")
+    asked = check.problem.fleet.policy.unmet == "penalise" and check.problem.fleet.objective != "served"
+    if asked and plan.format_version not in OLDER_FORMATS and lacking - set(stated):
+        yield Violation("coverage", f"no gap is stated of the priorities {sorted(lacking - set(stated))}")
     for each in plan.unmet_gaps:
         if each.priority not in lacking:
             yield Violation("coverage", f"priority {each.priority} lacks nothing, and has a gap stated")
