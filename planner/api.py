@@ -46,7 +46,7 @@ from fleetplan.planner.search.scenarios import (
     wrong_forecasts,
 )
 from fleetplan.planner.search.shortage import find_shortages
-from fleetplan.planner.search.solvers.interrupt import run_interruptibly
+from fleetplan.planner.search.solvers.interrupt import Stop, run_interruptibly
 from fleetplan.planner.search.stages import search
 from fleetplan.planner.verify import require_valid
 
@@ -137,12 +137,18 @@ def solve_problem(
         require_valid(part, plan)
         return plan
 
+    stops: list[Stop] = []
+
+    def searched(stop: Stop) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
+        stops.append(stop)
+        return _searched(problem, Evaluation(limits, stop, built), watch, forecasts)
+
     problem, result, wrong = run_interruptibly(
-        lambda stop: _searched(problem, Evaluation(limits, stop, built), watch, forecasts),
-        lambda: say("stopping at the best plan; once more to give up"),
-        keep_best=final,
+        searched, lambda: say("stopping at the best plan; once more to give up"), keep_best=final
     )
     if result.status is SolveStatus.NO_PLAN:
+        if any(stop.requested for stop in stops):
+            raise NoPlanFoundError("stopped before there was a plan")
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = _solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:

@@ -6,15 +6,21 @@ import os
 import tempfile
 from pathlib import Path
 
+from fleetplan.fleet.printable import printable
+
 SPREADSHEET_TRIGGERS = ("=", "+", "-", "@", "\t", "\r")
 """First characters that make a spreadsheet read a cell as a formula (OWASP, CSV injection)."""
 
 
 def as_text(value: object) -> object:
-    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe."""
-    if isinstance(value, str) and value.startswith(SPREADSHEET_TRIGGERS):
-        return f"'{value}"
-    return value
+    """Text that a spreadsheet keeps as text: a name such as "=HYPERLINK(...)" gets an apostrophe.
+
+    Characters that steer a terminal are written out.
+    """
+    if not isinstance(value, str):
+        return value
+    shown = printable(value)
+    return f"'{shown}" if value.startswith(SPREADSHEET_TRIGGERS) else shown
 
 
 def from_text(value: str) -> str:

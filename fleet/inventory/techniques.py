@@ -12,6 +12,8 @@ TierName: TypeAlias = Literal["hbm", "dram", "flash"]
 ActivationModel: TypeAlias = Literal["uniform", "balanced", "log-linear"]
 Sampling: TypeAlias = Literal["greedy", "top-p"]
 ExpertPlacement: TypeAlias = Literal["mixed", "random", "sorted"]
+ExpertOverlap: TypeAlias = Literal["none", "two-batch", "single-batch"]
+ExpertBalance: TypeAlias = Literal["auto", "eplb", "none", "perfect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ class ExpertRouting:
         Share of routed tokens that the busiest expert receives; None is an even spread.
     placement : {"mixed", "random", "sorted"}
         How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load.
+    balance : {"auto", "eplb", "none", "perfect"}
+        How tokens spread over expert-parallel ranks: by a load balancer with redundant experts, as they come,
+        or evenly. auto is eplb for experts over several hosts, and none elsewhere.
+    redundant_experts : int or None
+        Copies of experts that the load balancer places; None is one for eight experts.
     """
 
     activation: ActivationModel = "uniform"
@@ -112,6 +119,8 @@ class ExpertRouting:
     log_linear_slope: float | None = None
     busiest_expert_ratio: float | None = None
     placement: ExpertPlacement = "mixed"
+    balance: ExpertBalance = "auto"
+    redundant_experts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,8 @@ class Techniques:
         Of disaggregated serving.
     sampling : {"greedy", "top-p"}
         Whether the likeliest token is taken, or one is drawn from the most likely ones.
+    expert_overlap : {"none", "two-batch", "single-batch"}
+        What is computed while tokens travel to experts and back, where that is faster.
     """
 
     chunk_tokens: int | None = None
@@ -161,6 +172,7 @@ class Techniques:
     experts: ExpertRouting = field(default_factory=ExpertRouting)
     kv_transfer: KvTransfer = field(default_factory=KvTransfer)
     sampling: Sampling = "greedy"
+    expert_overlap: ExpertOverlap = "none"
 
 
 @dataclass(frozen=True, slots=True)

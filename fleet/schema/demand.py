@@ -16,7 +16,8 @@ def _form(value: object) -> str:
 
 
 RatioByService: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("~once")] | Annotated[dict[Name, NotNegative], Tag("~by_name")],
+    Annotated[NotNegative, Tag(f"{TAG_MARK}once")]
+    | Annotated[dict[Name, NotNegative], Tag(f"{TAG_MARK}by_name")],
     Discriminator(_form),
 ]
 

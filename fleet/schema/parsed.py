@@ -39,6 +39,10 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+# pydantic's mark of an error in the key of a mapping, not in its value.
+_KEY_MARK: Final = "[key]"
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """The valid part of a fleet file.
@@ -132,12 +136,13 @@ def _all_positions(plain: Mapping[str, object]) -> dict[str, list[int]]:
 
 
 def _location(detail: ErrorDetails) -> KeyPath:
-    # "[key]" marks that the key of a mapping, not its value, is wrong.
-    return tuple(
-        part
-        for part in detail["loc"]
-        if not (isinstance(part, str) and (part.startswith(TAG_MARK) or part == "[key]"))
-    )
+    parts = tuple(part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG_MARK)))
+    return parts[:-1] if _is_of_key(detail) else parts
+
+
+def _is_of_key(detail: ErrorDetails) -> bool:
+    """Whether the key of a mapping is wrong, not its value; an unknown key may be named like the mark."""
+    return detail["loc"][-1:] == (_KEY_MARK,) and detail["type"] != "extra_forbidden"
 
 
 def _issue(document: Document, detail: ErrorDetails) -> Issue:
@@ -149,7 +154,7 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
     if kind == "missing":
         return document.issue(location, "is missing")
     message, hint = _message(detail)
-    return document.issue(location, message, hint, at_key="[key]" in detail["loc"])
+    return document.issue(location, message, hint, at_key=_is_of_key(detail))
 
 
 def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake

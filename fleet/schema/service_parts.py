@@ -16,7 +16,8 @@ def _ratio_form(value: object) -> str:
 
 
 RatioByClass: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("~once")] | Annotated[dict[Name, NotNegative], Tag("~by_class")],
+    Annotated[NotNegative, Tag(f"{TAG_MARK}once")]
+    | Annotated[dict[Name, NotNegative], Tag(f"{TAG_MARK}by_class")],
     Discriminator(_ratio_form),
 ]
 

@@ -34,7 +34,7 @@ def _residual_form(value: object) -> str:
 
 # Keys of a YAML mapping are text; that these are ages is checked where they are read.
 RatioByAge: TypeAlias = Annotated[
-    Annotated[Ratio, Tag("~once")] | Annotated[dict[str, Ratio], Tag("~by_age")],
+    Annotated[Ratio, Tag(f"{TAG_MARK}once")] | Annotated[dict[str, Ratio], Tag(f"{TAG_MARK}by_age")],
     Discriminator(_residual_form),
 ]
 

@@ -7,7 +7,14 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fleetplan.fleet.inventory.techniques import ActivationModel, ExpertPlacement, Sampling, TierName
+from fleetplan.fleet.inventory.techniques import (
+    ActivationModel,
+    ExpertBalance,
+    ExpertOverlap,
+    ExpertPlacement,
+    Sampling,
+    TierName,
+)
 from fleetplan.fleet.schema.values import Count, NotNegative, Positive, PositiveCount, Spec
 
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
@@ -87,6 +94,11 @@ class ExpertsSpec(Spec):
     """Share of routed tokens that the busiest expert receives; an even spread where it is left out."""
     placement: ExpertPlacement = "mixed"
     """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
+    balance: ExpertBalance = "auto"
+    """Tokens of expert-parallel ranks: evened out by a load balancer (eplb), as they come (none), or even
+    (perfect). auto is eplb where experts are spread over several hosts, and none elsewhere."""
+    redundant_experts: Count | None = None
+    """Copies of experts that eplb places, on all ranks together; one for eight experts where left out."""
 
     @model_validator(mode="after")
     def _needs_parameters(self) -> ExpertsSpec:
@@ -98,6 +110,14 @@ class ExpertsSpec(Spec):
             )
         if self.busiest_expert_ratio is None and "placement" in self.model_fields_set:
             raise PydanticCustomError("placement", "placement has no effect without busiest_expert_ratio")
+        if self.busiest_expert_ratio is not None and self.balance in {"eplb", "perfect"}:
+            raise PydanticCustomError(
+                "balance", "busiest_expert_ratio is a skew that is left: it does not go with this balance"
+            )
+        if self.redundant_experts is not None and self.balance not in {"auto", "eplb"}:
+            raise PydanticCustomError(
+                "redundant_experts", "redundant_experts are placed by balance: eplb, and by no other"
+            )
         return self
 
 
@@ -131,3 +151,7 @@ class TechniquesSpec(Spec):
     """From prefill to decode."""
     sampling: Sampling = "greedy"
     """The likeliest token, or one drawn from the most likely ones (top-k, top-p)."""
+    expert_overlap: ExpertOverlap = "none"
+    """What is computed while tokens travel to experts and back, where that is faster: the other half of the
+    batch (two-batch), or the last product of the experts and the shared ones (single-batch, for the way
+    back)."""

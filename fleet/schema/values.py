@@ -6,8 +6,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-# Tags of alternatives start so; they are no keys of the file and are left out of error paths.
-TAG_MARK: Final = "~"
+# Tags of alternatives start so and are left out of error paths; no key of a file can hold this character.
+TAG_MARK: Final = "\0"
 
 
 class Spec(BaseModel):
@@ -34,11 +34,12 @@ def _form(value: object) -> str:
 
 
 NumberByPeriod: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("~once")] | Annotated[dict[str, NotNegative], Tag("~by_period")],
+    Annotated[NotNegative, Tag(f"{TAG_MARK}once")]
+    | Annotated[dict[str, NotNegative], Tag(f"{TAG_MARK}by_period")],
     Discriminator(_form),
 ]
 CountByPeriod: TypeAlias = Annotated[
-    Annotated[Count, Tag("~once")] | Annotated[dict[str, Count], Tag("~by_period")],
+    Annotated[Count, Tag(f"{TAG_MARK}once")] | Annotated[dict[str, Count], Tag(f"{TAG_MARK}by_period")],
     Discriminator(_form),
 ]
 # Which level of a nested mapping is which is decided by its keys, so the shape is checked where the names

@@ -100,6 +100,12 @@ class ModelArchitecture:
     parallel_blocks: bool = False
 
     @property
+    def routed_experts(self) -> int:
+        """Routed experts of the largest mixture; 0 without any."""
+        mixtures = [group.ffn for group in self.groups if isinstance(group.ffn, MoeFfn)]
+        return max((ffn.experts - ffn.merged_experts for ffn in mixtures), default=0)
+
+    @property
     def layer_count(self) -> int:
         """Layers of the decoder."""
         return sum(group.count for group in self.groups)

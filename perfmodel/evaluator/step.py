@@ -14,6 +14,7 @@ from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.evaluator.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator
 from fleetplan.perfmodel.optables import OperatorSource
+from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps import (
     ConfigurationBatch,
     MemoryUse,
@@ -26,13 +27,16 @@ from fleetplan.perfmodel.steps import (
     step_operators,
     step_times,
 )
+from fleetplan.perfmodel.steps.communication import dispatched
+from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.steps.grid_latency import crossed_step_times
 from fleetplan.perfmodel.steps.latency import joined_times
 from fleetplan.perfmodel.steps.memory import KvResidency, kv_gib_per_sequence, weights_gib
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
 from fleetplan.perfmodel.steps.software_versions import as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
-from fleetplan.perfmodel.techniques.expert_routing import EVEN_ROUTING, RoutedSource
+from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
+from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
 from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
 from fleetplan.perfmodel.techniques.memory import (
     HeldCache,
@@ -104,8 +108,7 @@ class StepEvaluator:
             The model has layers that are not evaluated yet.
         """
         if shape.is_crossed:
-            times = crossed_step_times(self._operators(shape), self._routed_source, self.accelerator)
-            return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
+            return self._finished(shape, self._computed(shape))
         n_configs = shape.rank_tokens.size
         starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
         if len(starts) == 1:
@@ -129,17 +132,35 @@ class StepEvaluator:
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
 
     def _chunk(self, shape: StepShape) -> StepTimes:
-        times = step_times(self._operators(shape), self._routed_source, self.accelerator)
+        return self._finished(shape, self._computed(shape))
+
+    def _computed(self, shape: StepShape) -> StepTimes:
+        """Times of the operators, of the whole batch or of two halves that overlap."""
+        times = crossed_step_times if shape.is_crossed else step_times
+        overlap, source = self.techniques.expert_overlap, self._routed_source
+        if overlap != "two-batch" or not dispatched(shape.layouts).any():
+            return times(self.operators(shape), source, self.accelerator, overlap)
+        whole = times(self.operators(shape), source, self.accelerator)
+        half = times(self.operators(half_batch(shape)), source, self.accelerator, overlap)
+        return faster_of(whole, half, shape)
+
+    def _finished(self, shape: StepShape, times: StepTimes) -> StepTimes:
+        """Times with the calibration and what is waited for."""
         return self._streamed(shape, calibrated(times, shape, self.phase_ratios))
 
-    def _operators(self, shape: StepShape) -> Iterator[Operator]:
+    def _spread(self, layouts: Layouts) -> ExpertSpread:
+        experts = self.architecture.routed_experts
+        return expert_spread(self.techniques.experts, experts, layouts, self.accelerator)
+
+    def operators(self, shape: StepShape) -> Iterator[Operator]:
+        """Yield the operators of a step as the framework runs them, with the techniques that act on them."""
         verifying = verifying_shape(shape, self.techniques)
         architecture = self.architecture
         if isinstance(self.source, OperatorSource) and self.source.framework in MERGING_FRAMEWORKS:
             architecture = merged_experts(architecture, self.dtypes)
         if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
             architecture = with_dense_prompts(architecture)
-        operators = step_operators(architecture, self.dtypes, verifying)
+        operators = step_operators(architecture, self.dtypes, verifying, self._spread(shape.layouts))
         if isinstance(self.source, OperatorSource):
             operators = as_run(operators, architecture, self.source.framework, self.software_date)
         queries = verified_tokens(self.techniques)
@@ -151,7 +172,7 @@ class StepEvaluator:
     @property
     def _routed_source(self) -> OperatorTimesSource:
         routing = self.techniques.experts
-        if routing == EVEN_ROUTING:
+        if not changes_times(routing):
             return self.source
         return RoutedSource(self.source, self.accelerator, routing)
 
@@ -163,7 +184,8 @@ class StepEvaluator:
         prefixes = kv_gib_per_sequence(self.architecture, self.dtypes, layouts, shape.prefix_tokens)
         contexts = kv_gib_per_sequence(self.architecture, self.dtypes, layouts, shape.context_tokens)
         kv = shape.prefill_sequences * prefixes + shape.decode_sequences * contexts
-        weights = weights_gib(self.architecture, self.dtypes, layouts)
+        redundant = self._spread(layouts).redundant
+        weights = weights_gib(self.architecture, self.dtypes, layouts, redundant_experts=redundant)
         return with_stall(times, stream_ms(offload, layouts.pp, weights, kv))
 
     def memory(
@@ -191,6 +213,10 @@ class StepEvaluator:
         use = memory_use(
             self.architecture, dtypes, self.accelerator, largest, sequences, kv_tokens, self.kv_residency
         )
+        redundant = self._spread(layouts).redundant
+        if redundant.any():
+            weights = weights_gib(self.architecture, dtypes, layouts, redundant_experts=redundant)
+            use = replace(use, weights_gib=weights)
         if techniques == NO_TECHNIQUES:
             return use
         if generated_tokens is None:

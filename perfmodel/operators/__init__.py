@@ -12,7 +12,13 @@ from fleetplan.perfmodel.operators.formats import (
     STATE_BYTES,
     ActivationScales,
 )
-from fleetplan.perfmodel.operators.kinds import COLLECTIVE_KINDS, DIMENSIONS, Operator, OperatorKind
+from fleetplan.perfmodel.operators.kinds import (
+    COLLECTIVE_KINDS,
+    DIMENSIONS,
+    EXPERT_KINDS,
+    Operator,
+    OperatorKind,
+)
 from fleetplan.perfmodel.operators.work_done import Work, work
 
 __all__ = [
@@ -20,6 +26,7 @@ __all__ = [
     "BYTES_PER_ELEMENT",
     "COLLECTIVE_KINDS",
     "DIMENSIONS",
+    "EXPERT_KINDS",
     "STATE_BYTES",
     "ActivationScales",
     "ByteArray",

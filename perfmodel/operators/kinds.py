@@ -31,6 +31,8 @@ class OperatorKind(StrEnum):
     MOE = "moe"
     UNGATED_MOE = "ungated_moe"
     DISPATCHED_MOE = "dispatched_moe"
+    EVEN_MOE = "even_moe"
+    EVEN_DISPATCHED_MOE = "even_dispatched_moe"
     ALL_REDUCE = "all_reduce"
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
@@ -50,6 +52,17 @@ COLLECTIVE_KINDS: Final = frozenset(
         OperatorKind.ALL_TO_ALL,
     }
 )
+
+EXPERT_KINDS: Final = frozenset(
+    {
+        OperatorKind.MOE,
+        OperatorKind.UNGATED_MOE,
+        OperatorKind.DISPATCHED_MOE,
+        OperatorKind.EVEN_MOE,
+        OperatorKind.EVEN_DISPATCHED_MOE,
+    }
+)
+"""Routed experts, whatever kernel runs them and however their tokens are spread."""
 
 _RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
 _ROUTED: Final = ("tokens", "hidden", "top_k", "experts", "ep", "low_latency")
@@ -106,6 +119,10 @@ DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     # The same as MOE where tokens come from the accelerators of all expert groups, already sorted by expert;
     # low_latency 1 is a step without prompts. Frameworks have kernels of their own for it.
     OperatorKind.DISPATCHED_MOE: (*_EXPERTS, "low_latency"),
+    # Both with tokens spread evenly over the accelerators of an expert group. `tokens` are those of the
+    # group if all accelerators had as many as the busiest one; `experts` counts redundant copies as well.
+    OperatorKind.EVEN_MOE: _EXPERTS,
+    OperatorKind.EVEN_DISPATCHED_MOE: (*_EXPERTS, "low_latency"),
     # Recurrences with a state of fixed size, with the causal convolution of `taps` tokens before them: the
     # gated delta rule, and the plain scan (Mamba-2, lightning attention). Heads are those of one accelerator.
     OperatorKind.DELTA_PREFILL: ("batch", "new_tokens", *_RECURRENCE),

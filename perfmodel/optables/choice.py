@@ -12,12 +12,16 @@ The rules come from predictions of published closed-loop results, without any fi
   scales that are found while it serves (a checkpoint in BF16, quantised at load), it takes the fastest.
 * Experts in block-FP8 take the fastest of the three frameworks, and so do those in MXFP4 under vLLM on
   Blackwell; TensorRT-LLM before Blackwell has kernels of its own and keeps them.
+* Prompts over latent attention under SGLang before Blackwell take the fastest: its table times the absorbed
+  form there (three times the operations, and 3.0 times TensorRT-LLM's time for 4 prompts of 4,096 tokens on
+  H100), but its servers rebuild the keys and values of prompts. Its own table of whole modules says so: 9.7
+  ms with all projections, where the absorbed form alone takes 16.4.
 * An all-reduce is never slower than one of a larger message, as a message can be padded: the tables of vLLM
   on B200 have steps where one algorithm takes over from another.
 * Experts split by tensor parallelism that the framework did not measure take its own measurement of as many
   experts split by expert parallelism: an accelerator then holds as much of them.
-* Experts behind a dispatch have kernels of their own in a framework that has tables of them, and none is
-  borrowed: another framework's ordinary kernels are nearer to its own.
+* Experts behind a dispatch have kernels of their own, of which a framework that has tables borrows none. What
+  they stand for is in `fleetplan.perfmodel.optables.dispatched`.
 * A site that the framework still lacks takes the fastest of the other frameworks. It, too, counts as
   interpolated.
 """
@@ -46,6 +50,7 @@ from fleetplan.perfmodel.optables.measured.tables import (
 )
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
 
+_ORDINARY_EXPERTS: Final = frozenset({OperatorKind.MOE, OperatorKind.EVEN_MOE})
 _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
 """Framework and data type of GEMM whose own table times the product alone, and what an import calls it."""
 
@@ -141,9 +146,9 @@ class TableLibrary:
 
     def _chosen(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         own = self._of_framework(kind, dtype, framework, self.version)
-        if kind is OperatorKind.DISPATCHED_MOE:
+        if kind in (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE) and own is not None:
             return own
-        if own is not None and kind is OperatorKind.MOE:
+        if own is not None and kind in _ORDINARY_EXPERTS:
             own = ChosenRows(with_missing_sites(own.rows, _split_the_other_way(own.rows)), own.sources)
         others = [
             found
@@ -172,9 +177,11 @@ class TableLibrary:
     def _takes_fastest(self, kind: OperatorKind, dtype: str, framework: str) -> bool:
         if kind is OperatorKind.GEMM:
             return True
-        if kind is not OperatorKind.MOE:
-            return False
         blackwell = self.system in BLACKWELL_SYSTEMS
+        if kind is OperatorKind.LATENT_PREFILL_ATTENTION:
+            return framework == "sglang" and not blackwell
+        if kind not in _ORDINARY_EXPERTS:
+            return False
         if dtype == "fp8_block":
             return blackwell or framework != "trtllm"
         return blackwell and framework == "vllm" and dtype == "mxfp4"

@@ -29,6 +29,8 @@ AXES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.MOE: ("tokens",),
     OperatorKind.UNGATED_MOE: ("tokens",),
     OperatorKind.DISPATCHED_MOE: ("tokens",),
+    OperatorKind.EVEN_MOE: ("tokens",),
+    OperatorKind.EVEN_DISPATCHED_MOE: ("tokens",),
     OperatorKind.DELTA_PREFILL: ("batch", "new_tokens"),
     OperatorKind.DELTA_DECODE: ("batch",),
     OperatorKind.EXPERT_DISPATCH: ("tokens",),

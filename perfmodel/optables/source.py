@@ -23,7 +23,7 @@ from fleetplan.perfmodel.operators import (
 from fleetplan.perfmodel.optables.attention import attention_times
 from fleetplan.perfmodel.optables.choice import ChosenRows, TableLibrary, TableSource
 from fleetplan.perfmodel.optables.dispatch import routed_times
-from fleetplan.perfmodel.optables.dispatched import dispatched_times
+from fleetplan.perfmodel.optables.dispatched import ORDINARY_KIND, dispatched_times
 from fleetplan.perfmodel.optables.formulas.collectives import (
     NetworkAllReduce,
     group_ms,
@@ -33,7 +33,7 @@ from fleetplan.perfmodel.optables.formulas.collectives import (
     with_network_ms,
 )
 from fleetplan.perfmodel.optables.formulas.rank_skew import rank_skew_ms
-from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS, matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.interpolation.curves import Curve, curve_of, curve_times
@@ -58,15 +58,6 @@ FEW_ROWS: Final = 16
 """So many rows are answered faster than they are searched for equal ones."""
 
 _MAY_BE_ZERO: Final = frozenset({"prefix_tokens", "context_tokens", "window", "stride", "low_latency"})
-WEIGHT_KINDS: Final = frozenset(
-    {
-        OperatorKind.GEMM,
-        OperatorKind.BATCHED_GEMM,
-        OperatorKind.MOE,
-        OperatorKind.UNGATED_MOE,
-        OperatorKind.DISPATCHED_MOE,
-    }
-)
 
 
 class OperatorSource:
@@ -219,13 +210,32 @@ class OperatorSource:
     def _distinct_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         if kind in CURVES and (curve := self._curve(kind)) is not None:
             return curve_times(curve, self.accelerator, kind, dims)
-        if kind is not OperatorKind.DISPATCHED_MOE:
-            return self._tabled_times(kind, dtype, dims)
+        if kind in ORDINARY_KIND:
 
-        def ordinary(other: dict[str, IntArray]) -> OperatorTimes:
-            return self._tabled_times(OperatorKind.MOE, dtype, other)
+            def ordinary(other: dict[str, IntArray]) -> OperatorTimes:
+                return self._distinct_times(ORDINARY_KIND[kind], dtype, other)
 
-        return dispatched_times(self.table(kind, dtype), dims, ordinary)
+            return dispatched_times(self.table(kind, dtype), dims, ordinary)
+        if kind is OperatorKind.EVEN_MOE:
+            return self._even_times(dtype, dims)
+        return self._tabled_times(kind, dtype, dims)
+
+    def _even_times(self, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
+        """Times of experts whose tokens are spread evenly: never more than of as many that are not.
+
+        Tables of an even spread reach more experts with few tokens than real ones do, so the other may be
+        less. One's own measurements of experts do not say how their tokens were spread, and stand for both.
+        """
+        skewed = self._tabled_times(OperatorKind.MOE, dtype, dims)
+        own = None if self._own is None else self._own.rows(OperatorKind.MOE, dtype, self.framework)
+        if own is not None or self.table(OperatorKind.EVEN_MOE, dtype) is None:
+            return skewed
+        even = self._tabled_times(OperatorKind.EVEN_MOE, dtype, dims)
+        less = even.latency_ms <= skewed.latency_ms
+        return OperatorTimes(
+            np.where(less, even.latency_ms, skewed.latency_ms),
+            np.where(less, even.provenance, skewed.provenance),
+        )
 
     def _tabled_times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         if kind is OperatorKind.TOKEN_SAMPLING or (

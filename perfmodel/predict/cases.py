@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.predict.case_files import ROW_PROBLEM
 from fleetplan.perfmodel.predict.technique_columns import (
     TechniqueColumns,
     misspelt_columns,
@@ -157,6 +158,9 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
     """
     _check_columns(frame, path)
     reasons = _Reasons(len(frame))
+    for row, problem in enumerate(_text(frame, ROW_PROBLEM)):
+        if problem:
+            reasons.texts[row] = problem
     mode = _names(frame, "mode", "")
     backend = _names(frame, "backend", DEFAULT_FRAMEWORK)
     weights = _names(frame, "weights", "")

@@ -20,7 +20,13 @@ from fleetplan.fleet.inventory import (
     SpeculativeDecoding,
     Techniques,
 )
-from fleetplan.fleet.inventory.techniques import ActivationModel, ExpertPlacement, Sampling
+from fleetplan.fleet.inventory.techniques import (
+    ActivationModel,
+    ExpertBalance,
+    ExpertOverlap,
+    ExpertPlacement,
+    Sampling,
+)
 from fleetplan.perfmodel.operators import ActivationScales, IntArray
 from fleetplan.perfmodel.steps import TODAYS_SOFTWARE, Software
 
@@ -29,6 +35,8 @@ _LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
+BALANCES: Final[tuple[ExpertBalance, ...]] = ("auto", "eplb", "none", "perfect")
+OVERLAPS: Final[tuple[ExpertOverlap, ...]] = ("none", "two-batch", "single-batch")
 SAMPLINGS: Final[tuple[Sampling, ...]] = ("greedy", "top-p")
 ACTIVATION_SCALES: Final[tuple[ActivationScales, ...]] = ("static", "dynamic")
 
@@ -96,6 +104,9 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "log_linear_slope": _number(0, _LARGEST, ALL_MODES, "log_linear_intercept"),
     "busiest_expert_ratio": _number(0, 1),
     "expert_placement": TechniqueColumn(0, 0, False, ALL_MODES, ("busiest_expert_ratio",), PLACEMENTS),
+    "expert_balance": TechniqueColumn(0, 0, False, ALL_MODES, (), BALANCES),
+    "redundant_experts": _number(0, 1e4, ALL_MODES, whole=True),
+    "expert_overlap": TechniqueColumn(0, 0, False, ALL_MODES, (), OVERLAPS),
     "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
@@ -193,6 +204,11 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
             names[name] = text.lower()
     if (names.get("expert_activation") == "log-linear") != ("log_linear_slope" in cells):
         problems.append("log_linear_slope: goes with expert_activation log-linear, and with no other")
+    balance = names.get("expert_balance", "auto")
+    if "busiest_expert_ratio" in cells and balance in {"eplb", "perfect"}:
+        problems.append(f"busiest_expert_ratio: is a skew that is left, not expert_balance {balance}")
+    if "redundant_experts" in cells and balance in {"none", "perfect"}:
+        problems.append("redundant_experts: placed by expert_balance eplb, and by no other")
     if "offload_gb_per_s" in cells and not {"offload_weights_ratio", "offload_kv_ratio"} & cells.keys():
         problems.append("offload_gb_per_s: has no effect without offload_weights_ratio or offload_kv_ratio")
     prefix = _value("prefix_tokens", _number(0, 1e8), cells.get("prefix_tokens", "0"))
@@ -248,6 +264,7 @@ def _techniques(numbers: dict[str, float], names: dict[str, str]) -> Techniques:
         offload=offload,
         experts=_routing(numbers, names),
         sampling={str(each): each for each in SAMPLINGS}[names.get("sampling", "greedy")],
+        expert_overlap={str(each): each for each in OVERLAPS}[names.get("expert_overlap", "none")],
     )
 
 
@@ -262,4 +279,6 @@ def _routing(numbers: dict[str, float], names: dict[str, str]) -> ExpertRouting:
         numbers.get("log_linear_slope"),
         numbers.get("busiest_expert_ratio"),
         placements[names.get("expert_placement", default.placement)],
+        {str(each): each for each in BALANCES}[names.get("expert_balance", default.balance)],
+        int(numbers["redundant_experts"]) if "redundant_experts" in numbers else None,
     )

@@ -39,7 +39,7 @@ from fleetplan.perfmodel.steps.communication import (
     expert_communication,
     pipeline_communication,
 )
-from fleetplan.perfmodel.steps.experts import routed_experts
+from fleetplan.perfmodel.steps.experts import ExpertSpread, routed_experts, skewed_spread
 from fleetplan.perfmodel.steps.latent import latent_attention
 from fleetplan.perfmodel.steps.linear import linear_attention
 from fleetplan.perfmodel.steps.parts import constant, elementwise, gemm
@@ -69,7 +69,10 @@ GATED_SHARED_EXPERT_MODEL_TYPES: Final = frozenset(
 
 
 def step_operators(
-    architecture: ModelArchitecture, dtypes: PartDtypes, shape: StepShape
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    shape: StepShape,
+    spread: ExpertSpread | None = None,
 ) -> Iterator[Operator]:
     """Yield the operators of a step, each with its dimensions and its count over all pipeline stages.
 
@@ -81,7 +84,10 @@ def step_operators(
         Data types by part.
     shape : StepShape
         Parallelism, sequences and lengths of n configurations.
+    spread : ExpertSpread or None
+        How tokens spread over experts; nobody balances them where it is left out.
     """
+    spread = skewed_spread(shape.layouts) if spread is None else spread
     yield from _embedding(architecture, shape)
     attention_counts: dict[Attention, int] = {}
     ffn_counts: dict[Ffn, int] = {}
@@ -103,7 +109,7 @@ def step_operators(
         if isinstance(ffn, DenseFfn):
             yield from _dense_ffn(architecture, dtypes, ffn, layers, shape)
         else:
-            yield from _mixture(architecture, dtypes, ffn, layers, shape)
+            yield from _mixture(architecture, dtypes, ffn, layers, shape, spread)
     yield from _head(architecture, dtypes, shape)
     yield from pipeline_communication(architecture.hidden_size, shape.share_tokens, shape.layouts)
 
@@ -209,7 +215,12 @@ def _dense_ffn(
 
 
 def _mixture(
-    architecture: ModelArchitecture, dtypes: PartDtypes, ffn: MoeFfn, layers: int, shape: StepShape
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    ffn: MoeFfn,
+    layers: int,
+    shape: StepShape,
+    spread: ExpertSpread,
 ) -> Iterator[Operator]:
     hidden_size, tokens = architecture.hidden_size, shape.share_tokens
     yield elementwise("ffn_norm", 4 * tokens * hidden_size, layers)
@@ -221,7 +232,7 @@ def _mixture(
         width = constant(ffn.latent_size, tokens)
         yield gemm("latent_down", dtypes.other, tokens, width, hidden, layers)
         yield gemm("latent_up", dtypes.other, tokens, hidden, width, layers)
-    yield from routed_experts(dtypes, ffn, width, layers, shape)
+    yield from routed_experts(dtypes, ffn, width, layers, shape, spread)
     if ffn.shared_intermediate_size:
         shared = DenseFfn(ffn.shared_intermediate_size, ffn.gated)
         yield from _dense_block("shared_experts", dtypes.shared_experts, hidden_size, shared, layers, shape)

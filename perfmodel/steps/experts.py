@@ -1,21 +1,54 @@
-"""The routed experts of a step: ordinary kernels, or those behind a dispatch."""
+"""The routed experts of a step: ordinary kernels or those behind a dispatch, with even or skewed tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetplan.perfmodel.architecture import MoeFfn
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.parts import constant
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 
 
+@dataclass(frozen=True, slots=True)
+class ExpertSpread:
+    """How the tokens of a step spread over the accelerators that hold its experts.
+
+    Attributes
+    ----------
+    even : NDArray[np.bool_]
+        Where experts are balanced, in the shape of the layouts.
+    busiest_ratio : float
+        Tokens of the busiest accelerator over the mean, where experts are balanced.
+    redundant : IntArray
+        Copies of experts beside one of each, in the shape of the layouts.
+    """
+
+    even: NDArray[np.bool_]
+    busiest_ratio: float
+    redundant: IntArray
+
+
+def skewed_spread(layouts: Layouts) -> ExpertSpread:
+    """Return the spread of experts that nobody balances."""
+    return ExpertSpread(np.zeros(layouts.ep.shape, dtype=np.bool_), 1.0, np.zeros_like(layouts.ep))
+
+
+def placed_experts(experts: int, redundant: IntArray, ep: IntArray) -> IntArray:
+    """Experts and copies that the groups hold together: where they cannot hold equally many, more copies."""
+    placed: IntArray = -(-(experts + redundant) // ep) * ep
+    return placed
+
+
 def routed_experts(
-    dtypes: PartDtypes, ffn: MoeFfn, width: IntArray, layers: int, shape: StepShape
+    dtypes: PartDtypes, ffn: MoeFfn, width: IntArray, layers: int, shape: StepShape, spread: ExpertSpread
 ) -> Iterator[Operator]:
     """Yield the routed experts of `layers` layers.
 
@@ -31,31 +64,45 @@ def routed_experts(
         How many layers.
     shape : StepShape
         Parallelism, sequences and lengths.
+    spread : ExpertSpread
+        How tokens spread over the accelerators.
     """
     behind_dispatch = dispatched(shape.layouts) & ffn.gated
-    count = np.where(behind_dispatch, 0.0, float(layers))
-    if not behind_dispatch.all():
-        kind = OperatorKind.MOE if ffn.gated else OperatorKind.UNGATED_MOE
-        dims = _dims(ffn, width, ffn.experts, ffn.top_k, shape)
-        yield Operator("routed_experts", kind, dtypes.routed_experts, dims, count)
-    if behind_dispatch.any():
-        dims = _dims(ffn, width, ffn.experts - ffn.merged_experts, ffn.top_k - ffn.merged_experts, shape)
-        dims["low_latency"] = (shape.prefill_sequences == 0).astype(np.int64)
-        # Rows that do not run it keep a valid shape.
-        dims["moe_tp"] = np.where(behind_dispatch, dims["moe_tp"], 1)
-        kind, count = OperatorKind.DISPATCHED_MOE, float(layers) - count
-        yield Operator("routed_experts", kind, dtypes.routed_experts, dims, count)
+    even = spread.even & ffn.gated
+    ordinary = OperatorKind.MOE if ffn.gated else OperatorKind.UNGATED_MOE
+    for kind, needed in (
+        (ordinary, ~behind_dispatch & ~even),
+        (OperatorKind.EVEN_MOE, ~behind_dispatch & even),
+        (OperatorKind.DISPATCHED_MOE, behind_dispatch & ~even),
+        (OperatorKind.EVEN_DISPATCHED_MOE, behind_dispatch & even),
+    ):
+        if needed.any():
+            dims = _dims(kind, ffn, width, shape, spread)
+            count = np.where(needed, float(layers), 0.0)
+            yield Operator("routed_experts", kind, dtypes.routed_experts, dims, count)
 
 
-def _dims(ffn: MoeFfn, width: IntArray, experts: int, top_k: int, shape: StepShape) -> dict[str, IntArray]:
+def _dims(
+    kind: OperatorKind, ffn: MoeFfn, width: IntArray, shape: StepShape, spread: ExpertSpread
+) -> dict[str, IntArray]:
     tokens, layouts = shape.stage_tokens, shape.layouts
-    return {
+    is_even = kind in (OperatorKind.EVEN_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
+    is_dispatched = kind in (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
+    # Shared experts that run among the routed ones stay behind a dispatch.
+    merged = ffn.merged_experts if is_dispatched else 0
+    if is_even and spread.busiest_ratio > 1:
+        tokens = np.ceil(tokens * spread.busiest_ratio).astype(np.int64)
+    dims = {
         "tokens": tokens,
         "hidden": width,
         "intermediate": constant(ffn.intermediate_size, tokens),
-        "top_k": constant(top_k, tokens),
-        # Where the groups cannot hold equally many, redundant experts fill them up.
-        "experts": -(-experts // layouts.ep) * layouts.ep,
+        "top_k": constant(ffn.top_k - merged, tokens),
+        "experts": placed_experts(ffn.experts - merged, spread.redundant, layouts.ep),
         "moe_tp": layouts.ffn_tp,
         "moe_ep": layouts.ep,
     }
+    if is_dispatched:
+        # Rows that do not run it keep a valid shape.
+        dims["moe_tp"] = np.where(dispatched(layouts), layouts.ffn_tp, 1)
+        dims["low_latency"] = (shape.prefill_sequences == 0).astype(np.int64)
+    return dims

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.inventory.techniques import ExpertOverlap
 from fleetplan.perfmodel.operators import DIMENSIONS, FloatArray, IntArray, Operator, OperatorKind, Provenance
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.steps.latency import (
@@ -23,6 +24,7 @@ from fleetplan.perfmodel.steps.latency import (
     kernels_of,
     overhead_ms_per_kernel,
 )
+from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
 
 Shape = tuple[int, ...]
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
@@ -35,7 +37,10 @@ _REQUESTS: Final = 2
 
 
 def crossed_step_times(
-    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
+    operators: Iterable[Operator],
+    source: OperatorTimesSource,
+    accelerator: Accelerator,
+    overlap: ExpertOverlap = "none",
 ) -> StepTimes:
     """Add up the operators of a step over a cross product.
 
@@ -43,7 +48,7 @@ def crossed_step_times(
     ----------
     operators : Iterable[Operator]
         Dimensions and counts of shape (n_layouts or 1, n_batches or 1, n_requests or 1).
-    source, accelerator
+    source, accelerator, overlap
         As in `fleetplan.perfmodel.steps.latency.step_times`.
 
     Returns
@@ -61,12 +66,19 @@ def crossed_step_times(
     if not folded:
         raise ValueError("a step needs at least one operator")
     total, roofline_kernels = _Sum(), _Sum()
+    travelling, occupying, covering = _Sum(), _Sum(), _Sum()
     overhead_ms = overhead_ms_per_kernel(accelerator)
     for operator, found in _looked_up(folded, source):
         # A kernel that runs no times takes none, also where it could not run at all.
         runs = operator.count > 0
         times = operator.count * (found.latency_ms if runs.all() else np.where(runs, found.latency_ms, 0.0))
-        total.add(operator.folds, times)
+        if operator.kind in TRAVELLING[overlap]:
+            travelling.add(operator.folds, times)
+            occupying.add(operator.folds, occupied_ms(operator.dims, times))
+        else:
+            total.add(operator.folds, times)
+            if overlap == "single-batch" and (share := covering_share(overlap, operator.kind, operator.name)):
+                covering.add(operator.folds, share * times)
         kernels = kernels_of(operator.kind)
         if overhead_ms and kernels:
             unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
@@ -74,6 +86,10 @@ def crossed_step_times(
     latency_ms = total.value()
     if overhead_ms:
         latency_ms = latency_ms + overhead_ms * roofline_kernels.value()
+    if travelling.parts:
+        # All work covers what travels in another batch.
+        covering_ms = latency_ms if overlap == "two-batch" else covering.value()
+        latency_ms = latency_ms + visible_ms(covering_ms, travelling.value(), occupying.value())
     return StepTimes.without_detail(latency_ms)
 
 
@@ -111,7 +127,7 @@ class _Folded:
 
     Attributes
     ----------
-    kind, dtype, dims, count
+    name, kind, dtype, dims, count
         As in `Operator`, folded.
     folds : _Folds
         How.
@@ -119,6 +135,7 @@ class _Folded:
         Broadcast shape of `dims`.
     """
 
+    name: str
     kind: OperatorKind
     dtype: str
     dims: dict[str, IntArray]
@@ -139,7 +156,7 @@ def _folded(operator: Operator) -> _Folded:
             count = _slices(count, first, axis)
     shape = np.broadcast_shapes(*(array.shape for array in dims.values()))
     folds = _Folds(codes[_LAYOUTS], codes[_REQUESTS])
-    return _Folded(operator.kind, operator.dtype, dims, count, folds, shape)
+    return _Folded(operator.name, operator.kind, operator.dtype, dims, count, folds, shape)
 
 
 def _distinct_slices(arrays: list[Any], axis: int) -> tuple[IntArray | None, IntArray | None]:

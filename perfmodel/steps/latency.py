@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.inventory.techniques import ExpertOverlap
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
+    EXPERT_KINDS,
     ByteArray,
     FloatArray,
     IntArray,
@@ -19,14 +21,14 @@ from fleetplan.perfmodel.operators import (
     Provenance,
 )
 from fleetplan.perfmodel.optables import OperatorTimes
+from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
 
 LABEL_SHARE: Final = 0.10
 """A number is called by its weakest kind of evidence that holds at least this share of its time."""
 
-TABLED_KINDS: Final = frozenset(
+TABLED_KINDS: Final = EXPERT_KINDS | frozenset(
     {
         OperatorKind.GEMM,
-        OperatorKind.MOE,
         OperatorKind.PREFILL_ATTENTION,
         OperatorKind.DECODE_ATTENTION,
         OperatorKind.LATENT_PREFILL_ATTENTION,
@@ -34,8 +36,6 @@ TABLED_KINDS: Final = frozenset(
         OperatorKind.SPARSE_ATTENTION,
         OperatorKind.TOKEN_SELECTION,
         OperatorKind.BATCHED_GEMM,
-        OperatorKind.UNGATED_MOE,
-        OperatorKind.DISPATCHED_MOE,
         OperatorKind.DELTA_PREFILL,
         OperatorKind.DELTA_DECODE,
         OperatorKind.SCAN_PREFILL,
@@ -43,9 +43,7 @@ TABLED_KINDS: Final = frozenset(
     }
 )
 KERNELS_OF_KIND: Final = {
-    OperatorKind.MOE: 2,
-    OperatorKind.UNGATED_MOE: 2,
-    OperatorKind.DISPATCHED_MOE: 2,
+    **dict.fromkeys(EXPERT_KINDS, 2),
     OperatorKind.DELTA_PREFILL: 2,
     OperatorKind.DELTA_DECODE: 2,
     OperatorKind.SCAN_PREFILL: 2,
@@ -122,7 +120,10 @@ class StepTimes:
 
 
 def step_times(
-    operators: Iterable[Operator], source: OperatorTimesSource, accelerator: Accelerator
+    operators: Iterable[Operator],
+    source: OperatorTimesSource,
+    accelerator: Accelerator,
+    overlap: ExpertOverlap = "none",
 ) -> StepTimes:
     """Add up the operators of a step.
 
@@ -139,6 +140,8 @@ def step_times(
         Operator times of `accelerator`.
     accelerator : Accelerator
         For its layer overhead.
+    overlap : {"none", "two-batch", "single-batch"}
+        What is computed while tokens travel to experts and back.
 
     Raises
     ------
@@ -148,7 +151,7 @@ def step_times(
     listed = list(operators)
     if not listed:
         raise ValueError("a step needs at least one operator")
-    totals = _Totals.zero(listed[0].count.size)
+    totals = _Totals.zero(listed[0].count.size, overlap)
     rows: dict[str, FloatArray] = {operator.name: np.zeros(operator.count.size) for operator in listed}
     for operator, found in _looked_up(listed, source):
         # A kernel that runs no times takes none, also where it could not run at all.
@@ -159,6 +162,11 @@ def step_times(
     if overhead.any():
         rows[OVERHEAD_NAME] = overhead
         totals.by_provenance_ms[Provenance.ROOFLINE] += overhead
+    if totals.travelling_names:
+        seen = totals.seen_ratio(overhead)
+        for name in totals.travelling_names:
+            rows[name] = rows[name] * seen
+        totals.by_provenance_ms[:] += (seen - 1.0) * totals.travelling_ms
     by_provenance = totals.by_provenance_ms
     return StepTimes(by_provenance.sum(axis=0), by_provenance, tuple(rows), np.stack(list(rows.values())))
 
@@ -197,11 +205,18 @@ class _Totals:
     by_provenance_ms: FloatArray
     roofline_kernels: FloatArray
     index: IntArray
+    overlap: ExpertOverlap
+    travelling_ms: FloatArray
+    occupying_ms: FloatArray
+    covering_ms: FloatArray
+    travelling_names: set[str] = field(default_factory=set)
 
     @classmethod
-    def zero(cls, n_configs: int) -> _Totals:
+    def zero(cls, n_configs: int, overlap: ExpertOverlap) -> _Totals:
         shape = (len(Provenance), n_configs)
-        return cls(np.zeros(shape), np.zeros(n_configs), np.arange(n_configs))
+        kernels, occupying, covering = np.zeros((3, n_configs))
+        index = np.arange(n_configs)
+        return cls(np.zeros(shape), kernels, index, overlap, np.zeros(shape), occupying, covering)
 
     def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
         self.by_provenance_ms[provenance, self.index] += time_ms
@@ -209,24 +224,41 @@ class _Totals:
         if kernels:
             runs = np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
             self.roofline_kernels[:] += kernels * runs
+        if operator.kind in TRAVELLING[self.overlap]:
+            self.travelling_ms[provenance, self.index] += time_ms
+            self.occupying_ms[:] += occupied_ms(operator.dims, time_ms)
+            self.travelling_names.add(operator.name)
+        elif self.overlap != "none":
+            self.covering_ms[:] += covering_share(self.overlap, operator.kind, operator.name) * time_ms
+
+    def seen_ratio(self, overhead_ms: FloatArray) -> FloatArray:
+        """Part of the travel to experts and back that stays visible."""
+        travelling = self.travelling_ms.sum(axis=0)
+        covering = self.covering_ms + (overhead_ms if self.overlap == "two-batch" else 0.0)
+        visible = visible_ms(covering, travelling, self.occupying_ms)
+        ratio: FloatArray = np.where(travelling > 0, visible / np.where(travelling > 0, travelling, 1.0), 1.0)
+        return ratio
 
 
 def joined_times(parts: list[StepTimes]) -> StepTimes:
     """Return the times of all `parts`, one after the other."""
     # A chunk without, say, any pipeline does not name its operators.
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-    blocks = []
-    for part in parts:
-        block = np.zeros((len(names), part.latency_ms.size))
-        for row, name in enumerate(part.names):
-            block[names.index(name)] = part.breakdown_ms[row]
-        blocks.append(block)
+    blocks = [breakdown_of(part, names) for part in parts]
     return StepTimes(
         np.concatenate([part.latency_ms for part in parts]),
         np.concatenate([part.by_provenance_ms for part in parts], axis=1),
         names,
         np.concatenate(blocks, axis=1),
     )
+
+
+def breakdown_of(times: StepTimes, names: tuple[str, ...]) -> FloatArray:
+    """Return the breakdown by `names`, shape (n_names, n_configs); zero for names it does not have. [ms]."""
+    block = np.zeros((len(names), times.latency_ms.size))
+    for row, name in enumerate(times.names):
+        block[names.index(name)] = times.breakdown_ms[row]
+    return block
 
 
 def provenance_shares(by_provenance_ms: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from fleetplan.perfmodel.architecture import (
 )
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.steps.experts import placed_experts
 from fleetplan.perfmodel.steps.precision import PartDtypes
 from fleetplan.perfmodel.steps.shapes import StepShape
 from fleetplan.perfmodel.steps.sharding import (
@@ -127,13 +128,18 @@ def memory_use(
 
 
 def weights_gib(
-    architecture: ModelArchitecture, dtypes: PartDtypes, layouts: Layouts, even: bool = False
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    layouts: Layouts,
+    even: bool = False,
+    redundant_experts: IntArray | int = 0,
 ) -> FloatArray:
     """Weights of the fullest accelerator, shape (n_configs,). [GiB].
 
     A stage holds whole layers, the mean of the model's; the first stage also holds the embedding and the
     last the LM head, so a pipeline's fullest stage holds one of the two. With `even`, a compiler places every
-    matrix where there is room, and all accelerators hold the mean.
+    matrix where there is room, and all accelerators hold the mean. `redundant_experts` are copies beside one
+    of each expert.
     """
     per_layer: FloatArray = np.zeros(layouts.pp.shape)
     for group in architecture.groups:
@@ -141,7 +147,7 @@ def weights_gib(
         if group.attention is not None:
             weights = weights_per_accelerator(architecture.hidden_size, group.attention, layouts.tp)
             per_layer += share * weights * BYTES_PER_ELEMENT[dtypes.attention]
-        per_layer += share * _ffn_bytes(architecture, dtypes, group.ffn, layouts)
+        per_layer += share * _ffn_bytes(architecture, dtypes, group.ffn, layouts, redundant_experts)
     matrix = architecture.vocab_size * architecture.hidden_size * BYTES_PER_ELEMENT[dtypes.other]
     one_stage = matrix if architecture.tied_embeddings else 2 * matrix
     if even:
@@ -199,7 +205,11 @@ def _stage_layers(architecture: ModelArchitecture, layouts: Layouts) -> IntArray
 
 
 def _ffn_bytes(
-    architecture: ModelArchitecture, dtypes: PartDtypes, ffn: DenseFfn | MoeFfn | None, layouts: Layouts
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    ffn: DenseFfn | MoeFfn | None,
+    layouts: Layouts,
+    redundant_experts: IntArray | int,
 ) -> FloatArray:
     hidden = architecture.hidden_size
     match ffn:
@@ -211,8 +221,8 @@ def _ffn_bytes(
             routed = ffn.routed_weights(hidden) * BYTES_PER_ELEMENT[dtypes.routed_experts]
             shared = ffn.shared_weights(hidden) * BYTES_PER_ELEMENT[dtypes.shared_experts]
             router = ffn.router_weights(hidden) * BYTES_PER_ELEMENT[dtypes.other]
-            # Redundant experts fill up groups that cannot hold equally many.
-            held = -(-ffn.experts // layouts.ep) / ffn.experts
+            placed = placed_experts(ffn.experts, np.asarray(redundant_experts), layouts.ep)
+            held = placed / layouts.ep / ffn.experts
             mixture: FloatArray = routed * held / layouts.ffn_tp + shared / layouts.ffn_tp + router
             return mixture
 

@@ -2,7 +2,11 @@
 
 Decode reads the experts that its tokens reach; prefill waits for the expert-parallel rank with most
 tokens. Both are effects on the time of the routed experts relative to tokens that pick experts evenly and
-at random, which is what the operator tables and the roofline stand for.
+at random, which is what tables of an even spread and the roofline stand for.
+
+How many tokens the busiest rank gets is a setting (`ExpertRouting.balance`). As they come (none), the
+tables of the flattest power law stand for it, the skew of real traffic that aiconfigurator-core measured.
+With a load balancer (eplb), the tables of an even spread do, for as many tokens as the busiest rank gets.
 """
 
 from __future__ import annotations
@@ -16,12 +20,31 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator, ExpertRouting
 from fleetplan.fleet.inventory.techniques import ExpertPlacement
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance, active_experts, work
+from fleetplan.perfmodel.operators import (
+    EXPERT_KINDS,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    Provenance,
+    active_experts,
+    work,
+)
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.optables.formulas.roofline import busy_ms
+from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps import OperatorTimesSource
+from fleetplan.perfmodel.steps.experts import ExpertSpread
 
-EVEN_ROUTING: Final = ExpertRouting()
+EPLB_BUSIEST_RATIO: Final = 1.0 / 0.7
+"""Tokens of the busiest expert-parallel rank over the mean, with a load balancer. Source: Ant Group, "Best
+Practices for Serving DeepSeek-R1 on H20-96G" (LMSYS blog, 26 September 2025): a load balance ratio, mean
+over maximum, that stays above 70 % in production. Not fitted; held against it: perfectly balanced experts
+raise the prefill of DeepSeek-V3 on 32 H100 from 50,302 to 59,337 tokens/s a host (LMSYS blog, 5 May 2025),
+a ratio of 1.18, and 1.20 here with overlap of two batches."""
+
+EXPERTS_PER_REDUNDANT: Final = 8
+"""Experts for which a load balancer places one more copy: 32 for the 256 of DeepSeek-V3. Source: DeepSeek-V3
+technical report (arXiv 2412.19437), section 3.4, and LMSYS blog, 5 May 2025: 288 places."""
 
 RANDOM_PLACEMENTS: Final = 512
 """Placements by chance whose busiest rank is averaged: the mean is then known to about 1 %."""
@@ -51,6 +74,38 @@ def reached_experts(
             line = routing.log_linear_intercept + routing.log_linear_slope * np.log(np.maximum(tokens, 1))
             reached: FloatArray = np.clip(line, np.minimum(top_k, most), most)
             return reached
+
+
+def expert_spread(
+    routing: ExpertRouting, experts: int, layouts: Layouts, accelerator: Accelerator
+) -> ExpertSpread:
+    """Return how tokens spread over the accelerators of each layout, and the redundant experts that help.
+
+    Parameters
+    ----------
+    routing : ExpertRouting
+        Its balance; a stated skew (`busiest_expert_ratio`) is counted from an even spread.
+    experts : int
+        Experts of a layer; 0 without any.
+    layouts : Layouts
+        Any shape.
+    accelerator : Accelerator
+        Its host.
+    """
+    everywhere = np.ones(layouts.ep.shape, dtype=np.bool_)
+    nothing = np.zeros_like(layouts.ep)
+    if routing.busiest_expert_ratio is not None or routing.balance == "perfect":
+        return ExpertSpread(everywhere, 1.0, nothing)
+    match routing.balance:
+        case "none":
+            balanced = ~everywhere
+        case "eplb":
+            balanced = layouts.ep > 1
+        case "auto":
+            balanced = (layouts.ep > 1) & (layouts.ep * layouts.ffn_tp > accelerator.accelerators_per_host)
+    stated = routing.redundant_experts
+    copies = -(-experts // EXPERTS_PER_REDUNDANT) if stated is None else stated
+    return ExpertSpread(balanced, EPLB_BUSIEST_RATIO, np.where(balanced, copies, 0))
 
 
 @cache
@@ -118,6 +173,11 @@ def _mixed_busiest(shares: FloatArray, ranks: int, each: int) -> float:
     return float(load.max())
 
 
+def changes_times(routing: ExpertRouting) -> bool:
+    """Tell whether a routing changes the times of operators, beside which operators run."""
+    return routing.activation != "uniform" or routing.busiest_expert_ratio is not None
+
+
 @dataclass(frozen=True, slots=True)
 class RoutedSource:
     """A source of operator times whose routed experts follow a routing.
@@ -147,16 +207,16 @@ class RoutedSource:
     def _routed(
         self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray], found: OperatorTimes
     ) -> OperatorTimes:
-        if kind not in (OperatorKind.MOE, OperatorKind.DISPATCHED_MOE) or self.routing == EVEN_ROUTING:
+        if kind not in EXPERT_KINDS:
             return found
-        ratio = self._time_ratio(dtype, dims)
+        ratio = self._time_ratio(kind, dtype, dims)
         changed = np.where(
             ratio == 1.0, found.provenance, np.maximum(found.provenance, Provenance.EXTRAPOLATED)
         )
         return OperatorTimes(found.latency_ms * ratio, changed.astype(np.uint8))
 
-    def _time_ratio(self, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
-        even = work(OperatorKind.MOE, dtype, dims)
+    def _time_ratio(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
+        even = work(kind, dtype, dims)
         tokens, top_k, experts = dims["tokens"], dims["top_k"], dims["experts"]
         reached = active_experts(tokens, top_k, experts)
         reading = reached_experts(self.routing, tokens, top_k, experts) / np.where(reached > 0, reached, 1.0)
@@ -167,8 +227,8 @@ class RoutedSource:
             weight_bytes=even.weight_bytes * reading,
             activation_bytes=even.activation_bytes * load,
         )
-        before = busy_ms(self.accelerator, OperatorKind.MOE, dtype, even)
-        after = busy_ms(self.accelerator, OperatorKind.MOE, dtype, routed)
+        before = busy_ms(self.accelerator, kind, dtype, even)
+        after = busy_ms(self.accelerator, kind, dtype, routed)
         ratio: FloatArray = after / np.where(before > 0, before, 1.0)
         return ratio
 

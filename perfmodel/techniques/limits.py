@@ -20,9 +20,11 @@ def technique_problem(architecture: ModelArchitecture, techniques: Techniques) -
 
 def _routing_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
     busiest = techniques.experts.busiest_expert_ratio
-    if techniques.experts == ExpertRouting():
+    if techniques.experts == ExpertRouting() and techniques.expert_overlap == "none":
         return ""
     if not any(isinstance(group.ffn, MoeFfn) for group in architecture.groups):
+        if techniques.experts == ExpertRouting():
+            return f"expert_overlap: {architecture.name} has no experts, so it has no effect"
         return f"experts: {architecture.name} has none, so their routing has no effect"
     for group in architecture.groups:
         if busiest is not None and isinstance(group.ffn, MoeFfn):

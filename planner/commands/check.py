@@ -8,15 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import (
-    Assignments,
-    BaselineFile,
-    ExitCode,
-    FleetFile,
-    Scenarios,
-    console,
-    load,
-)
+from fleetplan.planner.commands.shared import Assignments, BaselineFile, ExitCode, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console
 
 
 def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import ExitCode, console, ratio
+from fleetplan.planner.commands.shared import ExitCode, ratio
+from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console
 
 FORMAT_NAMES = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
 """Formats of `plan export`; a test holds them to those that there are."""

@@ -14,10 +14,10 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
-    console,
     load,
     ratio,
 )
+from fleetplan.planner.commands.terminal import console
 
 
 def landscape(

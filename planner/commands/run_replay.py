@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -58,7 +58,12 @@ class ReplayRequest:
 
 
 def run_replay(
-    fleet: Fleet, asked: ReplayRequest, out: Path | None, as_json: bool, screen: Console, errors: Console
+    fleet: Fleet,
+    asked: ReplayRequest,
+    out: Path | None,
+    print_json: Callable[[str], None] | None,
+    screen: Console,
+    errors: Console,
 ) -> ReplayOutcome:
     """Replay a plan, write and print what was found.
 
@@ -86,8 +91,8 @@ def run_replay(
     if out is not None:
         write_replay(outcome, out)
         errors.print(f"written to {out}/replay.json", style="dim", markup=False)
-    if as_json:
-        screen.print(outcome.model_dump_json(indent=2), markup=False, soft_wrap=True)
+    if print_json is not None:
+        print_json(outcome.model_dump_json(indent=2))
     else:
         print_replay(outcome, screen)
     return outcome

@@ -14,10 +14,10 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
-    console,
     load,
     ratio,
 )
+from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
     from fleetplan.planner.plan import Infeasible, Plan
@@ -96,7 +96,7 @@ def solve(
             outcome, out, fleet, in_force, lambda text: errors.print(text, style="dim", markup=False)
         )
     if as_json:
-        typer.echo(outcome.model_dump_json(indent=2))
+        echo_json(outcome.model_dump_json(indent=2))
     else:
         _print_outcome(outcome)
     raise typer.Exit(_exit_code(outcome, gap_ratio))

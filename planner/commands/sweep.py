@@ -7,15 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import (
-    Assignments,
-    ExitCode,
-    FleetFile,
-    Scenarios,
-    console,
-    load,
-    ratio,
-)
+from fleetplan.planner.commands.shared import Assignments, ExitCode, FleetFile, Scenarios, load, ratio
+from fleetplan.planner.commands.terminal import console
 
 
 def sweep(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
-from fleetplan.planner.commands.shared import console, ratio
+from fleetplan.planner.commands.shared import ratio
+from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from fleetplan.planner.questions.asked_plan import AskedPlan

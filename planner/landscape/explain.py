@@ -19,6 +19,7 @@ from fleetplan.perfmodel.operators import (
     work,
 )
 from fleetplan.perfmodel.optables.formulas.collectives import groups, network_bytes
+from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.steps import (
     TABLED_KINDS,
@@ -26,7 +27,6 @@ from fleetplan.perfmodel.steps import (
     decode_shape,
     mixed_shape,
     prefill_shape,
-    step_operators,
 )
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
@@ -117,7 +117,7 @@ def explain(
     evaluator = option.evaluator
     times = evaluator.step(shape)
     light: dict[str, OperatorLine] = {}
-    for operator in step_operators(evaluator.architecture, evaluator.dtypes, shape):
+    for operator in evaluator.operators(shape):
         if operator.count[0] > 0:
             found = evaluator.source.times(operator.kind, operator.dtype, operator.dims)
             label = Provenance(int(found.provenance[0])).label
@@ -170,7 +170,7 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
     peak_tflops = None
     if operator.kind in TABLED_KINDS:
         # Attention computes in BF16 whatever its cache is kept in.
-        with_weights = operator.kind in (OperatorKind.GEMM, OperatorKind.MOE, OperatorKind.DISPATCHED_MOE)
+        with_weights = operator.kind in WEIGHT_KINDS
         peak_tflops = accelerator.peak_tflops(operator.dtype if with_weights else "bf16")
     compute_ms = 0.0
     if peak_tflops is not None:

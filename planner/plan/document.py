@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
 
 FORMAT_VERSION: Final = "1.2"
@@ -488,7 +489,7 @@ class Plan(_Record):
         pydantic.ValidationError
             If it is not a plan.
         """
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        return cls.model_validate_json(read_text(path))
 
 
 class Shortage(AtMoment):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import is_file, read_bytes
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Infeasible, Plan, Provenance
 from fleetplan.planner.plan.read import read_outcome, read_plan
@@ -138,13 +139,13 @@ def _stated_file(plan: Path, name: str, key: str, hint: str) -> Path:
     if not name:
         raise _mistake(plan, f"provenance.{key}", "the plan does not say where its fleet is", hint)
     for place in (Path(name), plan.parent / name):
-        if place.is_file():
+        if is_file(place):
             return place
     raise _mistake(plan, f"provenance.{key}", f"there is no {name!r}", hint)
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def _mistake(path: Path, key: str, message: str, hint: str) -> InputError:

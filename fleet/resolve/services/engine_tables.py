@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import math
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.tables import PHASES, TABLES, Column, check
 
@@ -60,7 +60,7 @@ def read_engines(context: Context, key_path: KeyPath, reference: str) -> pd.Data
 
 def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except FileNotFoundError:
         context.error(key_path, f"there is no file {path}", "the path is relative to this file")
         return None
@@ -88,7 +88,11 @@ class _Reader:
         self._header: list[str] = []
 
     def table(self, text: str) -> pd.DataFrame | None:
-        rows = _rows(text)
+        try:
+            rows = _rows(text)
+        except CsvError as error:
+            self._note(error.line, 1, "", error.reason)
+            return None
         if len(rows) < 2:
             what = "the file is empty" if not rows else "the file has a header but no rows"
             self._note(1, 1, "", what, f"columns: {', '.join(_COLUMNS)}")
@@ -198,14 +202,13 @@ def _number(text: str) -> float | None:
 def _rows(text: str) -> list[_Row]:
     """Return the rows that are not blank, with the character at which every field starts."""
     lines = io.StringIO(text, newline="").read().splitlines()
-    reader = csv.reader(lines)
     rows = []
-    for fields in reader:
+    for line, fields in csv_rows(lines):
         if not any(field.strip() for field in fields):
             continue
-        starts = _starts(lines[reader.line_num - 1])
+        starts = _starts(lines[line - 1])
         starts += [1] * (len(fields) - len(starts))
-        rows.append(_Row(reader.line_num, fields, starts))
+        rows.append(_Row(line, fields, starts))
     return rows
 
 

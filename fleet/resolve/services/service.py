@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fleetplan.fleet.catalog import models
 from fleetplan.fleet.document import KeyPath
+from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.inventory import Offline, OutsideLatency, Precision, RequestClass, Service
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand import service_demand
@@ -109,7 +110,7 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
             context.error(key_path, message, error.hint)
             return reference
     path = Path(context.document.place(key_path).file).parent / reference
-    if not path.is_file():
+    if not is_file(path):
         context.error(key_path, f"there is no file {path}", "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 

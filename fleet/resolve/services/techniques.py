@@ -44,9 +44,12 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
             experts.log_linear_slope,
             experts.busiest_expert_ratio,
             experts.placement,
+            experts.balance,
+            experts.redundant_experts,
         ),
         kv_transfer=KvTransfer(spec.kv_transfer.overlap, spec.kv_transfer.gb_per_s),
         sampling=spec.sampling,
+        expert_overlap=spec.expert_overlap,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
+    EXPERT_KINDS,
     FloatArray,
     IntArray,
     OperatorKind,
@@ -42,6 +43,9 @@ RECURRENCE_RATIO: Final = 0.2
 """Matrix throughput of recurrences over prompts, over that of prefill attention: their products are small.
 Source: lies between the delta-net tables of vLLM 0.24.0 (faster) and TensorRT-LLM 1.3.0rc20 (slower) on H200
 in aiconfigurator-core 0.12.0; no other part was compared."""
+
+WEIGHT_KINDS: Final = EXPERT_KINDS | {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM}
+"""Operators that multiply by weights: the data type of those decides their matrix peak."""
 
 _MS_PER_S: Final = 1e3
 _US_PER_MS: Final = 1e3
@@ -117,13 +121,7 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
     memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / _MS_PER_S
     attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / _MS_PER_S * efficiency.prefill_attention_ratio
     match kind:
-        case (
-            OperatorKind.GEMM
-            | OperatorKind.BATCHED_GEMM
-            | OperatorKind.MOE
-            | OperatorKind.UNGATED_MOE
-            | OperatorKind.DISPATCHED_MOE
-        ):
+        case _ if kind in WEIGHT_KINDS:
             flops_per_ms = matrix_flops_per_ms(accelerator, dtype) * efficiency.gemm_ratio
             traffic = done.weight_bytes + done.activation_bytes
             return _p_norm(

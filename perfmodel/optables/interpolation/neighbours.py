@@ -8,7 +8,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import (
+    EXPERT_KINDS,
+    ByteArray,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+    Provenance,
+)
 from fleetplan.perfmodel.optables.rows import site_dimensions
 
 NEAREST_SITES: Final = 2
@@ -160,7 +167,7 @@ def site_features(kind: OperatorKind, sites: IntArray) -> FloatArray:
     features: FloatArray
     dims = {name: sites[:, column].astype(np.float64) for column, name in enumerate(names)}
     match kind:
-        case OperatorKind.MOE | OperatorKind.UNGATED_MOE | OperatorKind.DISPATCHED_MOE:
+        case _ if kind in EXPERT_KINDS:
             # Kernels for low latency and for throughput do not stand in for each other.
             unlike = UNLIKE_KERNELS * dims.get("low_latency", np.zeros(len(sites)))
             seen = (

@@ -1,4 +1,8 @@
-"""Importers of the packaged tables of routed experts: ordinary kernels, and those behind a dispatch."""
+"""Importers of the packaged tables of routed experts: ordinary kernels, and those behind a dispatch.
+
+Each was timed under several spreads of the tokens over the experts. Two of them are kept: the flattest
+power law (a skew of real traffic), and the even one, which is what a load balancer of experts aims at.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +15,72 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows
 if TYPE_CHECKING:
     import pandas as pd
 
-_DISTRIBUTIONS: Final = ("power_law_1.01", "power_law_1.2", "balanced")
-"""Routing of MoE tokens, the preferred one first. Balanced routing sends every token of a small batch to
-other experts than the ones before, which reads more weights than real batches do, and leaves no busiest
-expert in a large one; the flattest power law has neither flaw and was measured for every system."""
+_SKEWED: Final = ("power_law_1.01", "power_law_1.2", "balanced", "uniform")
+"""Spreads of tokens that are not balanced, the preferred one first. Balanced routing sends every token of a
+small batch to other experts than the ones before, which reads more weights than real batches do, and leaves
+no busiest expert in a large one; the flattest power law has neither flaw and was measured for every
+system."""
+
+_EVEN: Final = ("uniform", "balanced", "power_law_1.01_eplb")
+"""Spreads of tokens that are even, the preferred one first."""
+
+_SPREADS: Final = {
+    OperatorKind.MOE: _SKEWED,
+    OperatorKind.UNGATED_MOE: _SKEWED,
+    OperatorKind.DISPATCHED_MOE: _SKEWED,
+    OperatorKind.EVEN_MOE: _EVEN,
+    OperatorKind.EVEN_DISPATCHED_MOE: _EVEN,
+}
 
 
 def expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
     """Ordinary kernels, with and without gates."""
     # Experts without a gate are another operator: two products instead of three.
     ungated = frame["kernel_source"].str.contains("nongated")
-    return [*_moe(frame[~ungated], OperatorKind.MOE), *_moe(frame[ungated], OperatorKind.UNGATED_MOE)]
+    gated = frame[~ungated]
+    return [
+        *_moe(gated, OperatorKind.MOE),
+        *_moe(gated, OperatorKind.EVEN_MOE),
+        *_moe(frame[ungated], OperatorKind.UNGATED_MOE),
+    ]
 
 
 def dispatched_expert_tables(frame: pd.DataFrame, low_latency: int) -> list[MeasuredRows]:
     """Kernels behind a dispatch, for steps with prompts (0) or without (1)."""
     # The tokens are those of the whole expert group here as well: 16 of one rank are 128 with 8 ranks.
-    return _moe(frame.assign(low_latency=low_latency), OperatorKind.DISPATCHED_MOE)
+    named = frame.assign(low_latency=low_latency)
+    kinds = (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
+    return [table for kind in kinds for table in _moe(named, kind)]
 
 
 def wide_expert_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
-    """Kernels that are the same with and without prompts; rows with redundant experts are left out."""
+    """Kernels that are the same with and without prompts.
+
+    Balanced ones with as many redundant copies as were measured: the copies count as experts.
+    """
     plain = frame[frame["num_slots"] == frame["num_experts"]]
-    return [table for low_latency in (0, 1) for table in dispatched_expert_tables(plain, low_latency)]
+    balanced = frame[frame["distribution"].isin(_EVEN)]
+    most = balanced.groupby(["hidden_size", "num_experts"])["num_slots"].transform("max")
+    balanced = balanced[balanced["num_slots"] == most]
+    balanced = balanced.assign(num_experts=balanced["num_slots"])
+    return [
+        table
+        for low_latency in (0, 1)
+        for part, kind in (
+            (plain, OperatorKind.DISPATCHED_MOE),
+            (balanced, OperatorKind.EVEN_DISPATCHED_MOE),
+        )
+        for table in _moe(part.assign(low_latency=low_latency), kind)
+    ]
 
 
 def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
-    if frame.empty:
-        return []
-    for distribution in _DISTRIBUTIONS:
+    for distribution in _SPREADS[kind]:
         chosen = frame[frame["distribution"] == distribution]
         if not chosen.empty:
             break
+    else:
+        return []
     columns = {
         "tokens": "num_tokens",
         "hidden": "hidden_size",
@@ -52,6 +90,6 @@ def _moe(frame: pd.DataFrame, kind: OperatorKind) -> list[MeasuredRows]:
         "moe_tp": "moe_tp_size",
         "moe_ep": "moe_ep_size",
     }
-    if kind is OperatorKind.DISPATCHED_MOE:
+    if "low_latency" in frame.columns:
         columns["low_latency"] = "low_latency"
     return split_by_dtype(chosen, kind, "moe_dtype", columns)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGE: Final = "aiconfigurator-core"
-IMPORTER_VERSION: Final = 4
+IMPORTER_VERSION: Final = 5
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")
@@ -109,6 +109,7 @@ _FAMILY_FOLDERS: Final = {
     "trtllm_alltoall": "comm",
 }
 
+_DISPATCHED: Final = ("wideep_context_moe", "wideep_generation_moe", "wideep_moe")
 _ROUTED: Final = ("trtllm_alltoall", "moe_a2a", "wideep_deepep_ll", "wideep_deepep_normal")
 
 FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
@@ -120,7 +121,9 @@ FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     OperatorKind.BATCHED_GEMM: ("mla_bmm",),
     OperatorKind.MOE: ("moe",),
     OperatorKind.UNGATED_MOE: ("moe",),
-    OperatorKind.DISPATCHED_MOE: ("wideep_context_moe", "wideep_generation_moe", "wideep_moe"),
+    OperatorKind.DISPATCHED_MOE: _DISPATCHED,
+    OperatorKind.EVEN_MOE: ("moe",),
+    OperatorKind.EVEN_DISPATCHED_MOE: _DISPATCHED,
     OperatorKind.DELTA_PREFILL: ("gdn",),
     OperatorKind.DELTA_DECODE: ("gdn",),
     OperatorKind.EXPERT_DISPATCH: _ROUTED,

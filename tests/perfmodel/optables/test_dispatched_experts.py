@@ -102,14 +102,27 @@ def test_tables_tell_steps_with_prompts_from_those_without(write_table: TableWri
         assert rows.dims["low_latency"].tolist() == [int(ms == 1.0)]
 
 
-def test_kernels_that_serve_both_are_read_twice_and_redundant_experts_left_out(
+def test_kernels_that_serve_both_are_read_twice_and_balanced_ones_with_their_redundant_experts(
     write_table: TableWriter,
 ) -> None:
-    frame = pd.DataFrame([measured(128, 2.0), measured(128, 1.0, num_slots=288)])
+    balanced = {"distribution": "power_law_1.01_eplb"}
+    frame = pd.DataFrame(
+        [
+            measured(128, 2.0),
+            measured(128, 1.5, **balanced),
+            measured(128, 1.0, num_slots=288, **balanced),
+        ]
+    )
     path = write_table("moe", "trtllm", "1.0", "wideep_moe", frame)
     tables = read_table(TableFile(path, "wideep_moe", "trtllm", "1.0", "test"))
-    assert [rows.dims["low_latency"].tolist() for rows in tables] == [[0], [1]]
-    assert [rows.latency_ms.tolist() for rows in tables] == [[2.0], [2.0]]
+    assert [(rows.kind, rows.dims["low_latency"].tolist()) for rows in tables] == [
+        (KIND, [0]),
+        (OperatorKind.EVEN_DISPATCHED_MOE, [0]),
+        (KIND, [1]),
+        (OperatorKind.EVEN_DISPATCHED_MOE, [1]),
+    ]
+    assert [rows.latency_ms.tolist() for rows in tables] == [[2.0], [1.0], [2.0], [1.0]]
+    assert [rows.dims["experts"].tolist() for rows in tables] == [[256], [288], [256], [288]]
 
 
 @pytest.fixture
@@ -149,9 +162,58 @@ def test_others_take_ordinary_kernels(source: OperatorSource) -> None:
     assert prompts.latency_ms.tolist() == [6.0]
 
 
-def test_kernels_behind_a_dispatch_are_not_borrowed(source: OperatorSource) -> None:
+def test_an_accelerator_knows_the_experts_it_holds_and_the_tokens_that_reach_it(
+    source: OperatorSource,
+) -> None:
+    # 288 experts on 9 accelerators: 32 on each, and 8 of 9 tokens of a group of 8 with as many.
+    more = source.times(KIND, "fp8_block", asked(tokens=72, experts=288, moe_ep=9))
+    assert (more.latency_ms.tolist(), more.provenance.tolist()) == ([1.0], [Provenance.INTERPOLATED])
+
+
+def test_kernels_behind_a_dispatch_are_borrowed_over_several_hosts_alone(source: OperatorSource) -> None:
     vllm = OperatorSource(source.accelerator, "vllm", source._library)
     assert vllm.times(KIND, "fp8_block", asked(tokens=64)).latency_ms.tolist() == [6.0]
+    # Twice the groups with twice the tokens: half the experts on each, with twice the tokens for each.
+    wide = asked(tokens=128, moe_ep=16)
+    lent = vllm.times(KIND, "fp8_block", wide)
+    assert lent.latency_ms == pytest.approx(source.times(KIND, "fp8_block", wide).latency_ms)
+    assert lent.latency_ms[0] < 2.0
+    # A model that nobody measured behind a dispatch takes the utilisation of one that was.
+    other = source.times(KIND, "fp8_block", asked(tokens=128, moe_ep=16, hidden=4096))
+    assert other.provenance.tolist() == [Provenance.EXTRAPOLATED]
+    assert other.latency_ms[0] < lent.latency_ms[0]
+
+
+def test_evenly_spread_tokens_have_tables_of_their_own_and_never_take_longer(
+    write_table: TableWriter, measured_toy: Accelerator, tmp_path: Path
+) -> None:
+    even = {"distribution": "uniform"}
+    spread = [
+        measured(64, 1.0),
+        measured(256, 2.0),
+        measured(64, 0.8, **even),
+        measured(256, 1.2, **even),
+    ]
+    write_table("moe", "sglang", "1.0", "wideep_generation_moe", pd.DataFrame(spread))
+    balanced = {"distribution": "balanced"}
+    plain = [
+        measured(64, 1.0),
+        measured(256, 4.0),
+        measured(64, 1.5, **balanced),
+        measured(256, 3.0, **balanced),
+    ]
+    write_table("moe", "sglang", "1.0", "moe", pd.DataFrame(plain))
+    toy = OperatorSource(measured_toy, "sglang", TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache"))
+    both = {name: np.repeat(values, 2) for name, values in asked().items()} | {"tokens": np.array([64, 256])}
+    dispatched = toy.times(OperatorKind.EVEN_DISPATCHED_MOE, "fp8_block", both)
+    assert dispatched.latency_ms.tolist() == [0.8, 1.2]
+    assert toy.times(KIND, "fp8_block", both).latency_ms.tolist() == [1.0, 2.0]
+    ordinary = {name: values for name, values in both.items() if name != "low_latency"}
+    # Few tokens, each to other experts, read more weights than skewed ones do.
+    assert toy.times(OperatorKind.EVEN_MOE, "fp8_block", ordinary).latency_ms.tolist() == [1.0, 3.0]
+
+
+def test_experts_of_another_framework_answer_where_nothing_is_measured(source: OperatorSource) -> None:
     bare = OperatorSource(replace(source.accelerator, measured_system=None), "sglang", None)
     roofline = bare.times(KIND, "fp8_block", asked(tokens=64))
     assert roofline.provenance.tolist() == [Provenance.ROOFLINE]

@@ -24,6 +24,14 @@ BASE: dict[str, object] = {
     "concurrency": 16,
 }
 DRAFT = {"draft_tokens": 4, "acceptance_ratio": 0.8, "draft_cost_ratio": 0.0}
+WIDE = {
+    "model": "deepseek-ai/DeepSeek-V3",
+    "weights": "fp8",
+    "mode": "prefill",
+    "dp": 32,
+    "ep": 32,
+    "batch": 4,
+}
 MIXTRAL = {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 8}
 
 
@@ -68,6 +76,10 @@ def run(*changes: dict[str, object]) -> pd.DataFrame:
             1,
         ),
         ({"mode": "prefill"}, {"power_cap_w": 500}, "ttft_ms", 1),
+        (WIDE, {"expert_balance": "perfect"}, "ttft_ms", -1),
+        (WIDE, {"redundant_experts": 64}, "memory_gib_per_accelerator", 1),
+        (WIDE, {"expert_overlap": "two-batch"}, "ttft_ms", -1),
+        (WIDE, {"expert_overlap": "single-batch"}, "ttft_ms", -1),
     ],
 )
 def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], column: str, sign: int) -> None:
@@ -95,6 +107,13 @@ def test_a_switch_acts(base: dict[str, object], switch: dict[str, object], colum
         ({"offload_weights_ratio": 0.5}, "offload_gb_per_s: missing, offload_weights_ratio needs it"),
         ({"expert_placement": "sorted"}, "busiest_expert_ratio: missing"),
         ({"power_cap_w": 5}, "power_cap_w: a cap of 5.0 W is outside the range for 750"),
+        ({"expert_overlap": "two-batch"}, "expert_overlap: .* has no experts, so it has no effect"),
+        ({"expert_balance": "even"}, "expert_balance: 'even' is not known; allowed: auto, eplb, none"),
+        (
+            {**MIXTRAL, "expert_balance": "eplb", "busiest_expert_ratio": 0.2},
+            "busiest_expert_ratio: is a skew that is left, not expert_balance eplb",
+        ),
+        ({**MIXTRAL, "expert_balance": "none", "redundant_experts": 2}, "redundant_experts: placed by"),
         ({**MIXTRAL, "busiest_expert_ratio": 0.9}, "busiest_expert_ratio: 0.9 is outside 0.125 to 0.5"),
     ],
 )

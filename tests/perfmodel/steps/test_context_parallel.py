@@ -17,7 +17,7 @@ from tests.perfmodel.fakes import (
 from tests.perfmodel.steps.test_decoder_step import operators, row
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.inventory import Precision
+from fleetplan.fleet.inventory import ExpertRouting, Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import (
@@ -120,10 +120,24 @@ def test_redundant_experts_fill_a_pod_of_72() -> None:
     found = operators(model, decode_shape(configurations(("DP72-EP72", "DP64-EP64"), (16, 16))))
     # 256 experts on 72 accelerators: four each, 288 in all; on 64 they are exactly four each.
     assert found["routed_experts"].dims["experts"].tolist() == [288, 256]
-    memory = Evaluator(model, accelerator(), WorkSource(), BF16).decode_memory(
-        configurations(("DP72-EP72", "DP64-EP64"), (16, 16))
+    # A load balancer places 32 copies on 72 accelerators at no further cost, and needs a fifth place on 64.
+    batch = configurations(("DP72-EP72", "DP64-EP64"), (16, 16))
+    balanced, alone = (
+        Evaluator(
+            model,
+            accelerator(),
+            WorkSource(),
+            BF16,
+            techniques=Techniques(experts=ExpertRouting(balance=balance)),
+        )
+        .decode_memory(batch)
+        .weights_gib
+        for balance in ("auto", "none")
     )
-    assert memory.weights_gib[0] == pytest.approx(memory.weights_gib[1])
+    assert balanced[0] == pytest.approx(alone[0])
+    assert alone[0] == pytest.approx(alone[1])
+    per_layer = 3 * 7168 * 2048 * 2 / 2**30
+    assert balanced[1] - alone[1] == pytest.approx(58 * per_layer)
     assert operators(mixture_model(), decode_shape(configurations(("DP4-EP4",), (16,))))[
         "routed_experts"
     ].dims["experts"].tolist() == [16]

@@ -87,8 +87,9 @@ def test_experts_use_the_flattest_power_law_and_ungated_ones_are_another_operato
             moe_row(1, "power_law_1.01", 1.0, "moe_torch_flow_nongated"),
         ]
     )
-    rows, ungated = table(write_table("moe", "trtllm", "1.0", "moe", frame), "moe", "trtllm")
+    rows, even, ungated = table(write_table("moe", "trtllm", "1.0", "moe", frame), "moe", "trtllm")
     assert (rows.kind, rows.dtype, rows.latency_ms.tolist()) == (OperatorKind.MOE, "mxfp4", [7.0])
+    assert (even.kind, even.latency_ms.tolist()) == (OperatorKind.EVEN_MOE, [9.0])
     assert (ungated.kind, ungated.latency_ms.tolist()) == (OperatorKind.UNGATED_MOE, [1.0])
 
 
