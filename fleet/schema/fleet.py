@@ -9,7 +9,7 @@ from pydantic import Field
 from fleetplan.fleet.schema.demand import OfflineSpec, SliceSpec, TidalSpec, UncertaintySpec
 from fleetplan.fleet.schema.finance import FinanceSpec
 from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
-from fleetplan.fleet.schema.service_parts import FollowsSpec, OutsideSpec
+from fleetplan.fleet.schema.service_parts import FollowsSpec, OutsideSpec, SearchSpec
 from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, RegionSpec
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
@@ -141,10 +141,12 @@ class ServiceSpec(Spec):
     runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))
     """Allowed runtimes."""
     framework: Literal["trtllm", "sglang", "vllm"] = "vllm"
-    """Whose measured operator tables are read."""
+    """Whose measured operator tables are read, and whose layouts are searched."""
     framework_version: Text | None = None
     """Version of the framework whose tables are read, as `plan optables list` prints it; the newest of every
     operator where it is left out. Operators without a table of it are borrowed from other versions."""
+    search: SearchSpec = SearchSpec()
+    """Configurations that are searched."""
     hardware: Annotated[list[Name], Field(min_length=1)] | None = None
     """Hardware it may run on; any where it is left out."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None

@@ -28,7 +28,8 @@ import platformdirs
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.landscape import Landscape, LatencyTarget, RequestShape, service_landscape
+from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
+from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.optables import OperatorSource, TableSource
 
@@ -57,12 +58,13 @@ def cached_landscape(
     target: LatencyTarget,
     space: SearchSpace,
     folder: Path | None = None,
+    framework: str = "",
 ) -> Landscape:
     """Return what `service_landscape` returns, from the cache where it is there.
 
     Parameters
     ----------
-    evaluator, request, target, space
+    evaluator, request, target, space, framework
         As in `service_landscape`.
     folder : Path, optional
         Cache folder; that of the user by default.
@@ -72,16 +74,16 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    key = landscape_key(evaluator, request, target, space)
+    key = landscape_key(evaluator, request, target, space, framework)
     if key is None or os.environ.get(SWITCH) == "off":
-        return service_landscape(evaluator, request, target, space)
+        return service_landscape(evaluator, request, target, space, framework)
     place = cache_folder() if folder is None else folder
     path = place / f"{key}.npz"
     kept = _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
         evaluator.source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space)
+    found = service_landscape(evaluator, request, target, space, framework)
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
         _write(found.table, _sources_of(evaluator), path)
@@ -90,7 +92,11 @@ def cached_landscape(
 
 
 def landscape_key(
-    evaluator: Evaluator, request: RequestShape, target: LatencyTarget, space: SearchSpace
+    evaluator: Evaluator,
+    request: RequestShape,
+    target: LatencyTarget,
+    space: SearchSpace,
+    framework: str = "",
 ) -> str | None:
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
@@ -104,7 +110,7 @@ def landscape_key(
         for field in fields(evaluator)
         if field.name != "source"
     ]
-    parts += [repr(request), repr(target), repr(space)]
+    parts += [repr(request), repr(target), repr(space), framework]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

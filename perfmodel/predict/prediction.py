@@ -22,7 +22,7 @@ from fleetplan.perfmodel.evaluator import (
     build_evaluator,
     with_calibration,
 )
-from fleetplan.perfmodel.landscape import layout_problem
+from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, configuration_problem
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
@@ -36,6 +36,8 @@ from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
 _MS_PER_S: Final = 1e3
+_PHASES: Final = {"prefill": PREFILL, "decode": DECODE}
+"""Phases of modes; all others serve prompts and generation on the same accelerators."""
 
 
 def predict(
@@ -159,12 +161,12 @@ def _runnable(
     """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
     kept: list[int] = []
     layouts: list[Parallelism] = []
-    known: dict[Degrees, Parallelism | str] = {}
+    known: dict[tuple[Degrees, str], Parallelism | str] = {}
     for row in rows.tolist():
-        degrees = cases.degrees[row]
-        if degrees not in known:
-            known[degrees] = _layout(degrees, evaluator)
-        layout = known[degrees]
+        degrees, phase = cases.degrees[row], _PHASES.get(str(cases.mode[row]), AGGREGATED)
+        if (degrees, phase) not in known:
+            known[degrees, phase] = _layout(degrees, evaluator, phase, str(cases.backend[row]))
+        layout = known[degrees, phase]
         if isinstance(layout, str):
             answers.reason[row] = layout
         elif cases.n_accelerators[row] % layout.accelerators:
@@ -178,7 +180,7 @@ def _runnable(
     return np.array(kept, dtype=np.int64), layouts
 
 
-def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
+def _layout(degrees: Degrees, evaluator: Evaluator, phase: str, framework: str) -> Parallelism | str:
     """Return the layout, or why it cannot run."""
     architecture = evaluator.architecture
     has_experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
@@ -186,7 +188,7 @@ def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
         layout = degrees.parallelism(has_experts)
     except ValueError as error:
         return str(error)
-    return layout_problem(architecture, layout, evaluator.accelerator) or layout
+    return configuration_problem(architecture, layout, evaluator.accelerator, phase, framework) or layout
 
 
 def _predict_mode(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetplan.fleet.inventory import Finance, Offer, Pool
-from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem

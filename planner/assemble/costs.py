@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fleetplan.fleet import tco
-from fleetplan.planner.plan import Cost, Placement, Plan, PoolUse
+from fleetplan.planner.assemble.rows import pool_cost_kinds
+from fleetplan.planner.formulation import Solution
+from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, Plan, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
 
 SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
@@ -41,7 +43,7 @@ def cost_rows(
         rows.append(_row(problem, ("period", period), placed, kinds, uses))
     for service in problem.services:
         placed = [row for row in plan.placements if row.service == service]
-        kinds = {"capacity": sum(row.usd - running_usd(row) for row in placed)}
+        kinds = {"capacity": sum(row.usd - row.running_usd for row in placed)}
         rows.append(_row(problem, ("service", service), placed, kinds, ()))
     for pool in dict.fromkeys(use.pool for use in plan.pools):
         kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
@@ -67,13 +69,7 @@ def _row(
     uses: Sequence[PoolUse],
 ) -> Cost:
     """Cost of a scope and name, of which the uses of pools say what is idle and what left."""
-    kinds = {
-        **capacity,
-        "energy": sum(row.energy_usd for row in placed),
-        "transition": sum(row.transition_usd for row in placed),
-        "tidal": sum(row.tidal_usd for row in placed),
-        "data": sum(row.data_usd for row in placed),
-    }
+    kinds = {**capacity, **_running_kinds(placed)}
     usd = sum(kinds.values())
     million = million_tokens(problem, placed)
     return Cost(
@@ -87,11 +83,6 @@ def _row(
         usd_per_million_tokens=usd / million if million else None,
         carbon_kg=carbon_kg(problem, placed),
     )
-
-
-def running_usd(row: Placement) -> float:
-    """What a placement costs besides its share of the pool. [USD]"""
-    return row.energy_usd + row.transition_usd + row.tidal_usd + row.data_usd
 
 
 def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | None:
@@ -127,3 +118,19 @@ def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
         energy_kwh = power_kw * region.pue * tco.HOURS_PER_QUARTER * moment.weight
         total += energy_kwh * region.grid_kg_co2_per_kwh[moment.period]
     return total
+
+
+def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placement]) -> dict[str, float]:
+    """TCO over the horizon by kind. [USD]"""
+    kinds: dict[str, float] = defaultdict(float)
+    for p in range(len(problem.pools)):
+        for q in range(len(problem.periods)):
+            for kind, usd in pool_cost_kinds(problem, solution, p, q).items():
+                kinds[kind] += usd
+    kinds |= _running_kinds(rows)
+    return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
+
+
+def _running_kinds(rows: Sequence[Placement]) -> dict[str, float]:
+    """What placements cost besides their shares of pools, by kind. [USD]"""
+    return {kind: sum(getattr(row, f"{kind}_usd") for row in rows) for kind in RUNNING_KINDS}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import surviving_handovers

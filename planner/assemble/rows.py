@@ -15,10 +15,16 @@ from dataclasses import asdict, dataclass
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas, with_idle_replicas
 from fleetplan.planner.assemble.offline_work import SECONDS_PER_HOUR, offline_work
-from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
-from fleetplan.planner.formulation.objective.tco import started_usd, switched_usd
-from fleetplan.planner.formulation.solution import Solution
-from fleetplan.planner.formulation.variables import LoadKey, PairKey, ReplicaKey, rate_scales
+from fleetplan.planner.formulation import (
+    LoadKey,
+    PairKey,
+    ReplicaKey,
+    Solution,
+    data_usd_per_request_per_s,
+    rate_scales,
+    started_usd,
+    switched_usd,
+)
 from fleetplan.planner.plan import (
     MomentKey,
     PhaseRatio,

@@ -16,6 +16,7 @@ from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
@@ -27,6 +28,9 @@ from fleetplan.planner.plan import TableSource
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 BYTES_PER_GB: Final = 1e9
+
+EVERYTHING: Final = SearchSpace()
+"""What is searched where nobody says anything."""
 
 
 def landscape_candidates(
@@ -110,12 +114,18 @@ def candidates_over_ways(
         for candidate in farther:
             if known.get(candidate.key) == candidate:
                 continue
-            # A layout that serves several classes has a batch for each, which its name does not tell.
-            named = candidate.key in known
-            other = replace(candidate, config=f"{candidate.config}@{way_ms:g}ms") if named else candidate
-            if not any(each == replace(candidate, config=each.config) for each in known.values()):
+            other = candidate
+            if candidate.key in known and candidate.configuration is not None:
+                # A layout that serves several classes has a batch for each, which its name does not tell.
+                other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
+            if not any(_same_figures(each, candidate) for each in known.values()):
                 known[other.key] = other
     return list(known.values()), tables
+
+
+def _same_figures(first: Candidate, second: Candidate) -> bool:
+    """Whether two candidates differ by their names at most."""
+    return first == replace(second, config=first.config, configuration=first.configuration)
 
 
 def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
@@ -190,12 +200,12 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
 
 
 def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
-    """The service as each of its admissible variants would serve it, with what its configurations start with.
+    """The service as each of its admissible variants would serve it, by the name of the variant.
 
     Parameters
     ----------
     service : Service
-        Without variants it is the only one, and its configurations need no name of a variant.
+        Without variants it is the only one, and its name is empty.
     hardware : str
         For the log.
     log : RejectionLog
@@ -211,7 +221,7 @@ def service_variants(service: Service, hardware: str, log: RejectionLog) -> list
         classes = tuple(_compressed(each, variant.input_tokens_ratio) for each in service.classes)
         precision = Precision(variant.weights, variant.kv)
         served = replace(service, model=variant.model, precision=precision, classes=classes)
-        found.append((f"{variant.name}/", served))
+        found.append((variant.name, served))
     return found
 
 
@@ -224,6 +234,26 @@ def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> Reque
     if context_tokens is not None:
         context_tokens -= request_class.input_tokens - input_tokens
     return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)
+
+
+def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
+    """The configurations of a service that are searched, within a space.
+
+    Parameters
+    ----------
+    service : Service
+        Its runtimes, and what it says of the search.
+    space : SearchSpace
+        Its batch sizes count, and its largest replica where there is one.
+    """
+    asked = service.search
+    return replace(
+        space,
+        runtimes=service.runtimes,
+        max_accelerators=space.max_accelerators or asked.max_accelerators,
+        pipeline_stages=asked.pipeline_stages or space.pipeline_stages,
+        context_ranks=asked.context_ranks or space.context_ranks,
+    )
 
 
 def _usable_rows(
@@ -244,7 +274,8 @@ def _usable_rows(
         evaluator,
         request,
         LatencyTarget(ttft_ms, service.tpot_ms),
-        SearchSpace(runtimes=service.runtimes),
+        service_space(service),
+        framework=service.layout_framework,
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)
@@ -262,12 +293,15 @@ def _candidate_of_rows(
         name: sum(float(row[f"share_{name}"]) for row in rows.values()) / len(rows)
         for name in ("measured", "interpolated", "extrapolated", "roofline")
     }
+    # A layout that serves several classes runs a batch size for each, so its configuration has none.
+    one = len(service.classes) == 1
+    configuration = Configuration(parse_parallelism(layout), int(any_row["batch"]) if one else None)
     return Candidate(
         service=service.name,
         phase=phase,
         hardware=hardware.name,
-        # A layout that serves several classes runs a batch size for each, so its name has none.
-        config=str(any_row["config"]) if len(service.classes) == 1 else layout,
+        config=configuration.label,
+        configuration=configuration,
         accelerators=accelerators,
         requests_per_s=tuple(float(rows[k]["requests_per_s"]) if k in rows else 0.0 for k in classes),
         ttft_ms=tuple(optional_figure(rows.get(k), "ttft_ms") for k in classes),

@@ -17,7 +17,7 @@ def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignm
 
     Example: plan check fleet.yaml -s growth
     """
-    from fleetplan.planner.candidates.build import build_candidates
+    from fleetplan.planner.candidates import build_candidates
     from fleetplan.planner.report.coverage import print_coverage
 
     errors = console(stderr=True)
@@ -37,8 +37,8 @@ def verify(
 
     Example: plan verify out/plan.json fleet.yaml
     """
-    from fleetplan.planner.candidates.prepare import prepare
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.candidates import prepare
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.verify import Evidence
     from fleetplan.planner.verify import verify as violations_of
 

@@ -64,7 +64,7 @@ def explain(
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.asked_plan import read_asked_plan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     if not marginal and (plot is not None or csv is not None):
         raise typer.BadParameter("--plot and --csv are those of --marginal")

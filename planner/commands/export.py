@@ -38,7 +38,7 @@ def report(
     """
     from fleetplan.planner.export.new_file import write_new
     from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, read_frontier
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.report.html.page import REPORT_FILE, report_page
 
     plan = read_plan(plan_file)
@@ -71,7 +71,7 @@ def export(
     plan export out/plan.json --as dynamo --period 2027Q1 --out manifests
     """
     from fleetplan.planner.commands.run_launch import run_export
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
 
     run_export(read_plan(plan_file), form, out, period, framework, console(stderr=True))
 

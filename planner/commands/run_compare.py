@@ -10,7 +10,7 @@ from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.export.files import write_plan
-from fleetplan.planner.plan.read import read_plan
+from fleetplan.planner.plan import read_plan
 from fleetplan.planner.questions.compare import Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
 from fleetplan.scenarios.load import load_expanded_fleet

@@ -12,9 +12,9 @@ import pandas as pd
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
-from fleetplan.planner.candidates.prepare import prepare
+from fleetplan.planner.candidates import prepare
 from fleetplan.planner.files import write_text
-from fleetplan.planner.plan.read import read_plan
+from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.plots import write_replay_plots

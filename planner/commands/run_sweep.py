@@ -17,7 +17,7 @@ from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import Task, run_sweep
 from fleetplan.planner.report.console import money
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
 
 

@@ -52,12 +52,12 @@ def solve(
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
     from fleetplan.planner.api import NoPlanFoundError, plan_fleet
-    from fleetplan.planner.output import write_folder
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
+    from fleetplan.planner.report.folder import write_folder
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.report.search_console import SearchLog, print_search
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)

@@ -40,7 +40,7 @@ def sweep(
     """
     from fleetplan.planner.commands.run_sweep import Ground, print_sweep, solved_within
     from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
-    from fleetplan.planner.search.result import SearchLimits
+    from fleetplan.planner.search import SearchLimits
 
     errors = console(stderr=True)
     load(fleet_file, scenario, assignment, errors)

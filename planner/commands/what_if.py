@@ -130,7 +130,7 @@ def _asked(
     """The plan with its fleet, and what solves changed fleets."""
     from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)

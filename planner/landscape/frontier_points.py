@@ -15,6 +15,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.files import as_text, from_text
 from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.question import question_of_service
@@ -83,7 +84,7 @@ def frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPo
                         service.name,
                         phase,
                         option.hardware,
-                        f"{own.layout[row].label} b{own.batch[row]}",
+                        Configuration(own.layout[row], int(own.batch[row])).label,
                         free.request_names[0],
                         float(_latency_ms(own, phase)[row]),
                         float(own.requests_per_s_per_accelerator[row]),

@@ -40,6 +40,10 @@ class AtMoment(_Record):
         return self.period, self.slice, self.scenario
 
 
+RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
+"""What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
+
+
 class Placement(AtMoment):
     """Replicas of one configuration of a service in one pool and moment."""
 
@@ -74,11 +78,20 @@ class Placement(AtMoment):
     """Expected cost of those that did not run in the slice before, every day anew; part of `usd`. [USD]"""
     data_usd: float = 0.0
     """Expected cost of carrying the data of requests that come from other regions; part of `usd`. [USD]"""
-    """Expected cost of the replicas that start; part of `usd`. [USD]"""
     requests_per_s_by_origin: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
     utilisation_limit: float = 1.0
     """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Service, phase, hardware and configuration: the candidate that it runs."""
+        return self.service, self.phase, self.hardware, self.config
+
+    @property
+    def running_usd(self) -> float:
+        """What it costs besides its share of the pool. [USD]"""
+        return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
 
 
 class Purchase(_Record):

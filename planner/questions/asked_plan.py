@@ -9,8 +9,7 @@ from pathlib import Path
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import is_file, read_bytes
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Infeasible, Plan, Provenance
-from fleetplan.planner.plan.read import read_outcome, read_plan
+from fleetplan.planner.plan import Infeasible, Plan, Provenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios.load import load_expanded_fleet

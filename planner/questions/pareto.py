@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.formulation.objective.goals import UNITS
+from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import Answer, Resolver

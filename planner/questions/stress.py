@@ -14,7 +14,7 @@ from enum import StrEnum
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.formulation.objective.tco import fixed_usd
+from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.problem import Candidate, Phase
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.planner.formulation.objective.goals import goal_of
-from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.formulation import Reached, Solution, goal_of
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted

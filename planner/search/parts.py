@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, SolveStatus, status_of

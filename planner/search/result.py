@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.formulation import Reached, Solution
 
 OPTIMAL_GAP = 1e-9
 """Gap below which a plan is called optimal: the float rounding of the objective."""

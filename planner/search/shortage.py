@@ -9,7 +9,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.formulation import build_model, fixed_usd, rate_scales, replicas_for_load
 from fleetplan.planner.formulation.constraints import (
     budgets,
     capacity,
@@ -20,8 +20,6 @@ from fleetplan.planner.formulation.constraints import (
     quality,
     region_loss,
 )
-from fleetplan.planner.formulation.objective.tco import fixed_usd
-from fleetplan.planner.formulation.variables import rate_scales, replicas_for_load
 from fleetplan.planner.plan import Rejections, Shortage
 from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.search.solvers.cpsat import configured_solver
@@ -140,7 +138,7 @@ def blocking_limits(problem: Problem, seed: int, workers: int) -> Blocking:
             break
         planning = build_model(problem, allow_unmet=False, without=(family,))
         planning.model.minimize(planning.total_cost)
-        outcome = solve_model(planning.model, planning.variables, limits, lambda *_: True, lambda _: None)
+        outcome = solve_model(planning.model, planning.continuous, limits, lambda *_: True, lambda _: None)
         if outcome.values is not None:
             found.append(name)
         elif outcome.status is not ModelStatus.INFEASIBLE:

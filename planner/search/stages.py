@@ -10,16 +10,20 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel, build_model
-from fleetplan.planner.formulation.objective.goals import Goal, goal_of, goal_units
-from fleetplan.planner.formulation.objective.tco import (
+from fleetplan.planner.formulation import (
+    Goal,
+    PlanningModel,
+    Reached,
+    Variables,
+    build_model,
     fixed_usd,
+    goal_of,
+    goal_units,
     unmet_demand,
     unmet_units,
     unmet_units_per_request,
+    values_of,
 )
-from fleetplan.planner.formulation.solution import Reached, values_of
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
@@ -450,9 +454,9 @@ class _Run:
             beginning = Beginning(self.memory, row_duals)
             outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
         elif self.limits.reproducible:
-            outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
+            outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
         else:
-            outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
+            outcome = solve_model(planning.model, planning.continuous, limits, enough, listen)
         self.deterministic_time += outcome.deterministic_time
         return outcome
 

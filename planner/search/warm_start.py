@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.variables import AcquireKey, ReplicaKey
+from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.plan_in_force import period_in_force

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from fleetplan.planner.plan import Cost
+from fleetplan.planner.plan import RUNNING_KINDS, Cost
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd
-from fleetplan.planner.verify.quantities import RUNNING_KINDS, carbon_kg, million_tokens
+from fleetplan.planner.verify.quantities import carbon_kg, million_tokens
 from fleetplan.planner.verify.records import OLDER_FORMATS, compared, same
 from fleetplan.planner.verify.rounding import (
     RUNNING_ROUNDING_RATIO,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fleetplan.planner.plan import DemandScenarioCost
+from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
 from fleetplan.planner.verify.costs import cost_kinds, running_usd
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
-from fleetplan.planner.verify.quantities import RUNNING_KINDS
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import differs, exceeds
 from fleetplan.planner.verify.violations import Violation

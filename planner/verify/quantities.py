@@ -16,9 +16,6 @@ SECONDS_PER_HOUR: Final = 3600.0
 DAYS_PER_QUARTER: Final = HOURS_PER_QUARTER / DAY_HOURS
 """Every day of a quarter is alike."""
 
-RUNNING_KINDS: Final = ("data", "energy", "tidal", "transition")
-"""Kinds of cost that follow from what runs; all others are of what stands."""
-
 
 def planned(check: PlanCheck, service: str, rate: float) -> float:
     """A rate with the headroom of its service. [requests/s]"""

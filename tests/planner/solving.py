@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import build_plan
+from fleetplan.planner.assemble import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from fleetplan.fleet.catalog import models
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.input_files import is_file
-from fleetplan.fleet.inventory import Offline, OutsideLatency, Precision, RequestClass, Service
+from fleetplan.fleet.inventory import (
+    LayoutSearch,
+    Offline,
+    OutsideLatency,
+    Precision,
+    RequestClass,
+    Service,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand import service_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS, read_engines
@@ -97,6 +104,12 @@ def _service(
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
+        search=LayoutSearch(
+            spec.search.layouts == "any",
+            spec.search.max_accelerators,
+            tuple(sorted(set(spec.search.pipeline_stages or ()))),
+            tuple(sorted(set(spec.search.context_ranks or ()))),
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.files import write_text
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.sweep.axes import Axis, Point
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 
 _DEPENDENCIES: Final = ("fleetplan", "ortools", "numpy", "scipy", "pandas", "aiconfigurator-core")
 COLUMNS: Final = ("status", "metric", "unit", "value")

@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.candidates.dominance import replaces
-from fleetplan.planner.candidates.rejections import (
+from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
     NO_SUPPLY,
     NOT_ALLOWED,
     UNDER_LOAD,
+    CandidateSet,
+    replaces,
 )
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Kind, Subject

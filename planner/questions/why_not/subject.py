@@ -10,8 +10,7 @@ from typing import Final
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, MustUse
-from fleetplan.planner.candidates.build import build_candidates
-from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates import build_candidates, supplied_hardware
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 

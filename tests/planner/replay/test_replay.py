@@ -14,7 +14,7 @@ from fleetplan.planner.cli import main
 from fleetplan.planner.commands.replay import ROUTERS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.replay.deployment import parts_of_config, served_places
+from fleetplan.planner.replay.deployment import served_places
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
@@ -165,18 +165,6 @@ def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> No
             TrafficChoice(Arrivals.POISSON, 5.0),
             ReplayScope("2027Q1"),
         )
-
-
-@pytest.mark.parametrize(
-    ("config", "parts"),
-    [
-        ("TP4 b8", ("", "TP4", 8)),
-        ("small/PP2-TP2 b16@20ms", ("small", "PP2-TP2", 16)),
-        ("DP4-EP4", ("", "DP4-EP4", None)),
-    ],
-)
-def test_configurations_are_read_back(config: str, parts: tuple[str, str, int | None]) -> None:
-    assert parts_of_config(config) == parts
 
 
 # The command -----------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from tests.planner.families import EXAMPLES, check_deletion, check_golden, check
 from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet
-from fleetplan.planner.api import build_plan, solve_problem
+from fleetplan.planner.api import solve_problem
+from fleetplan.planner.assemble import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve
