@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
 from fleetplan.fleet.schema.values import QUARTER_PATTERN, TAG_MARK
 
 _Json: TypeAlias = Mapping[str, object]
@@ -76,6 +77,22 @@ def parse(document: Document) -> Parsed:
     if any(location[:1] == ("horizon",) for location in locations):
         return Parsed(None, {}, issues)
     return _without_broken(plain, locations, issues)
+
+
+def mistakes_of(kind: Literal["pool", "offer"], block: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what is wrong with the form of a pool or an offer on its own, with the key of each mistake."""
+    spec = PoolSpec if kind == "pool" else OfferSpec
+    try:
+        spec.model_validate(block)
+    except ValidationError as error:
+        return tuple(_mistake(detail) for detail in error.errors(include_url=False))
+    return ()
+
+
+def _mistake(detail: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in _location(detail))
+    message, hint = _message(detail)
+    return f"{key}: {message}{f'; {hint}' if hint else ''}"
 
 
 def _without_broken(

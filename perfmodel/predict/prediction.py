@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,10 @@ from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
 from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, burst, closed_loop, open_loop
+from fleetplan.perfmodel.predict.technique_columns import LOOPS
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
+from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
+from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 
@@ -45,6 +49,7 @@ def predict(
     folder: Path = Path(),
     path: str = "cases",
     calibration: Calibration | None = None,
+    parts: Mapping[str, Accelerator] | None = None,
 ) -> pd.DataFrame:
     """Predict every row of a table of cases.
 
@@ -59,6 +64,8 @@ def predict(
         What to call the table in errors.
     calibration : Calibration, optional
         Times of deployments that it holds for are multiplied by its ratios.
+    parts : Mapping[str, Accelerator], optional
+        Accelerators by name; those of the catalogue by default.
 
     Returns
     -------
@@ -69,7 +76,8 @@ def predict(
         an accelerator with more memory. `latency_ms` is one step in prefill and decode mode, the whole
         batch in static mode and a request from end to end in the loops. Rates are those of
         `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
-        of the time.
+        of the time. In offline mode all `n_requests` are there at the start, and `latency_ms` is the time
+        until the last of them ends.
 
     Raises
     ------
@@ -78,6 +86,7 @@ def predict(
     """
     cases = parse_cases(frame, path)
     answers = Answers(cases.reason)
+    known = accelerators() if parts is None else parts
     keys = pd.DataFrame(
         {
             "model": cases.model,
@@ -93,25 +102,29 @@ def predict(
     for code in range(int(codes.max()) + 1 if codes.size else 0):
         rows = np.flatnonzero((codes == code) & (cases.reason == ""))
         if rows.size:
-            _predict_group(cases, rows, folder, answers, calibration)
+            _predict_group(cases, rows, folder, answers, calibration, known)
     return answers.frame(cases.case_id)
 
 
 def _predict_group(
-    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+    cases: Cases,
+    rows: IntArray,
+    folder: Path,
+    answers: Answers,
+    calibration: Calibration | None,
+    parts: Mapping[str, Accelerator],
 ) -> None:
     first = int(rows[0])
-    hardware = _hardware_name(str(cases.hardware[first]))
-    catalogue = accelerators()
-    if hardware not in catalogue:
+    hardware = _hardware_name(str(cases.hardware[first]), parts)
+    if hardware not in parts:
         given = str(cases.hardware[first])
         what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
-        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        answers.reject(rows, f"{what}; {names_hint(given, list(parts))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     try:
-        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+        accelerator = _capped(parts[hardware], setting.power_cap_w)
     except ValueError as error:
         answers.reject(rows, f"power_cap_w: {error}")
         return
@@ -150,9 +163,9 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
     return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
 
 
-def _hardware_name(given: str) -> str:
-    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
-    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
+    """Return the known spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in parts}.get(given.lower(), given)
 
 
 def _runnable(
@@ -196,21 +209,9 @@ def _predict_mode(
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
-        if mode in {"closed_loop", "burst", "open_loop"}:
-            framework = str(cases.backend[rows[0]])
-            load = Load(
-                layouts,
-                cases.input_tokens[rows],
-                cases.prefix_tokens[rows],
-                cases.output_tokens[rows],
-                evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT,
-            )
-            each = cases.load[rows] / replicas
-            if mode == "burst":
-                state = burst(evaluator, load, each)
-            else:
-                solve = closed_loop if mode == "closed_loop" else open_loop
-                state = solve(evaluator, framework, load, each)
+        if mode in LOOPS:
+            load = _load(cases, rows, layouts, evaluator)
+            state = _loop(cases, rows, load, mode, evaluator, replicas)
             result = _loop_result(state, load)
             _reject_overload(answers, rows, state, replicas)
         else:
@@ -219,9 +220,38 @@ def _predict_mode(
         answers.reject(rows, f"weights: {error}")
     except UnsupportedArchitecture as error:
         answers.reject(rows, f"model: {error}")
+    except TooManyRequestsError as error:
+        answers.reject(rows, str(error))
     else:
         answers.fill(rows, result)
         answers.numbers["requests_per_s"][rows] *= replicas
+
+
+def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) -> Load:
+    first = int(rows[0])
+    default = default_scheduling(str(cases.backend[first]), evaluator.accelerator, evaluator.software_date)
+    setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
+    return Load(
+        layouts,
+        cases.input_tokens[rows],
+        cases.prefix_tokens[rows],
+        cases.output_tokens[rows],
+        setting.scheduling.applied(default),
+    )
+
+
+def _loop(
+    cases: Cases, rows: IntArray, load: Load, mode: str, evaluator: Evaluator, replicas: IntArray
+) -> SteadyState:
+    each = cases.load[rows] / replicas
+    if mode == "offline":
+        setting = cases.techniques.distinct[int(cases.techniques.codes[rows[0]])]
+        return offline(evaluator, load, each, setting.length_variation)
+    if mode == "burst":
+        return burst(evaluator, load, each)
+    if mode == "open_loop":
+        return open_loop(evaluator, load, each)
+    return closed_loop(evaluator, load, each, cases.n_requests[rows] / replicas)
 
 
 def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> ConfigurationBatch:
@@ -303,9 +333,9 @@ def _loop_result(state: SteadyState, load: Load) -> ModeResult:
         output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
         memory_gib_per_accelerator=state.memory.total_gib,
         fits=state.memory.fits & state.fits,
-        by_provenance_ms=state.by_provenance_ms,
-        bottleneck=state.bottleneck,
-        names=state.names,
+        by_provenance_ms=state.iteration.by_provenance_ms,
+        bottleneck=state.iteration.bottleneck,
+        names=state.iteration.names,
     )
 
 

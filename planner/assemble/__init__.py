@@ -4,6 +4,7 @@ In: a `Problem` and a `Solution`. Out: placements, pools, purchases, unmet deman
 lines (`costs`, `bill`), changes, flows, binding limits and the inputs that a plan rests on.
 """
 
+from fleetplan.planner.assemble.goal import used
 from fleetplan.planner.assemble.plan import build_plan
 from fleetplan.planner.assemble.provenance import provenance, solve_record
 
@@ -11,4 +12,5 @@ __all__ = [
     "build_plan",
     "provenance",
     "solve_record",
+    "used",
 ]

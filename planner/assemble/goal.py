@@ -42,7 +42,7 @@ def reached_goal(
         value = max(row.regret_usd or 0.0 for row in scenarios)
         bound = min(reached.bound, value)
     else:
-        value = sum(_used(problem, goal.name, row) for row in rows)
+        value = sum(used(problem, goal.name, row) for row in rows)
         bound = min(reached.bound, value)
     return Goal(
         objective=goal.name,
@@ -66,7 +66,7 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
     return total
 
 
-def _used(problem: Problem, name: str, row: Placement) -> float:
+def used(problem: Problem, name: str, row: Placement) -> float:
     """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:

@@ -30,6 +30,8 @@ REJECTIONS_SHOWN: Final = 20
 
 _NAME_COLUMNS: Final = ("hardware", "framework", "operator", "dtype")
 
+_OWN_PARTS: Final = "the block `hardware` of a fleet file names the table of a part of one's own (`optables`)"
+
 Hardware = Annotated[
     list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
 ]
@@ -52,9 +54,13 @@ def import_table(
     FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
     """
+    from fleetplan.fleet.catalog import accelerators
     from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.optables import FRAMEWORKS, read_own_table, store_own_table
 
+    if hardware not in accelerators():
+        hint = f"{names_hint(hardware, tuple(accelerators()))}; {_OWN_PARTS}"
+        raise InputError([Issue("--hardware", 0, 0, "", f"{hardware!r} is not in the catalogue", hint)])
     if framework and framework not in FRAMEWORKS:
         hint = names_hint(framework, FRAMEWORKS)
         raise InputError([Issue("--framework", 0, 0, "", f"{framework!r} is not known", hint)])

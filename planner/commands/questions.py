@@ -155,5 +155,5 @@ def compare(
         print_infeasible(found.outcome, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
-    if found.outcome.gap > limits.gap_ratio:
+    if found.outcome.open_gap > limits.gap_ratio:
         raise typer.Exit(ExitCode.LIMIT)

@@ -132,10 +132,6 @@ def print_sweep(swept: Swept, console: Console) -> None:
     console.print(table)
 
 
-def solved_within(results: Sequence[PointResult], gap_ratio: float) -> bool:
-    """Whether every point is decided: infeasible, or a plan within the gap."""
-    for result in results:
-        gap = next((figure.value for figure in result.figures if figure.metric == "gap"), None)
-        if result.status == "no_plan" or (gap is not None and gap > gap_ratio):
-            return False
-    return True
+def is_decided(results: Sequence[PointResult]) -> bool:
+    """Whether every point is infeasible, or has a plan within the gap that was asked for."""
+    return all(result.status not in ("no_plan", "limit") for result in results)

@@ -99,7 +99,7 @@ def solve(
         echo_json(outcome.model_dump_json(indent=2))
     else:
         _print_outcome(outcome)
-    raise typer.Exit(_exit_code(outcome, gap_ratio))
+    raise typer.Exit(exit_code(outcome, gap_ratio))
 
 
 def _print_outcome(outcome: Plan | Infeasible) -> None:
@@ -115,9 +115,10 @@ def _print_outcome(outcome: Plan | Infeasible) -> None:
         print_conflict(outcome.conflict, console())
 
 
-def _exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
+def exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
+    """What the exit status says of an outcome: whatever may still be better counts, unmet demand included."""
     from fleetplan.planner.plan import Infeasible
 
     if isinstance(outcome, Infeasible):
         return ExitCode.INFEASIBLE
-    return ExitCode.LIMIT if outcome.gap > gap_ratio else ExitCode.FOUND
+    return ExitCode.LIMIT if outcome.open_gap > gap_ratio else ExitCode.FOUND

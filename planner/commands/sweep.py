@@ -38,7 +38,7 @@ def sweep(
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """
-    from fleetplan.planner.commands.run_sweep import Ground, print_sweep, solved_within
+    from fleetplan.planner.commands.run_sweep import Ground, is_decided, print_sweep
     from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
     from fleetplan.planner.search import SearchLimits
 
@@ -61,5 +61,5 @@ def sweep(
     print_sweep(swept, console())
     for path in swept.written:
         errors.print(f"written to {path}", style="dim", markup=False)
-    if not solved_within(swept.results, limits.gap_ratio):
+    if not is_decided(swept.results):
         raise typer.Exit(ExitCode.LIMIT)

@@ -489,6 +489,12 @@ class Plan(_Record):
     """By priority, highest first, where demand may stay unmet and some does."""
 
     @property
+    def open_gap(self) -> float:
+        """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+        gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
+        return max(*gaps, *(each.gap for each in self.unmet_gaps if each.gap > UNMET_GAP_RATIO))
+
+    @property
     def bound_scope(self) -> str:
         """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
         return " among plans that serve as much" if self.unmet else ""

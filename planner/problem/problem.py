@@ -166,8 +166,8 @@ class Problem:
     cells: tuple[Cell, ...]
     running_before: Mapping[tuple[int, int, str | None], int] | None = None
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
-    in_force: Plan | None = None
-    """The plan in force: where a search begins; None where there is none."""
+    begins_with: Plan | None = None
+    """Where a search begins: the plan in force, or the best one that is known; it decides nothing."""
     best_alone: Mapping[str, BestAlone] | None = None
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None

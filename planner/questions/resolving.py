@@ -93,8 +93,8 @@ class Resolver:
             candidates = replace(candidates, warnings=(*candidates.warnings, *warnings))
         return candidates, problem
 
-    def solve(self, fleet: Fleet, change: Change | None = None) -> Answer:
-        """The cheapest plan of a fleet, or that there is none.
+    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> Answer:
+        """The cheapest plan of a fleet, or that there is none; the search begins with a plan that is known.
 
         Raises
         ------
@@ -102,6 +102,8 @@ class Resolver:
             At Ctrl-C: it ends the question, not one of its solves.
         """
         candidates, problem = self.problem(fleet, change)
+        if begin is not None:
+            problem = replace(problem, begins_with=begin)
         if not problem.cells:
             return Answer(problem, None, False, ("no service has any demand",))
         reasons = unservable(problem)

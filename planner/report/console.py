@@ -18,7 +18,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.figures import how_sure_unmet, money, percent
+from fleetplan.planner.report.figures import how_sure_all_unmet, how_sure_unmet, money, percent
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
@@ -60,6 +60,8 @@ def print_plan(plan: Plan, console: Console) -> None:
 def _headline(plan: Plan, console: Console) -> None:
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
     parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    if plan.unmet:
+        parts.append(_unmet(plan))
     if plan.goal is not None:
         parts.append(_goal(plan.goal))
     if plan.usd_per_million_tokens is not None:
@@ -78,6 +80,15 @@ def _headline(plan: Plan, console: Console) -> None:
         )
     for each in plan.unmet_gaps:
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
+
+
+def _unmet(plan: Plan) -> str:
+    """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
+    at_moment: dict[MomentKey, float] = defaultdict(float)
+    for row in plan.unmet:
+        at_moment[row.moment_key] += row.requests_per_s
+    gap = max((each.gap for each in plan.unmet_gaps), default=0.0)
+    return f"[bold red]{max(at_moment.values()):.4g} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
 
 
 def _goal(goal: Goal) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetplan.planner.formulation import Reached, Solution, goal_of
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, status_of
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, open_gap, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 
 LEAST_REGRET: Final = "least-regret"
@@ -59,9 +59,8 @@ def best_of(
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
     bound = min(told.bound, objective)
     gap = (objective - bound) / objective if objective > 0 else 0.0
-    if best.goal is not None:
-        gap = max(gap, best.goal.gap)
-    return replace(best, bound_usd=bound, bound_source=told.source, status=status_of(gap, limits))
+    status = status_of(open_gap(gap, best.goal, best.unmet), limits)
+    return replace(best, bound_usd=bound, bound_source=told.source, status=status)
 
 
 def _serves_all(part: SearchResult, goal: Reached | None) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.serving import Requests
@@ -16,6 +17,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.replay.deployment import served_places
 from fleetplan.planner.replay.outcome import ReplayOutcome
+from fleetplan.planner.replay.plots import latency_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search.result import SearchLimits
@@ -125,6 +127,21 @@ def test_queues_and_use_over_time_are_told(planned: tuple[Problem, Plan]) -> Non
         points = [point for point in place.timeline if point.label == label]
         seen = np.mean([point.running / point.places for point in points])
         assert ratio == pytest.approx(seen, abs=0.1)
+
+
+def test_requests_of_one_output_token_are_drawn_without_a_tpot(
+    planned: tuple[Problem, Plan], tmp_path: Path
+) -> None:
+    found = replayed(planned)
+    places = tuple(place.model_copy(update={"tpot": None, "limits": ()}) for place in found.places)
+    drawn = write_replay_plots(found.model_copy(update={"places": places}), tmp_path)
+    assert [path.name for path in drawn] == ["latencies.svg", "timeline.svg"]
+    assert "no request has any" in figure_texts(latency_figure(found.model_copy(update={"places": places})))
+    assert "no request has any" not in figure_texts(latency_figure(found))
+
+
+def figure_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for axis in figure.axes for text in axis.texts]
 
 
 def test_one_service_may_be_chosen_and_must_exist(planned: tuple[Problem, Plan]) -> None:
