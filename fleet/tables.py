@@ -121,6 +121,7 @@ _TECHNIQUES: Final = tuple(
         ("expert_balance", "text", "", "over expert ranks: auto (eplb between hosts), eplb, none, perfect"),
         ("redundant_experts", "number", "", "copies that eplb places; one for eight experts"),
         ("expert_overlap", "text", "", "what tokens' travel hides behind: none, two-batch, single-batch"),
+        ("image_token_ratio", "number", "", "share of the new prompt tokens that are images"),
         ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
         ("power_cap_w", "number", "W", "power cap of a card"),
         ("max_sequences", "number", "", "most requests in the batch of a rank"),
