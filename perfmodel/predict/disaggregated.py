@@ -39,7 +39,9 @@ def disaggregated_result(cases: Cases, rows: IntArray, decode: Load, evaluator: 
         np.array([each.decode_replicas for each in stated]),
     )
     streamed = np.array([each.streamed_tokens for each in stated])
-    state = disaggregated_loop(evaluator, pools, cases.load[rows], cases.n_requests[rows], streamed)
+    state = disaggregated_loop(
+        evaluator, pools, cases.load[rows], cases.n_requests[rows].astype(np.float64), streamed
+    )
     output = decode.output_tokens
     return ModeResult(
         ttft_ms=state.ttft_ms,
