@@ -4,8 +4,8 @@ Facts of how they were run, beside those of the table itself:
 
 * TensorRT-LLM's perf-overview (0.13, 0.14, 0.19): all requests are queued at once, of fixed lengths, in the
   process of the engine; the number of requests that 0.19 does not print for 1,024 tokens in and 2,048 out is
-  that of its neighbour, 1,500. FP8 checkpoints keep an FP8 cache. "Mistral 7B" attends to all tokens: its window
-  is a setting of the engine that the commands leave out, so that it is priced as version 0.3, which has none.
+  that of its neighbour, 1,500. FP8 checkpoints keep an FP8 cache. "Mistral 7B" attends to all tokens: its
+  window is a setting of the engine that the commands leave out, so that it is priced as version 0.3, which has none.
 * GPUStack's performance lab: the command that served a row stands in its notes. Prompts of about 200 to 350
   tokens are of ShareGPT, whose lengths spread like an exponential distribution (squared coefficient of
   variation 1); others have one length.

@@ -42,6 +42,7 @@ from fleetplan.perfmodel.steps.software_versions import as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
 from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
+from fleetplan.perfmodel.techniques.images import image_operators
 from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
 from fleetplan.perfmodel.techniques.memory import (
     HeldCache,
@@ -172,7 +173,7 @@ class StepEvaluator:
         sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
         attended = verifying_attention(operators, self.techniques)
         split = split_attention(attended, self.techniques, queries, shape.layouts.cp)
-        return chain(split, sampled)
+        return chain(split, sampled, image_operators(architecture, shape, self.techniques))
 
     @property
     def _routed_source(self) -> OperatorTimesSource:

@@ -133,8 +133,11 @@ def memory_use(
     in_flight = layouts.pp if kv_residency == "all" else np.ones_like(layouts.pp)
     kv = in_flight * sequences * kv_gib_per_sequence(architecture, dtypes, layouts, kv_tokens)
     has_peers = layouts.accelerators > 1
+    encoder = 0 if architecture.vision is None else architecture.vision.weights * ACTIVATION_BYTES
     return MemoryUse(
-        weights_gib=weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
+        # The first stage holds the encoder of images, in BF16.
+        weights_gib=encoder / layouts.tp / _BYTES_PER_GIB
+        + weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
         kv_gib=kv,
         activations_gib=_activations_gib(architecture, shape),
         communication_gib=np.where(has_peers & (not accelerator.sram_only), COMMUNICATION_BUFFER_GIB, 0.0),
