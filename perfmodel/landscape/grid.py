@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_REASONS
-from fleetplan.perfmodel.landscape.pareto import pareto_mask
+from fleetplan.perfmodel.landscape.pareto import BoolArray, pareto_mask
 from fleetplan.perfmodel.landscape.phases import (
     DECODE,
     PREFILL,
@@ -121,7 +121,8 @@ class Block:
     batches : IntArray
         Second axis.
     excluded : ByteArray
-        Position in `REASONS`. Numbers of rows that are excluded before they are evaluated are NaN.
+        Position in `REASONS`. Rows that the layout, memory or a data type excludes have no numbers: what
+        stands in their place is of no meaning, and `points_of` leaves it out.
     latency_ms : FloatArray
         Of the step. [ms]
     ttft_ms, tpot_ms : FloatArray or None
@@ -134,6 +135,8 @@ class Block:
         Of the fullest accelerator. [GiB]
     usd_per_million_tokens, kwh_per_million_tokens : FloatArray
         Of input and output tokens, at full load; NaN where no price or power is known.
+    whole : bool
+        Whether rows that cannot run have numbers too.
     """
 
     place: Place
@@ -148,6 +151,13 @@ class Block:
     memory_gib: FloatArray
     usd_per_million_tokens: FloatArray
     kwh_per_million_tokens: FloatArray
+    whole: bool = False
+
+    def known(self, values: FloatArray) -> FloatArray:
+        """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
+        if self.whole:
+            return values.ravel()
+        return np.where(_is_early(self.excluded), np.nan, values).ravel()
 
 
 def crossed_configurations(
@@ -218,9 +228,6 @@ def evaluate_block(
                 else:
                     numbers[name][into] = values
     _exclude_late(excluded, numbers, target)
-    if not whole and excluded.any():
-        early = (excluded > USABLE) & (excluded < _CODES["ttft"])
-        numbers = {name: np.where(early, np.nan, values) for name, values in numbers.items()}
     rate = numbers["requests_per_s"] / configurations.layouts.accelerators
     million_tokens_per_hour = (
         rate
@@ -240,6 +247,7 @@ def evaluate_block(
         np.broadcast_to(memory.total_gib, shape),
         _per(option.usd_per_accelerator_hour, million_tokens_per_hour, shape),
         _per(option.kw_per_accelerator, million_tokens_per_hour, shape),
+        whole,
     )
 
 
@@ -310,6 +318,11 @@ def _exclusions_before(
     return excluded
 
 
+def _is_early(excluded: ByteArray) -> BoolArray:
+    """Rows that were excluded before they were evaluated: for more than a limit on a latency."""
+    return (excluded > USABLE) & (excluded < _CODES["ttft"])
+
+
 def _evaluated_axes(excluded: ByteArray, whole: bool) -> tuple[IntArray, IntArray]:
     """Layouts and batch sizes of which some row may run: the others need not be evaluated."""
     if whole:
@@ -342,8 +355,10 @@ def points_of(block: Block, flat: IntArray) -> Points:
     layouts[:] = block.layouts
     places = (layout, batch, request)
 
+    early = _is_early(block.excluded[places]) & (not block.whole)
+
     def at(values: FloatArray | None) -> FloatArray:
-        return np.full(flat.size, np.nan) if values is None else values[places]
+        return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])
 
     place = block.place
     return Points(
@@ -356,7 +371,7 @@ def points_of(block: Block, flat: IntArray) -> Points:
         at(block.ttft_ms),
         at(block.tpot_ms),
         at(block.requests_per_s_per_accelerator),
-        at(block.memory_gib),
+        block.memory_gib[places],
         at(block.usd_per_million_tokens),
         at(block.kwh_per_million_tokens),
     )

@@ -120,8 +120,8 @@ def _table(block: Block, whole: SweepSpace) -> pd.DataFrame:
     texts = evidence[["source", "bottleneck"]].fillna("")
     return table.assign(
         requests_per_s=rate,
-        latency_ms=block.latency_ms.ravel(),
-        kv_transfer_ms=block.kv_transfer_ms.ravel(),
+        latency_ms=block.known(block.latency_ms),
+        kv_transfer_ms=block.known(block.kv_transfer_ms),
         **{str(name): texts[name] if name in texts else evidence[name] for name in evidence},
         excluded=np.array(REASONS, dtype=object)[excluded],
     )
