@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_REASONS
-from fleetplan.perfmodel.landscape.pareto import BoolArray, pareto_mask
+from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import (
     DECODE,
     PREFILL,
@@ -20,39 +19,13 @@ from fleetplan.perfmodel.landscape.phases import (
     memory_of_phase,
 )
 from fleetplan.perfmodel.landscape.points import Points
-from fleetplan.perfmodel.landscape.search_space import UNEVEN_PIPELINE, layout_reason
+from fleetplan.perfmodel.landscape.reasons import CODES, USABLE, is_early
+from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
-REASONS: Final = (
-    "",
-    UNEVEN_PIPELINE,
-    *FRAMEWORK_REASONS,
-    "memory: weights",
-    "memory: activations",
-    "memory: kv cache",
-    "dtype",
-    "ttft",
-    "tpot",
-)
-"""Reasons of exclusion; a row's reason is its position here, and the first that holds counts."""
-
-REASON_TEXTS: Final = {
-    UNEVEN_PIPELINE: "stages of the pipeline differ too much",
-    **FRAMEWORK_REASONS,
-    "memory: weights": "weights do not fit in memory",
-    "memory: activations": "activations do not fit in memory",
-    "memory: kv cache": "KV cache does not fit in memory",
-    "dtype": "no such data type on the hardware",
-    "ttft": "misses the TTFT limit",
-    "tpot": "misses the TPOT limit",
-}
-"""What the reasons mean."""
-
-USABLE: Final = 0
-_CODES: Final = {reason: code for code, reason in enumerate(REASONS)}
 _S_PER_HOUR: Final = 3600.0
 _TOKENS_PER_MILLION: Final = 1e6
 
@@ -157,7 +130,7 @@ class Block:
         """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
         if self.whole:
             return values.ravel()
-        return np.where(_is_early(self.excluded), np.nan, values).ravel()
+        return np.where(is_early(self.excluded), np.nan, values).ravel()
 
 
 def crossed_configurations(
@@ -218,7 +191,7 @@ def evaluate_block(
             found = _phase_numbers(evaluator, place.phase, crossed_configurations(*part))
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
-            excluded[:] = _CODES["dtype"]
+            excluded[:] = CODES["dtype"]
         else:
             into = np.ix_(kept[0], kept[1], np.arange(shape[2]))
             part_shape = (kept[0].size, kept[1].size, shape[2])
@@ -311,16 +284,11 @@ def _exclusions_before(
         (memory.without_kv_gib > memory.capacity_gib, "memory: activations"),
         (~memory.weights_fit, "memory: weights"),
     ):
-        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(_CODES[reason]))
-    of_layouts = [_CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
+        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(CODES[reason]))
+    of_layouts = [CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
     refused = np.flatnonzero(of_layouts)
     excluded[refused] = np.array(of_layouts, dtype=np.uint8)[refused, None, None]
     return excluded
-
-
-def _is_early(excluded: ByteArray) -> BoolArray:
-    """Rows that were excluded before they were evaluated: for more than a limit on a latency."""
-    return (excluded > USABLE) & (excluded < _CODES["ttft"])
 
 
 def _evaluated_axes(excluded: ByteArray, whole: bool) -> tuple[IntArray, IntArray]:
@@ -339,7 +307,7 @@ def _exclude_late(excluded: ByteArray, numbers: dict[str, FloatArray], target: L
     ):
         if limit is not None:
             # A phase without the latency has NaN there, which exceeds nothing.
-            np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(_CODES[reason]))
+            np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(CODES[reason]))
 
 
 def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) -> FloatArray:
@@ -355,7 +323,7 @@ def points_of(block: Block, flat: IntArray) -> Points:
     layouts[:] = block.layouts
     places = (layout, batch, request)
 
-    early = _is_early(block.excluded[places]) & (not block.whole)
+    early = is_early(block.excluded[places]) & (not block.whole)
 
     def at(values: FloatArray | None) -> FloatArray:
         return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.grid import REASONS, USABLE, Block, Option, evaluate_block, points_of
+from fleetplan.perfmodel.landscape.grid import Block, Option, evaluate_block, points_of
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_table, point_table
