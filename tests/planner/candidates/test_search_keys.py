@@ -62,10 +62,10 @@ def searched(model: str, hardware: str, tokens: int) -> tuple[Parallelism, ...]:
     [
         # Two hosts of 8 hold 8 billion weights many times over.
         ("llama3-8b", "H100-SXM", 2000, 16, 1, {1}),
-        ("llama3-8b", "H100-SXM", 32_768, 16, 8, {1, 2, 4, 8}),
+        ("llama3-8b", "H100-SXM", 32_768, 16, 8, {1, 2, 3, 4, 6, 8}),
         # 377 GiB of weights: five and a half parts hold them, four times as many are searched.
         ("llama3-405b", "H100-SXM", 2000, 32, 1, {1}),
-        ("llama3-405b", "H100-SXM", 131_072, 32, 8, {1, 2, 4, 8}),
+        ("llama3-405b", "H100-SXM", 131_072, 32, 8, {1, 2, 3, 4, 6, 8}),
         ("gpt-oss-20b", "H100-SXM", 2000, 16, 16, {1}),
         ("deepseek-v3", "H200-SXM", 2000, 256, 256, {1}),
         ("Qwen/Qwen3-235B-A22B", "H200-SXM", 2000, 128, 128, {1}),
@@ -109,6 +109,6 @@ def test_long_prompts_of_a_large_model_are_served_by_context_parallelism(tmp_pat
     outcome = plan_fleet(load_fleet(path), SearchLimits(time_limit_s=60.0, workers=1)).outcome
     assert isinstance(outcome, Plan)
     prefill = [row for row in outcome.placements if row.phase == "prefill"]
-    assert {"CP4" in row.config for row in prefill} == {True}
-    assert outcome.objective_usd < 1.25e6
+    assert {"CP" in row.config for row in prefill} == {True}
+    assert outcome.objective_usd < 1.2e6
     assert all(row.ttft_ms is not None and row.ttft_ms <= 12_000 for row in prefill)
