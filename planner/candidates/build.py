@@ -13,6 +13,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
+from fleetplan.planner.candidates.assumptions import assumptions
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
@@ -100,6 +101,8 @@ def build_candidates(
                         if each.configuration is not None
                     ]
                     tables.update(dict.fromkeys(sources))
+            if own:
+                warnings |= dict.fromkeys(assumptions(fleet, service))
         ways = ways_in_time(service, ways_ms(fleet, service))
         found += prune_dominated(own, fleet.hardware, log, keep, ways)
     require_caches(fleet, found)

@@ -54,6 +54,8 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
     }
     for line in sorted(read):
         console.print(f"  measured tables of {escape(line)}", style="dim")
+    for warning in candidates.warnings:
+        console.print(f"  {escape(warning)}", style="yellow", highlight=False)
 
 
 def _share(rows: list[Candidate], kind: str) -> str:

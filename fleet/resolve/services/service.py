@@ -114,10 +114,10 @@ def _service(
 
 
 def _model(context: Context, key_path: KeyPath, reference: str) -> str:
-    """Return a catalogue id, or the path of a config file relative to the fleet file."""
+    """Return the id of a checkpoint, or the path of a config file relative to the fleet file."""
     if not reference.endswith(".json"):
         try:
-            return models.resolve(reference)
+            return models.checkpoint(reference)
         except models.UnknownModelError as error:
             message = f"there is no model {reference!r} in the catalogue"
             context.error(key_path, message, error.hint)

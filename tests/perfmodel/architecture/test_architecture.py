@@ -462,3 +462,44 @@ def test_cache_never_shrinks_with_context_and_never_exceeds_the_window(
     attention = GroupedQueryAttention(8, 8, 64, 64, window=window)
     assert kept_tokens(attention, context) <= kept_tokens(attention, context + more)
     assert kept_tokens(attention, context) == (min(context, window) if window else context)
+
+
+def test_params_of_mistral_are_the_config_of_the_same_model() -> None:
+    dense = {"dim": 64, "n_layers": 3, "n_heads": 8, "n_kv_heads": 2, "hidden_dim": 128, "vocab_size": 100}
+    assert architecture_from_config(dense, "m").groups == architecture_from_config(TINY_LLAMA, "m").groups
+    experts = {
+        "num_experts": TINY_DEEPSEEK["n_routed_experts"],
+        "num_experts_per_tok": TINY_DEEPSEEK["num_experts_per_tok"],
+        "expert_hidden_dim": TINY_DEEPSEEK["moe_intermediate_size"],
+        "num_shared_experts": TINY_DEEPSEEK["n_shared_experts"],
+        "first_k_dense_replace": TINY_DEEPSEEK["first_k_dense_replace"],
+        "route_every_n": 1,
+    }
+    same = {
+        key: TINY_DEEPSEEK[key] for key in TINY_DEEPSEEK if key.endswith(("_rank", "_dim")) or "vocab" in key
+    }
+    latent = {"dim": 64, "n_layers": 4, "n_heads": 4, "hidden_dim": 96, "moe": experts, **same}
+    expected = architecture_from_config(TINY_DEEPSEEK, "m")
+    assert architecture_from_config(latent, "m").groups == expected.groups
+    sees = architecture_from_config({**latent, "vision_encoder": {"hidden_size": 32}}, "m")
+    assert (sees.groups, sees.left_out) == (expected.groups, ("vision tower",))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"moe": {"num_experts": 8, "num_experts_per_tok": 2}}, "experts in this form"),
+        ({"sliding_window": [64, None]}, "'sliding_window' is not understood"),
+        ({"multimodal": {"whisper_model_args": {"encoder_args": {}}}}, "'multimodal' is not understood"),
+    ],
+)
+def test_params_that_are_not_understood(more: dict[str, object], words: str) -> None:
+    dense = {"dim": 64, "n_layers": 3, "n_heads": 8, "n_kv_heads": 2, "hidden_dim": 128, "vocab_size": 100}
+    with pytest.raises(UnsupportedArchitecture, match=words):
+        architecture_from_config({**dense, **more}, "m")
+
+
+def test_towers_are_named_though_their_config_says_nothing() -> None:
+    for identifier in ("Qwen/Qwen3.5-27B", "meta-llama/Llama-4-Scout-17B-16E-Instruct"):
+        assert "vision tower" in catalogued(identifier).left_out
+    assert "vision tower" not in catalogued("meta-llama/Llama-3.1-8B").left_out

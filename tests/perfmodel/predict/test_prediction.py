@@ -1,11 +1,13 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.predict import NUMBER_COLUMNS, OUTPUT_COLUMNS, predict, read_cases
 
@@ -249,3 +251,12 @@ def test_columns_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     file.write_text("case_id,model,hardware,weights,mode,tp,input_tokens,tp\n")
     with pytest.raises(InputError, match="tp: the column is there twice"):
         predict(read_cases(file))
+
+
+def test_accelerators_of_one_s_own_stand_beside_those_of_the_catalogue() -> None:
+    own = replace(accelerators()["H100-SXM"], name="mine").with_figures(hbm_gb_per_s=6700.0)
+    rows = cases({"hardware": "mine"}, {"hardware": "MINE"}, {"hardware": "H100-SXM"}, {"hardware": "yours"})
+    found = predict(rows, Path(), parts={**accelerators(), "mine": own})
+    assert found["status"].tolist() == ["ok", "ok", "ok", "rejected"]
+    fast, same, plain, _ = found["tpot_ms"]
+    assert fast == same < plain
