@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
@@ -492,12 +493,46 @@ class Plan(_Record):
     def open_gap(self) -> float:
         """The largest share by which another plan might be better: in cost, goal or unmet demand."""
         gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
-        return max(*gaps, *(each.gap for each in self.unmet_gaps if each.gap > UNMET_GAP_RATIO))
+        return max(*gaps, *(each.gap for each in self.shortage_gaps if each.gap > UNMET_GAP_RATIO))
 
     @property
     def bound_scope(self) -> str:
         """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
         return " among plans that serve as much" if self.unmet else ""
+
+    @property
+    def shortages(self) -> tuple[Unmet, ...]:
+        """What is unmet beyond rounding, for people to read.
+
+        The model divides a replica in `LOAD_UNITS_PER_REPLICA` load units, rounds demand up and rates down: less
+        than such a part of the demand may stay unmet though nothing is short.
+        """
+        demand: dict[tuple[object, ...], float] = {}
+        for asked in () if self.inputs is None else self.inputs.demand:
+            key = (
+                asked.service,
+                asked.region,
+                asked.request_class,
+                asked.period,
+                asked.slice,
+                asked.scenario,
+            )
+            demand[key] = asked.requests_per_s
+        return tuple(
+            row
+            for row in self.unmet
+            if row.requests_per_s * LOAD_UNITS_PER_REPLICA
+            > demand.get((row.service, row.region, row.request_class, *row.moment_key), 0.0)
+        )
+
+    @property
+    def shortage_gaps(self) -> tuple[UnmetGap, ...]:
+        """How sure unmet demand is, of the priorities of which any is beyond rounding."""
+        if self.inputs is None:
+            return self.unmet_gaps
+        priorities = {each.name: each.priority for each in self.inputs.services}
+        short = {priorities.get(row.service) for row in self.shortages}
+        return tuple(each for each in self.unmet_gaps if each.priority in short)
 
     @classmethod
     def read(cls, path: Path) -> Plan:
