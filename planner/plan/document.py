@@ -9,10 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
+
+UNMET_ROUNDING_SHARE: Final = 1 / 55_440
+"""Share of a demand that may be unmet for rounding alone: a load unit of a replica that serves all of it."""
 
 UNMET_GAP_RATIO = 1e-5
 """Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
@@ -504,8 +506,8 @@ class Plan(_Record):
     def shortages(self) -> tuple[Unmet, ...]:
         """What is unmet beyond rounding, for people to read.
 
-        The model divides a replica in `LOAD_UNITS_PER_REPLICA` load units, rounds demand up and rates down: less
-        than such a part of the demand may stay unmet though nothing is short.
+        The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
+        stay unmet though nothing is short.
         """
         demand: dict[tuple[object, ...], float] = {}
         for asked in () if self.inputs is None else self.inputs.demand:
@@ -521,8 +523,9 @@ class Plan(_Record):
         return tuple(
             row
             for row in self.unmet
-            if row.requests_per_s * LOAD_UNITS_PER_REPLICA
-            > demand.get((row.service, row.region, row.request_class, *row.moment_key), 0.0)
+            if row.requests_per_s
+            > UNMET_ROUNDING_SHARE
+            * demand.get((row.service, row.region, row.request_class, *row.moment_key), 0.0)
         )
 
     @property

@@ -9,8 +9,10 @@ from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan.document import UNMET_ROUNDING_SHARE
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.html.page import report_page
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
 def with_unmet(requests_per_s: float) -> Plan:
@@ -39,6 +41,7 @@ def test_rounding_is_no_shortage(requests_per_s: float, is_short: bool) -> None:
         if (each.service, each.request_class) == (row.service, row.request_class)
     ]
     assert 3.0 < demand < 7.0
+    assert pytest.approx(1 / LOAD_UNITS_PER_REPLICA) == UNMET_ROUNDING_SHARE
     assert bool(plan.shortages) == is_short
     assert bool(plan.shortage_gaps) == is_short
     assert ("unmet" in shown(plan)) == is_short

@@ -86,8 +86,12 @@ def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -
     solved = scarce()
     assert solved.plan is not None
     stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
-    found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
-    assert [each.family for each in found] == ([] if gap is None else ["coverage"])
+    solve = solved.plan.solve.model_copy(update={"status": status})
+    changed = solved.plan.model_copy(update={"unmet_gaps": stated, "status": status, "solve": solve})
+    assert [each.family for each in verify(solved.problem, changed)] == ["coverage"]
+    # Plans of format 1.1 need not say how sure it is.
+    older = changed.model_copy(update={"format_version": "1.1"})
+    assert [each.family for each in verify(solved.problem, older)] == ([] if gap is None else ["coverage"])
 
 
 @pytest.mark.parametrize(
