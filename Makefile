@@ -6,7 +6,8 @@
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
 #   make structure              measure the layout of the code, draw docs/structure.svg
-#   make soak                   1,000 random fleets against a second formulation (15 min); FLEETS=10000 FIRST=1000
+#   make soak                   10,000 random fleets, planned, verified and questioned (hours); FLEETS=100 FIRST=1000
+#   make soak-independent       the same against a second formulation of the documentation
 #
 # Another interpreter: make plan PYTHON=python3.12. Nothing is installed twice unless pyproject.toml changed.
 
@@ -26,11 +27,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow soak lint format types contracts structure clean
+.PHONY: help plan test slow soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -65,10 +66,13 @@ slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n auto -m slow
 
 # Fleets and the seed of the first one.
-FLEETS ?= 1000
+FLEETS ?= 10000
 FIRST  ?= 0
 
 soak: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.fuzz.soak --fleets $(FLEETS) --first $(FIRST)
+
+soak-independent: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.oracles.independent.soak --fleets $(FLEETS) --first $(FIRST)
 
 lint: $(VENV)/.installed-dev

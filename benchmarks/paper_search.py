@@ -14,7 +14,7 @@ from tests.perfmodel.paper_tables import ACCELERATORS, DISAGGREGATED, OUTPUT_TOK
 
 from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
 from fleetplan.perfmodel.landscape import SearchSpace, search_layouts
-from fleetplan.perfmodel.landscape.search_space import crossed, decode_batch_grid
+from fleetplan.perfmodel.landscape.search_space import decode_batch_grid
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 
@@ -71,7 +71,9 @@ def _best(row: Disaggregated, model: Evaluator, phase: str, limit_ms: float) -> 
     if setup not in layouts:
         # Table 7 has PP128 for the 126 layers of 405B, which no pipeline of whole layers can have.
         layouts = (*layouts, setup)
-    positions, batch = crossed(layouts, (1,) if phase == "prefill" else decode_batch_grid())
+    batches = np.array((1,) if phase == "prefill" else decode_batch_grid(), dtype=np.int64)
+    positions = np.repeat(np.arange(len(layouts), dtype=np.int64), batches.size)
+    batch = np.tile(batches, len(layouts))
     asked = configurations(
         [layouts[position] for position in positions],
         batch.tolist(),

@@ -18,7 +18,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.deployment import DeploymentBuilder, served_places
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
 
 FLEET = Path(__file__).parents[1] / "scenarios" / "percentiles.yaml"

@@ -22,7 +22,7 @@ from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.replay.deployment import DeploymentBuilder, ServedPlace, served_places
 from fleetplan.planner.replay.outcome import place_outcome
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
 
 FLEET: Final = Path(__file__).with_name("replay_fleet.yaml")

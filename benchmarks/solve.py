@@ -42,19 +42,23 @@ from benchmarks.solve_families import FAMILIES, Bar, Family
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.api import build_plan, prepare
-from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.formulation.build import PlanningModel, build_model
-from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.formulation.objective.tco import fixed_usd, total_cost, unmet_demand
-from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.candidates import CandidateSet, prepare
+from fleetplan.planner.formulation import (
+    PlanningModel,
+    Solution,
+    build_model,
+    fixed_usd,
+    total_cost,
+    unmet_demand,
+)
 from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.search import search
 from fleetplan.planner.search.blocks.matrix import read_program
 from fleetplan.planner.search.blocks.relaxation import relax
-from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult, default_workers
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
-from fleetplan.planner.search.stages import search
+from fleetplan.planner.search.stages import Progress, SearchLimits, SearchResult, default_workers
 from fleetplan.planner.search.unmet_prices import rounding_of
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import verify
@@ -276,7 +280,7 @@ def cpsat_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) ->
 
 def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
     """What the linear relaxation of the whole model costs. [USD]"""
-    relaxed = relax(read_program(planning.model), continuous_indices(planning.variables))
+    relaxed = relax(read_program(planning.model), planning.continuous)
     unit = float(np.abs(planning.model.proto.objective.coeffs).max())
     cost = read_program(planning.model).cost * relaxed.column_scale / unit
     sides = [(relaxed.rows, relaxed.row_upper), (-relaxed.rows, -relaxed.row_lower)]
@@ -309,10 +313,10 @@ def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) ->
         run.steps.append((time.monotonic() - started, plan, bound))
 
     left_s = max(1.0, limit_s - (time.monotonic() - started))
-    with HighsRace(planning.model, planning.variables, left_s, 1e-4, hear):
+    with HighsRace(planning.model, planning.continuous, left_s, 1e-4, hear):
         time.sleep(left_s + 0.5)
     run.wall_s = time.monotonic() - started
-    exact = None if last is None else complete(planning.model, planning.variables, last, COMPLETION_S)
+    exact = None if last is None else complete(planning.model, planning.continuous, last, COMPLETION_S)
     if exact is not None:
         run.exact_usd = exact.objective_value / USD_RESOLUTION + run.fixed_usd
 

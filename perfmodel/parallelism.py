@@ -1,4 +1,8 @@
-"""How a replica is split over accelerators, and the notation of it: `PP2-DP2TP4-TP8`, `TP8DP2-TP8EP2`."""
+"""How a replica is split over accelerators and what it runs, with the notation of both.
+
+A layout is written `PP2-DP2TP4-TP8` or `TP8DP2-TP8EP2`, a configuration `quantised/TP4 b8@20ms`: a variant, a
+layout, a batch, and how far away it serves. What is left out has no part in the configuration.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import numpy as np
 from fleetplan.perfmodel.operators import IntArray
 
 _PART: Final = re.compile(r"(PP|TP|DP|CP|EP)([1-9][0-9]*)")
+_CONFIGURATION: Final = re.compile(r"(?P<layout>[^ @]+)(?: b(?P<batch>[0-9]+))?(?:@(?P<reach>[-+.e0-9]+)ms)?")
 _ATTENTION_PARTS: Final = frozenset({"TP", "DP", "CP"})
 _FFN_PARTS: Final = frozenset({"TP", "EP"})
 
@@ -131,6 +136,58 @@ def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: st
         raise ValueError(
             f"{label!r}: {', '.join(others)} has no place in the {what} group, which takes "
             f"{', '.join(sorted(allowed))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What one replica runs.
+
+    Attributes
+    ----------
+    layout : Parallelism
+        How it is split over accelerators.
+    batch : int or None
+        Sequences of one attention-DP rank and pipeline micro-batch; None where each class has its own.
+    variant : str
+        Variant of the service; empty where there is one alone.
+    reach_ms : float or None
+        Round trip to another region that its figures leave room for; None where they were not made for one.
+        [ms]
+    """
+
+    layout: Parallelism
+    batch: int | None = None
+    variant: str = ""
+    reach_ms: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The notation, which `parse` reads back."""
+        variant = f"{self.variant}/" if self.variant else ""
+        batch = "" if self.batch is None else f" b{self.batch}"
+        reach = "" if self.reach_ms is None else f"@{self.reach_ms:g}ms"
+        return f"{variant}{self.layout.label}{batch}{reach}"
+
+    @classmethod
+    def parse(cls, label: str) -> Configuration:
+        """Read the notation of a configuration.
+
+        Raises
+        ------
+        ValueError
+            The label is not of this form, as the names of engine tables need not be.
+        """
+        variant, _, rest = label.rpartition("/")
+        found = _CONFIGURATION.fullmatch(rest)
+        if found is None:
+            raise ValueError(f"{label!r} is not a configuration such as TP8 b64 or small/TP4 b8@20ms")
+        batch, reach = found["batch"], found["reach"]
+        return cls(
+            parse_parallelism(found["layout"]),
+            None if batch is None else int(batch),
+            variant,
+            None if reach is None else float(reach),
         )
 
 

@@ -1,5 +1,5 @@
 """`python -m fleetplan.planner` is `plan`."""
 
-from fleetplan.planner.cli import main
+from fleetplan.planner.start import main
 
 main()

@@ -8,12 +8,16 @@ and warnings go to stderr.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from fleetplan.fleet.input_files import is_file
+from fleetplan.fleet.printable import printable
 from fleetplan.planner.commands.calibrate import calibrate_measurements
 from fleetplan.planner.commands.check import check, verify
 from fleetplan.planner.commands.explain import explain
@@ -30,15 +34,25 @@ from fleetplan.planner.commands.sweep import sweep
 from fleetplan.planner.commands.what_if import alternatives, pareto, stress
 
 
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(ExitCode.LIMIT) from interrupt
+
+
 class _Commands(TyperGroup):
     """The commands; one that Ctrl-C ended without a result is a limit that was reached."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _stoppable():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _stoppable():
             return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            typer.echo("stopped", err=True)
-            raise typer.Exit(ExitCode.LIMIT) from interrupt
 
 
 app = typer.Typer(
@@ -87,7 +101,7 @@ def _with_command(arguments: list[str]) -> list[str]:
             if group.typer_instance
         }
         first = Path(arguments[0])
-        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or first.exists()):
+        if first.name not in names and (first.suffix.lower() in {".yaml", ".yml"} or is_file(first)):
             return ["solve", *arguments]
     return arguments
 
@@ -95,15 +109,16 @@ def _with_command(arguments: list[str]) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
-    A user's mistake prints its message and exits with 2; anything unforeseen keeps its traceback and
-    exits with 1.
+    A user's mistake, or a file that cannot be written, prints its message and exits with 2; anything
+    unforeseen keeps its traceback and exits with 1.
     """
     from fleetplan.fleet.errors import InputError
+    from fleetplan.fleet.files import FileNotWrittenError
 
     try:
         app(args=_with_command(sys.argv[1:] if arguments is None else arguments))
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
+    except (InputError, FileNotWrittenError) as error:
+        sys.stderr.write(f"{printable(str(error))}\n")
         sys.exit(ExitCode.BAD_INPUT)
 
 

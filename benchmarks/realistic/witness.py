@@ -17,13 +17,12 @@ from benchmarks.solve import NOTHING
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import build_plan, prepare
-from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.formulation.build import build_model
-from fleetplan.planner.formulation.solution import Solution, values_of
+from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.candidates import CandidateSet, prepare
+from fleetplan.planner.formulation import Solution, build_model, values_of
 from fleetplan.planner.plan import Solve
 from fleetplan.planner.problem import Candidate, Phase, Problem, build_problem
-from fleetplan.planner.search.result import SearchResult, SolveStatus
+from fleetplan.planner.search import SearchResult, SolveStatus
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.verify import verify
 
@@ -118,13 +117,13 @@ def _any_solution(problem: Problem, limit_s: float) -> Solution | None:
             found.append(answer.values)
             heard.set()
 
-    with HighsRace(planning.model, planning.variables, limit_s, ANY_PLAN_GAP, hear) as race:
+    with HighsRace(planning.model, planning.continuous, limit_s, ANY_PLAN_GAP, hear) as race:
         deadline = time.monotonic() + limit_s
         while not heard.wait(0.1) and not race.ended.is_set() and time.monotonic() < deadline:
             pass
     if not found:
         return None
-    exact = complete(planning.model, planning.variables, found[-1], COMPLETION_S)
+    exact = complete(planning.model, planning.continuous, found[-1], COMPLETION_S)
     return None if exact is None else values_of(planning.variables, exact)
 
 

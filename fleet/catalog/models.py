@@ -119,3 +119,19 @@ def resolve(name: str) -> str:
         meant = nearest(name, spelled)
         raise UnknownModelError(name, allowed if meant is None else f"{allowed}; did you mean {meant!r}?")
     return found
+
+
+def checkpoint(name: str) -> str:
+    """Return the checkpoint that a name of the catalogue means: an id as the catalogue spells it.
+
+    Checkpoints of the same shapes (chat, quantised) keep their own ids; a short name means the model's.
+
+    Raises
+    ------
+    UnknownModelError
+        As `resolve`.
+    """
+    found = resolve(name)
+    wanted = name.strip().lower()
+    ids = (each for each in model_catalog()[found].aliases if "/" in each and each.lower() == wanted)
+    return next(ids, found)

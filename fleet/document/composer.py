@@ -11,6 +11,7 @@ import yaml
 
 from fleetplan.fleet.document.document import Entry, Node, Place, Scalar
 from fleetplan.fleet.errors import Issue
+from fleetplan.fleet.printable import steering_character
 
 # A fleet of 300 services, 100 pools and 8 quarters has some 20,000 values. Beyond these limits a file is
 # an accident or an attack (nested aliases double with every line), not a fleet.
@@ -23,6 +24,7 @@ _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 _CONSTANTS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_NULLS: Final = frozenset(text for text, value in _CONSTANTS.items() if value is None)
 _MERGE_KEY: Final = "<<"
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -123,6 +125,9 @@ class _Composer:
             key_place = self._place(event)
             if not isinstance(event, yaml.ScalarEvent):
                 self._fail(key_place, "a key must be plain text")
+            if event.implicit[0] and event.value in _NULLS:
+                self._fail(key_place, "a key must be text, not nothing", "quote it if it is a name")
+            self._check_characters(event.value, key_place)
             self._path.append(f".{event.value}")
             value = self._node(next(self._events), depth + 1)
             if event.value == _MERGE_KEY and event.implicit[0]:
@@ -142,6 +147,7 @@ class _Composer:
 
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Scalar:
         text: str = event.value
+        self._check_characters(text, place)
         quoted = not event.implicit[0]
         if quoted:
             return text
@@ -151,6 +157,11 @@ class _Composer:
             self._note(place, f"{text} is not a finite number", "give a number, or quote it if it is a name")
             return None
         return self._number(text, place) if _NUMBER.fullmatch(text) else text
+
+    def _check_characters(self, text: str, place: Place) -> None:
+        found = steering_character(text)
+        if found is not None:
+            self._note(place, f"the character {found} is not allowed", "it steers a terminal; leave it out")
 
     def _number(self, text: str, place: Place) -> int | float | None:
         if _INTEGER.fullmatch(text):

@@ -16,6 +16,7 @@ from typing import Final
 from fleetplan.fleet.document.composer import compose
 from fleetplan.fleet.document.document import Document, Entry, Node, Place, merge
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_bytes
 
 # A fleet of 300 services, 100 pools and 8 quarters takes about 1 MiB; a larger file is an accident.
 MAX_BYTES: Final = 32 * 1024 * 1024
@@ -105,13 +106,7 @@ class _Reader:
         # A file that another one imports is missed where that one names it.
         where = named_at or Place(name, 1, 1)
         try:
-            if path.is_dir():
-                raise IsADirectoryError
-            if path.stat().st_size > MAX_BYTES:
-                message = f"the file is larger than {MAX_BYTES // 1024**2} MiB"
-                self.issues.append(Issue(name, 1, 1, "", message))
-                return None
-            data = path.read_bytes()
+            data = read_bytes(path, MAX_BYTES)
         except OSError as error:
             self.issues.append(Issue(where.file, where.line, where.column, "", _os_message(name, error)))
             return None

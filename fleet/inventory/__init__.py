@@ -20,7 +20,14 @@ from fleetplan.fleet.inventory.demand import (
 )
 from fleetplan.fleet.inventory.fleet import Fleet
 from fleetplan.fleet.inventory.policy import Budget, Finance, MustUse, Policy, Tidal
-from fleetplan.fleet.inventory.service import Follows, OutsideLatency, Precision, RequestClass, Service
+from fleetplan.fleet.inventory.service import (
+    Follows,
+    LayoutSearch,
+    OutsideLatency,
+    Precision,
+    RequestClass,
+    Service,
+)
 from fleetplan.fleet.inventory.supply import Hardware, KvLink, Offer, Owned, Pool, Region, Rented
 from fleetplan.fleet.inventory.techniques import (
     ExpertRouting,
@@ -52,6 +59,7 @@ __all__ = [
     "KvTier",
     "KvTransfer",
     "LatencyLimit",
+    "LayoutSearch",
     "LengthBin",
     "LengthHistogram",
     "Maturity",

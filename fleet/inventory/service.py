@@ -31,6 +31,26 @@ class Precision:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutSearch:
+    """Which configurations of a service are searched; what is None or empty follows from model and hardware.
+
+    Attributes
+    ----------
+    any_layout : bool
+        Whether layouts count that the service's framework cannot run.
+    max_accelerators : int or None
+        Largest replica. [accelerators]
+    pipeline_stages, context_ranks : tuple[int, ...]
+        Degrees that are tried.
+    """
+
+    any_layout: bool = False
+    max_accelerators: int | None = None
+    pipeline_stages: tuple[int, ...] = ()
+    context_ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RequestClass:
     """A kind of request of a service.
 
@@ -152,6 +172,8 @@ class Service:
     traffic : Traffic or None
         Limits that hold under load, burstiness and spread of lengths; None where nothing is known beyond
         means, and limits leave queueing out.
+    search : LayoutSearch
+        Which configurations are searched.
     """
 
     name: str
@@ -181,6 +203,12 @@ class Service:
     average_quality_floor: float | None = None
     framework_version: str = ""
     traffic: Traffic | None = None
+    search: LayoutSearch = field(default_factory=LayoutSearch)
+
+    @property
+    def layout_framework(self) -> str:
+        """Framework whose rules on layouts count; empty where none do."""
+        return "" if self.search.any_layout else self.framework
 
     def may_run_in(self, region: str) -> bool:
         """Whether the service may run in a region."""

@@ -109,7 +109,7 @@ class ExpertRouting:
         How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load.
     balance : {"auto", "eplb", "none", "perfect"}
         How tokens spread over expert-parallel ranks: by a load balancer with redundant experts, as they come,
-        or evenly. auto is eplb for experts over several hosts, and none elsewhere.
+        or evenly. auto is eplb where more accelerators than a host of eight share the experts, else none.
     redundant_experts : int or None
         Copies of experts that the load balancer places; None is one for eight experts.
     """
@@ -161,6 +161,8 @@ class Techniques:
         Whether the likeliest token is taken, or one is drawn from the most likely ones.
     expert_overlap : {"none", "two-batch", "single-batch"}
         What is computed while tokens travel to experts and back, where that is faster.
+    image_token_ratio : float
+        Share of the new prompt tokens that are images, which an encoder computes first.
     """
 
     chunk_tokens: int | None = None
@@ -173,6 +175,7 @@ class Techniques:
     kv_transfer: KvTransfer = field(default_factory=KvTransfer)
     sampling: Sampling = "greedy"
     expert_overlap: ExpertOverlap = "none"
+    image_token_ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
 
 
@@ -70,7 +71,7 @@ class Context:
         """Return the file that a value names and keep its hash, or note an issue where it cannot be read."""
         path = Path(self.document.place(key_path).file).parent / reference
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
         except OSError as error:
             hint = "the path is relative to this file"
             self.error(key_path, f"{path} cannot be read: {error.strerror}", hint)

@@ -45,7 +45,8 @@ def _pairs_form(value: object) -> str:
 
 
 KvPairs: TypeAlias = Annotated[
-    Annotated[Literal["same-vendor", "any"], Tag("~rule")] | Annotated[list[KvPairSpec], Tag("~list")],
+    Annotated[Literal["same-vendor", "any"], Tag(f"{TAG_MARK}rule")]
+    | Annotated[list[KvPairSpec], Tag(f"{TAG_MARK}list")],
     Discriminator(_pairs_form),
 ]
 
@@ -58,9 +59,9 @@ def _regions_form(value: object) -> str:
 
 Regions: TypeAlias = Annotated[list[Name], Field(min_length=1)]
 ServeFrom: TypeAlias = Annotated[
-    Annotated[Literal["any"], Tag("~rule")]
-    | Annotated[Regions, Tag("~list")]
-    | Annotated[dict[Name, Regions], Tag("~by_region")],
+    Annotated[Literal["any"], Tag(f"{TAG_MARK}rule")]
+    | Annotated[Regions, Tag(f"{TAG_MARK}list")]
+    | Annotated[dict[Name, Regions], Tag(f"{TAG_MARK}by_region")],
     Discriminator(_regions_form),
 ]
 
@@ -70,6 +71,6 @@ def _floor_form(value: object) -> str:
 
 
 QualityFloor: TypeAlias = Annotated[
-    Annotated[float, Tag("~once")] | Annotated[QualityFloorSpec, Tag("~kinds")],
+    Annotated[float, Tag(f"{TAG_MARK}once")] | Annotated[QualityFloorSpec, Tag(f"{TAG_MARK}kinds")],
     Discriminator(_floor_form),
 ]

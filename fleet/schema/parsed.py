@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.supply import OfferSpec, PoolSpec
 from fleetplan.fleet.schema.values import QUARTER_PATTERN, TAG_MARK
 
 _Json: TypeAlias = Mapping[str, object]
@@ -37,6 +38,10 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
     "greater_than": ("gt", "more than"),
     "less_than_equal": ("le", "at most"),
 }
+
+
+# pydantic's mark of an error in the key of a mapping, not in its value.
+_KEY_MARK: Final = "[key]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,22 @@ def parse(document: Document) -> Parsed:
     if any(location[:1] == ("horizon",) for location in locations):
         return Parsed(None, {}, issues)
     return _without_broken(plain, locations, issues)
+
+
+def mistakes_of(kind: Literal["pool", "offer"], block: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what is wrong with the form of a pool or an offer on its own, with the key of each mistake."""
+    spec = PoolSpec if kind == "pool" else OfferSpec
+    try:
+        spec.model_validate(block)
+    except ValidationError as error:
+        return tuple(_mistake(detail) for detail in error.errors(include_url=False))
+    return ()
+
+
+def _mistake(detail: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in _location(detail))
+    message, hint = _message(detail)
+    return f"{key}: {message}{f'; {hint}' if hint else ''}"
 
 
 def _without_broken(
@@ -132,12 +153,13 @@ def _all_positions(plain: Mapping[str, object]) -> dict[str, list[int]]:
 
 
 def _location(detail: ErrorDetails) -> KeyPath:
-    # "[key]" marks that the key of a mapping, not its value, is wrong.
-    return tuple(
-        part
-        for part in detail["loc"]
-        if not (isinstance(part, str) and (part.startswith(TAG_MARK) or part == "[key]"))
-    )
+    parts = tuple(part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG_MARK)))
+    return parts[:-1] if _is_of_key(detail) else parts
+
+
+def _is_of_key(detail: ErrorDetails) -> bool:
+    """Whether the key of a mapping is wrong, not its value; an unknown key may be named like the mark."""
+    return detail["loc"][-1:] == (_KEY_MARK,) and detail["type"] != "extra_forbidden"
 
 
 def _issue(document: Document, detail: ErrorDetails) -> Issue:
@@ -149,7 +171,7 @@ def _issue(document: Document, detail: ErrorDetails) -> Issue:
     if kind == "missing":
         return document.issue(location, "is missing")
     message, hint = _message(detail)
-    return document.issue(location, message, hint, at_key="[key]" in detail["loc"])
+    return document.issue(location, message, hint, at_key=_is_of_key(detail))
 
 
 def _message(detail: ErrorDetails) -> tuple[str, str]:  # noqa: PLR0911 - one return a kind of mistake

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fleetplan.fleet.schema.values import TAG_MARK, Name, NotNegative, Spec
+from fleetplan.fleet.schema.values import TAG_MARK, Name, NotNegative, PositiveCount, Spec
 
 TtftShare: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
 
@@ -16,7 +16,8 @@ def _ratio_form(value: object) -> str:
 
 
 RatioByClass: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag("~once")] | Annotated[dict[Name, NotNegative], Tag("~by_class")],
+    Annotated[NotNegative, Tag(f"{TAG_MARK}once")]
+    | Annotated[dict[Name, NotNegative], Tag(f"{TAG_MARK}by_class")],
     Discriminator(_ratio_form),
 ]
 
@@ -45,3 +46,23 @@ class OutsideSpec(Spec):
     """Fetching images, sound or documents of the prompt. [ms]"""
     safety: NotNegative = 0.0
     """Checks before the first token that are not planned as a service. [ms]"""
+
+
+Degrees: TypeAlias = Annotated[list[PositiveCount], Field(min_length=1)]
+
+
+class SearchSpec(Spec):
+    """Which configurations of a service are searched."""
+
+    layouts: Literal["framework", "any"] = "framework"
+    """framework: layouts that `framework` is documented to run. any: all that the model allows, for a
+    framework of one's own."""
+    max_accelerators: PositiveCount | None = None
+    """Accelerators of the largest replica. Left out: a scale-up domain or two hosts of 8, four times as many
+    accelerators as hold the weights where that is more, and expert groups as wide as the experts of a model
+    with 100 billion expert weights or more."""
+    pipeline_stages: Degrees | None = None
+    """Pipeline stages that are tried; powers of two up to 64 where they are left out."""
+    context_ranks: Degrees | None = None
+    """Degrees of context parallelism that are tried. Left out: 1, and also 2, 3, 4, 6 and 8 for prompts of
+    32,768 tokens or more."""

@@ -96,7 +96,8 @@ class ExpertsSpec(Spec):
     """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
     balance: ExpertBalance = "auto"
     """Tokens of expert-parallel ranks: evened out by a load balancer (eplb), as they come (none), or even
-    (perfect). auto is eplb where experts are spread over several hosts, and none elsewhere."""
+    (perfect). auto is eplb where more accelerators than a host of eight share the experts, and none
+    elsewhere."""
     redundant_experts: Count | None = None
     """Copies of experts that eplb places, on all ranks together; one for eight experts where left out."""
 
@@ -155,3 +156,5 @@ class TechniquesSpec(Spec):
     """What is computed while tokens travel to experts and back, where that is faster: the other half of the
     batch (two-batch), or the last product of the experts and the shared ones (single-batch, for the way
     back)."""
+    image_token_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the new prompt tokens that are images: an encoder computes their patches first."""

@@ -11,13 +11,22 @@ from typing import Final
 from fleetplan.fleet.catalog import model_catalog
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
+from fleetplan.perfmodel.architecture.encoder import vision_encoder
 from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, Family
+from fleetplan.perfmodel.architecture.hf.mistral_params import as_hugging_face, is_params
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import LayerGroup
 
 DRAFT_LAYER_KEYS: Final = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
 """Keys that count layers which only draft tokens; ordinary decoding does not run them."""
+
+TOWERS: Final = {"vision_config": "vision tower", "audio_config": "audio tower"}
+"""Parts that turn images or sound into tokens, by the key of the config that describes them."""
+
+MOST_PARAMETERS: Final = 10**15
+"""Most weights of a model; the largest published ones have some 1e12, and 64-bit counts of bytes hold."""
 
 
 def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
@@ -46,9 +55,9 @@ def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
         It describes a decoder that is not understood.
     """
     path = folder / reference
-    if path.is_dir() and (path / "config.json").is_file():
+    if is_file(path / "config.json"):
         path /= "config.json"
-    if path.is_file():
+    if is_file(path):
         return architecture_from_config(_read_config(path), reference)
     identifier = resolve(reference)
     return architecture_from_config(model_catalog()[identifier].config, identifier)
@@ -86,7 +95,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
     layers = Counter(family.layers(reader))
     if any(reader.has(key) for key in DRAFT_LAYER_KEYS):
         left_out = (*left_out, "draft layers")
-    return ModelArchitecture(
+    found = ModelArchitecture(
         name=name,
         model_type=reader.model_type,
         hidden_size=reader.count("hidden_size"),
@@ -97,11 +106,17 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         quantisation=_quantisation(reader, config),
         left_out=left_out,
         parallel_blocks=family.parallel_blocks(reader),
+        vision=vision_encoder(config, name, reader.count("hidden_size")),
     )
+    if found.total_parameters > MOST_PARAMETERS:
+        reader.refuse(f"it has more than {MOST_PARAMETERS:.0e} parameters")
+    return found
 
 
 def _decoder(config: Mapping[str, object], name: str) -> tuple[ConfigReader, tuple[str, ...]]:
     """Return the decoder's part of a config, and what the rest of it describes."""
+    if is_params(config):
+        config = as_hugging_face(config, name)
     outer = ConfigReader(name, str(config.get("model_type", "")), config)
     if not outer.model_type:
         outer.refuse("its config lacks 'model_type'")
@@ -111,8 +126,9 @@ def _decoder(config: Mapping[str, object], name: str) -> tuple[ConfigReader, tup
     if not isinstance(text, Mapping):
         outer.refuse("'text_config' must be a mapping")
     inner_type = str(text.get("model_type") or WRAPPERS[outer.model_type])
-    left_out = ("vision tower",) if config.get("vision_config") else ()
-    return ConfigReader(name, inner_type, text), left_out
+    towers = tuple(tower for key, tower in TOWERS.items() if config.get(key))
+    # What a wrapper sees is no secret where its config says nothing of the tower.
+    return ConfigReader(name, inner_type, text), towers or ("vision tower",)
 
 
 def _tied(reader: ConfigReader, config: Mapping[str, object], family: Family) -> bool:
@@ -163,7 +179,7 @@ def _whole(value: object) -> int:
 
 def _read_config(path: Path) -> Mapping[str, object]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(read_text(path, MAX_CONFIG_BYTES))
     except json.JSONDecodeError as error:
         issue = Issue(str(path), error.lineno, error.colno, "", f"no valid JSON: {error.msg}")
         raise InputError([issue]) from error

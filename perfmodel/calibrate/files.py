@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, read_bytes
 from fleetplan.perfmodel.calibrate.fit import CalibrationFit
 from fleetplan.perfmodel.evaluator import Calibration, PhaseFit, Residual, Scope, ScopeCalibration
 
@@ -90,7 +91,7 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
         method=METHOD,
         measurements=_Measurements(
             path=measurements.name,
-            sha256=hashlib.sha256(measurements.read_bytes()).hexdigest(),
+            sha256=hashlib.sha256(read_bytes(measurements)).hexdigest(),
             rows=fit.n_rows,
             rows_used=fit.n_used,
         ),
@@ -117,7 +118,7 @@ def read_calibration(path: Path) -> Calibration:
         It cannot be read, or is no calibration of a known version.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, MAX_CONFIG_BYTES)
         document = _Document.model_validate(yaml.safe_load(content))
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error

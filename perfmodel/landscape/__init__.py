@@ -6,27 +6,35 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 """
 
 from fleetplan.perfmodel.landscape.cache import cached_landscape
-from fleetplan.perfmodel.landscape.grid import REASONS, Block, Option, Place, evaluate_block, points_of
-from fleetplan.perfmodel.landscape.landscape import (
-    AGGREGATED,
-    DECODE,
-    PREFILL,
-    Landscape,
-    LatencyTarget,
-    RequestShape,
-    service_landscape,
+from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
+from fleetplan.perfmodel.landscape.grid import (
+    Block,
+    Option,
+    Place,
+    evaluate_block,
+    points_of,
 )
+from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
+from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers
-from fleetplan.perfmodel.landscape.search_space import SearchSpace, layout_problem, search_layouts
-from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, sweep, tasks_of
+from fleetplan.perfmodel.landscape.reasons import REASON_TEXTS, REASONS
+from fleetplan.perfmodel.landscape.search_space import (
+    SearchSpace,
+    configuration_problem,
+    layout_problem,
+    search_layouts,
+)
+from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, Task, sweep, tasks_of
 from fleetplan.perfmodel.landscape.tables import configurations_of, evidence_table, pair_table, point_table
 
 __all__ = [
     "AGGREGATED",
     "DECODE",
+    "FRAMEWORK_LAYOUTS",
     "PREFILL",
     "REASONS",
+    "REASON_TEXTS",
     "Block",
     "Landscape",
     "LatencyTarget",
@@ -37,10 +45,13 @@ __all__ = [
     "SearchSpace",
     "SweepResult",
     "SweepSpace",
+    "Task",
     "cached_landscape",
+    "configuration_problem",
     "configurations_of",
     "evaluate_block",
     "evidence_table",
+    "framework_problem",
     "frontiers",
     "layout_problem",
     "pair_table",

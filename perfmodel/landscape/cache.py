@@ -5,7 +5,8 @@ techniques, the request, the limits, the search space, the contents of every ope
 read, and the program itself. What changes any of them changes the name, so a kept landscape never needs to
 be compared with anything. Files are NumPy archives without pickled objects. They are written beside their
 name and renamed: a reader sees a whole file or none, and of two writers the later one wins with the same
-contents. A file that cannot be read is computed anew.
+contents. A file holds the hash that it is for: one that lies under another name is computed anew, as is one
+that cannot be read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 from dataclasses import asdict, fields
 from functools import cache
@@ -27,8 +27,10 @@ import pandas as pd
 import platformdirs
 from numpy.typing import NDArray
 
+from fleetplan.fleet.files import written_whole
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.landscape import Landscape, LatencyTarget, RequestShape, service_landscape
+from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
+from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.optables import OperatorSource, TableSource
 
@@ -57,12 +59,13 @@ def cached_landscape(
     target: LatencyTarget,
     space: SearchSpace,
     folder: Path | None = None,
+    framework: str = "",
 ) -> Landscape:
     """Return what `service_landscape` returns, from the cache where it is there.
 
     Parameters
     ----------
-    evaluator, request, target, space
+    evaluator, request, target, space, framework
         As in `service_landscape`.
     folder : Path, optional
         Cache folder; that of the user by default.
@@ -72,16 +75,16 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    key = landscape_key(evaluator, request, target, space)
+    key = landscape_key(evaluator, request, target, space, framework)
     if key is None or os.environ.get(SWITCH) == "off":
-        return service_landscape(evaluator, request, target, space)
+        return service_landscape(evaluator, request, target, space, framework)
     place = cache_folder() if folder is None else folder
     path = place / f"{key}.npz"
     kept = _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
         evaluator.source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space)
+    found = service_landscape(evaluator, request, target, space, framework)
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
         _write(found.table, _sources_of(evaluator), path)
@@ -90,7 +93,11 @@ def cached_landscape(
 
 
 def landscape_key(
-    evaluator: Evaluator, request: RequestShape, target: LatencyTarget, space: SearchSpace
+    evaluator: Evaluator,
+    request: RequestShape,
+    target: LatencyTarget,
+    space: SearchSpace,
+    framework: str = "",
 ) -> str | None:
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
@@ -104,7 +111,7 @@ def landscape_key(
         for field in fields(evaluator)
         if field.name != "source"
     ]
-    parts += [repr(request), repr(target), repr(space)]
+    parts += [repr(request), repr(target), repr(space), framework]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -142,6 +149,8 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
         note = json.loads(bytes(held[_NOTE]).decode())
+        if note["key"] != path.stem:
+            raise ValueError("this is the landscape of something else")
         sources = tuple(TableSource(**each) for each in note["table_sources"])
         columns = {
             name: np.array(note["texts"][name], dtype=object)[held[name]]
@@ -167,21 +176,15 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
             texts[name] = [str(text) for text in distinct]
         columns[name] = values
     note = {
+        "key": path.stem,
         "columns": list(columns),
         "texts": texts,
         "table_sources": [asdict(source) for source in sources],
     }
     columns[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:16]}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            # numpy's type hints take the names of the arrays for options.
-            np.savez(stream, **columns)  # type: ignore[arg-type]
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as part, part.open("wb") as stream:
+        # numpy's type hints take the names of the arrays for options.
+        np.savez(stream, **columns)  # type: ignore[arg-type]
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -8,35 +8,24 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
-from fleetplan.perfmodel.landscape.landscape import (
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.landscape.pareto import pareto_mask
+from fleetplan.perfmodel.landscape.phases import (
     DECODE,
     PREFILL,
     LatencyTarget,
     RequestShape,
     evaluate_phase,
+    memory_of_phase,
 )
-from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.points import Points
-from fleetplan.perfmodel.landscape.search_space import uneven_stages
+from fleetplan.perfmodel.landscape.reasons import CODES, USABLE, is_early
+from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.steps import ConfigurationBatch
+from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
-REASONS: Final = (
-    "",
-    "uneven pipeline",
-    "memory: weights",
-    "memory: activations",
-    "memory: kv cache",
-    "dtype",
-    "ttft",
-    "tpot",
-)
-"""Reasons of exclusion; a row's reason is its position here, and the first that holds counts."""
-
-_USABLE, _UNEVEN, _WEIGHTS, _ACTIVATIONS, _CACHE, _DTYPE, _TTFT, _TPOT = range(len(REASONS))
 _S_PER_HOUR: Final = 3600.0
 _TOKENS_PER_MILLION: Final = 1e6
 
@@ -55,12 +44,15 @@ class Option:
         Price; None where none is known, and then its cost is NaN. [USD/h]
     kw_per_accelerator : float or None
         Power of a card with its share of the host; None where none is known. [kW]
+    framework : str
+        Whose rules on layouts count (`fleetplan.perfmodel.landscape.frameworks`); empty for none.
     """
 
     hardware: str
     evaluator: Evaluator
     usd_per_accelerator_hour: float | None
     kw_per_accelerator: float | None
+    framework: str = ""
 
 
 Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]
@@ -102,27 +94,43 @@ class Block:
     batches : IntArray
         Second axis.
     excluded : ByteArray
-        Position in `REASONS`.
+        Position in `REASONS`. Rows that the layout, memory or a data type excludes have no numbers: what
+        stands in their place is of no meaning, and `points_of` leaves it out.
+    latency_ms : FloatArray
+        Of the step. [ms]
     ttft_ms, tpot_ms : FloatArray or None
         None where the phase has none. With the KV transfer in prefill. [ms]
+    kv_transfer_ms : FloatArray
+        What the KV transfer adds to prefill; 0 in other phases. [ms]
     requests_per_s_per_accelerator : FloatArray
         Rate of a replica over its accelerators. [1/s]
     memory_gib : FloatArray
         Of the fullest accelerator. [GiB]
     usd_per_million_tokens, kwh_per_million_tokens : FloatArray
         Of input and output tokens, at full load; NaN where no price or power is known.
+    whole : bool
+        Whether rows that cannot run have numbers too.
     """
 
     place: Place
     layouts: tuple[Parallelism, ...]
     batches: IntArray
     excluded: ByteArray
+    latency_ms: FloatArray
     ttft_ms: FloatArray | None
     tpot_ms: FloatArray | None
+    kv_transfer_ms: FloatArray
     requests_per_s_per_accelerator: FloatArray
     memory_gib: FloatArray
     usd_per_million_tokens: FloatArray
     kwh_per_million_tokens: FloatArray
+    whole: bool = False
+
+    def known(self, values: FloatArray) -> FloatArray:
+        """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
+        if self.whole:
+            return values.ravel()
+        return np.where(is_early(self.excluded), np.nan, values).ravel()
 
 
 def crossed_configurations(
@@ -146,8 +154,19 @@ def crossed_configurations(
     )
 
 
-def evaluate_block(option: Option, place: Place, axes: Axes, target: LatencyTarget) -> Block:
+def evaluate_block(
+    option: Option, place: Place, axes: Axes, target: LatencyTarget, whole: bool = False
+) -> Block:
     """Evaluate one phase over a cross product of layouts, batch sizes and requests.
+
+    Parameters
+    ----------
+    option, place, axes
+        What is evaluated, and where it stands.
+    target : LatencyTarget
+        Rows beyond a limit are excluded.
+    whole : bool
+        Also give the numbers of rows that cannot run.
 
     Raises
     ------
@@ -155,21 +174,34 @@ def evaluate_block(option: Option, place: Place, axes: Axes, target: LatencyTarg
         The model has layers that are not evaluated.
     """
     layouts, batches, requests = axes
-    phase = place.phase
     shape = (len(layouts), len(batches), len(requests))
-    configurations = crossed_configurations(layouts, batches, requests)
     evaluator = option.evaluator
-    try:
-        result = evaluate_phase(evaluator, phase, configurations)
-    except UnsupportedDtype:
-        return _without_dtype(place, axes)
-    accelerators = configurations.layouts.accelerators
-    ttft = result.ttft_ms if phase != DECODE else None
-    rate = result.requests_per_s / accelerators
-    if ttft is not None and phase == PREFILL:
-        ttft = ttft + evaluator.kv_transfer_ms(configurations, result.latency_ms)
-        rate = np.minimum(rate, evaluator.handover_requests_per_s(configurations) / accelerators)
-    tpot = result.tpot_ms if phase != PREFILL else None
+    configurations = crossed_configurations(layouts, batches, requests)
+    memory = memory_of_phase(evaluator, place.phase, configurations)
+    excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
+    kept = _evaluated_axes(excluded, whole)
+    numbers = _blank_numbers(shape)
+    if all(axis.size for axis in kept):
+        part = (
+            [layouts[position] for position in kept[0].tolist()],
+            [batches[position] for position in kept[1].tolist()],
+            requests,
+        )
+        try:
+            found = _phase_numbers(evaluator, place.phase, crossed_configurations(*part))
+        except UnsupportedDtype:
+            # Nothing of this precision runs here, whatever its memory.
+            excluded[:] = CODES["dtype"]
+        else:
+            into = np.ix_(kept[0], kept[1], np.arange(shape[2]))
+            part_shape = (kept[0].size, kept[1].size, shape[2])
+            for name, values in found.items():
+                if part_shape == shape:
+                    numbers[name] = np.broadcast_to(values, shape)
+                else:
+                    numbers[name][into] = values
+    _exclude_late(excluded, numbers, target)
+    rate = numbers["requests_per_s"] / configurations.layouts.accelerators
     million_tokens_per_hour = (
         rate
         * (configurations.input_tokens + configurations.output_tokens)
@@ -179,20 +211,48 @@ def evaluate_block(option: Option, place: Place, axes: Axes, target: LatencyTarg
         place,
         tuple(layouts),
         np.array(batches, dtype=np.int64),
-        _exclusions(evaluator, configurations, result, (ttft, tpot), target, shape),
-        ttft if ttft is None else np.broadcast_to(ttft, shape),
-        tpot if tpot is None else np.broadcast_to(tpot, shape),
-        np.broadcast_to(rate, shape),
-        np.broadcast_to(result.memory.total_gib, shape),
+        excluded,
+        numbers["latency_ms"],
+        None if place.phase == DECODE else numbers["ttft_ms"],
+        None if place.phase == PREFILL else numbers["tpot_ms"],
+        numbers["kv_transfer_ms"],
+        rate,
+        np.broadcast_to(memory.total_gib, shape),
         _per(option.usd_per_accelerator_hour, million_tokens_per_hour, shape),
         _per(option.kw_per_accelerator, million_tokens_per_hour, shape),
+        whole,
     )
+
+
+def _phase_numbers(
+    evaluator: Evaluator, phase: str, configurations: ConfigurationBatch
+) -> dict[str, FloatArray]:
+    """Numbers of one phase, each of a shape that broadcasts to that of the configurations."""
+    result = evaluate_phase(evaluator, phase, configurations)
+    transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
+    if phase == PREFILL:
+        transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
+        rate = np.minimum(rate, evaluator.handover_requests_per_s(configurations))
+    return {
+        "latency_ms": result.latency_ms,
+        "ttft_ms": result.ttft_ms + transfer_ms,
+        "tpot_ms": result.tpot_ms,
+        "kv_transfer_ms": transfer_ms,
+        "requests_per_s": rate,
+    }
+
+
+_NUMBERS: Final = ("latency_ms", "ttft_ms", "tpot_ms", "kv_transfer_ms", "requests_per_s")
+
+
+def _blank_numbers(shape: tuple[int, int, int]) -> dict[str, FloatArray]:
+    return {name: np.full(shape, np.nan) for name in _NUMBERS}
 
 
 def block_frontier(block: Block) -> Points:
     """Usable configurations of a block that no other one of the same request beats."""
     shape = block.excluded.shape
-    usable = block.excluded == _USABLE
+    usable = block.excluded == USABLE
     flat = []
     for request in range(shape[2]):
         rows = np.flatnonzero(usable[:, :, request].ravel())
@@ -208,54 +268,52 @@ def block_frontier(block: Block) -> Points:
     return points_of(block, np.concatenate(flat).astype(np.int64))
 
 
-def _exclusions(
-    evaluator: Evaluator,
-    configurations: ConfigurationBatch,
-    result: PhaseResult,
-    latencies: tuple[FloatArray | None, FloatArray | None],
-    target: LatencyTarget,
+def _exclusions_before(
+    option: Option,
+    phase: str,
+    layouts: Sequence[Parallelism],
+    memory: MemoryUse,
     shape: tuple[int, int, int],
 ) -> ByteArray:
+    """What excludes rows before they are evaluated: the layout, and memory."""
+    architecture = option.evaluator.architecture
     excluded = np.zeros(shape, dtype=np.uint8)
     # What is written later wins, so the first reason comes last.
-    for limit, latency, reason in (
-        (target.tpot_ms, latencies[1], _TPOT),
-        (target.ttft_ms, latencies[0], _TTFT),
-    ):
-        if limit is not None and latency is not None:
-            np.putmask(excluded, np.broadcast_to(latency > limit, shape), np.uint8(reason))
-    memory = result.memory
     for holds, reason in (
-        (~memory.fits, _CACHE),
-        (memory.without_kv_gib > memory.capacity_gib, _ACTIVATIONS),
-        (~memory.weights_fit, _WEIGHTS),
-        (uneven_stages(evaluator.architecture, configurations.layouts), _UNEVEN),
+        (~memory.fits, "memory: kv cache"),
+        (memory.without_kv_gib > memory.capacity_gib, "memory: activations"),
+        (~memory.weights_fit, "memory: weights"),
     ):
-        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(reason))
+        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(CODES[reason]))
+    of_layouts = [CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
+    refused = np.flatnonzero(of_layouts)
+    excluded[refused] = np.array(of_layouts, dtype=np.uint8)[refused, None, None]
     return excluded
+
+
+def _evaluated_axes(excluded: ByteArray, whole: bool) -> tuple[IntArray, IntArray]:
+    """Layouts and batch sizes of which some row may run: the others need not be evaluated."""
+    if whole:
+        return np.arange(excluded.shape[0]), np.arange(excluded.shape[1])
+    open_rows = excluded == USABLE
+    return np.flatnonzero(open_rows.any(axis=(1, 2))), np.flatnonzero(open_rows.any(axis=(0, 2)))
+
+
+def _exclude_late(excluded: ByteArray, numbers: dict[str, FloatArray], target: LatencyTarget) -> None:
+    """Exclude rows that miss a limit, the TTFT before the TPOT."""
+    for limit, name, reason in (
+        (target.ttft_ms, "ttft_ms", "ttft"),
+        (target.tpot_ms, "tpot_ms", "tpot"),
+    ):
+        if limit is not None:
+            # A phase without the latency has NaN there, which exceeds nothing.
+            np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(CODES[reason]))
 
 
 def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) -> FloatArray:
     if figure is None:
         return np.broadcast_to(np.array(np.nan), shape)
     return np.broadcast_to(figure / amount, shape)
-
-
-def _without_dtype(place: Place, axes: Axes) -> Block:
-    shape = (len(axes[0]), len(axes[1]), len(axes[2]))
-    unknown: FloatArray = np.broadcast_to(np.array(np.nan), shape)
-    return Block(
-        place,
-        tuple(axes[0]),
-        np.array(axes[1], dtype=np.int64),
-        np.full(shape, _DTYPE, dtype=np.uint8),
-        unknown if place.phase != DECODE else None,
-        unknown if place.phase != PREFILL else None,
-        unknown,
-        unknown,
-        unknown,
-        unknown,
-    )
 
 
 def points_of(block: Block, flat: IntArray) -> Points:
@@ -265,8 +323,10 @@ def points_of(block: Block, flat: IntArray) -> Points:
     layouts[:] = block.layouts
     places = (layout, batch, request)
 
+    early = is_early(block.excluded[places]) & (not block.whole)
+
     def at(values: FloatArray | None) -> FloatArray:
-        return np.full(flat.size, np.nan) if values is None else values[places]
+        return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])
 
     place = block.place
     return Points(
@@ -279,7 +339,7 @@ def points_of(block: Block, flat: IntArray) -> Points:
         at(block.ttft_ms),
         at(block.tpot_ms),
         at(block.requests_per_s_per_accelerator),
-        at(block.memory_gib),
+        block.memory_gib[places],
         at(block.usd_per_million_tokens),
         at(block.kwh_per_million_tokens),
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fleetplan.perfmodel.landscape.landscape import AGGREGATED, DECODE, PREFILL
 from fleetplan.perfmodel.landscape.pareto import BoolArray, pareto_mask
+from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 

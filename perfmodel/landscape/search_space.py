@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.architecture import LinearAttention, ModelArchitecture, MoeFfn
-from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.landscape.frameworks import framework_problem, framework_reason
+from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, RequestShape
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.steps.memory import FRAMEWORK_RESERVE_RATIO, weights_gib
 
 HOST_SEARCH_LIMIT: Final = 16
 """Largest replica that is searched on parts whose links end at a host of 8. Two hosts reach every optimum
@@ -25,7 +26,32 @@ SRAM_SEARCH_LIMIT: Final = 1024
 TENSOR_LIMIT: Final = 16
 """Largest tensor parallelism that is searched beyond a small scale-up domain. [accelerators]"""
 
-PIPELINE_STAGES: Final = (1, 2, 4, 8, 16)
+UNEVEN_PIPELINE: Final = "uneven pipeline"
+"""Reason against pipelines whose stages differ by more than `UNEVEN_STAGE_LIMIT`."""
+
+PIPELINE_STAGES: Final = (1, 2, 4, 8, 16, 32, 64)
+
+CONTEXT_RANKS: Final = (1, 2, 3, 4, 6, 8)
+"""Degrees of context parallelism that are tried for long prompts: unlike heads, tokens share out among any
+number, and a limit on the TTFT is met with fewer accelerators by a third of them than by a half."""
+
+LONG_PROMPT_TOKENS: Final = 32_768
+"""Prompts from this length on are searched with context parallelism. [tokens] Source: vllm-project/vllm pull
+request 26864, whose authors see it gain from inputs of 32K on."""
+
+WEIGHT_COPIES: Final = 4
+"""A model that needs many accelerators to hold its weights is searched with up to so many times as many: the
+rest is for prompts in parallel and for cache."""
+
+WIDE_EXPERT_WEIGHTS: Final = 100e9
+"""Weights of the routed experts from which on wide expert parallelism is searched. A chosen figure between
+models that a host serves (gpt-oss, Qwen3-30B) and those that are spread out (DeepSeek-V3, Qwen3-235B)."""
+
+WIDEST_EXPERTS: Final = 256
+"""Widest expert parallelism that is searched without a limit of the user's. [accelerators]"""
+
+WIDE_TENSOR_RANKS: Final = (1, 2, 4, 8)
+"""Tensor parallelism of attention that is tried beside wide expert parallelism."""
 
 PREFILL_BATCHES: Final = (1, 2, 4, 8)
 
@@ -59,7 +85,10 @@ class SearchSpace:
     pipeline_stages, prefill_batches, decode_batches : tuple[int, ...]
         What is tried.
     context_ranks : tuple[int, ...]
-        Degrees of context parallelism that are tried; it pays for long prompts alone.
+        Degrees of context parallelism that are tried; empty for those that suit the prompts (`fitted`).
+    expert_ranks : int or None
+        Widest expert parallelism beyond `max_accelerators`, one rank a group of experts; None for what suits
+        the model (`fitted`). [accelerators]
     """
 
     runtimes: tuple[str, ...] = ("disaggregated", "aggregated")
@@ -67,7 +96,73 @@ class SearchSpace:
     pipeline_stages: tuple[int, ...] = PIPELINE_STAGES
     prefill_batches: tuple[int, ...] = PREFILL_BATCHES
     decode_batches: tuple[int, ...] = decode_batch_grid()
-    context_ranks: tuple[int, ...] = (1,)
+    context_ranks: tuple[int, ...] = ()
+    expert_ranks: int | None = None
+
+
+def fitted(space: SearchSpace, evaluator: Evaluator, requests: Sequence[RequestShape]) -> SearchSpace:
+    """Fill in what a search space leaves to the model, the part and the prompts.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        What is given stays.
+    evaluator : Evaluator
+        The model at its precision on the part.
+    requests : Sequence[RequestShape]
+        What is served: the longest prompt decides.
+    """
+    if evaluator.accelerator.sram_only:
+        return replace(space, context_ranks=space.context_ranks or (1,), expert_ranks=0)
+    longest = max(request.input_tokens for request in requests)
+    expert_ranks = space.expert_ranks
+    if expert_ranks is None:
+        widest = _wide_experts(evaluator.architecture)
+        # A limit of the user's holds for every replica.
+        expert_ranks = widest if space.max_accelerators is None else min(widest, space.max_accelerators)
+    return replace(
+        space,
+        max_accelerators=space.max_accelerators or _suited_max_accelerators(evaluator),
+        context_ranks=space.context_ranks or (CONTEXT_RANKS if longest >= LONG_PROMPT_TOKENS else (1,)),
+        expert_ranks=expert_ranks,
+    )
+
+
+def _suited_max_accelerators(evaluator: Evaluator) -> int:
+    accelerator = evaluator.accelerator
+    least = default_max_accelerators(accelerator)
+    if accelerator.scale_out_gb_per_s is None:
+        return least
+    one = Layouts.of([Parallelism()])
+    weights = float(weights_gib(evaluator.architecture, evaluator.dtypes, one)[0])
+    wanted = WEIGHT_COPIES * weights / ((1 - FRAMEWORK_RESERVE_RATIO) * accelerator.hbm_gib)
+    return max(least, 1 << math.ceil(math.log2(max(1.0, wanted))))
+
+
+def _wide_experts(architecture: ModelArchitecture) -> int:
+    mixtures = [(group.count, group.ffn) for group in architecture.groups if isinstance(group.ffn, MoeFfn)]
+    weights = sum(count * ffn.routed_weights(architecture.hidden_size) for count, ffn in mixtures)
+    if weights < WIDE_EXPERT_WEIGHTS:
+        return 0
+    return min(WIDEST_EXPERTS, *(ffn.experts for _, ffn in mixtures))
+
+
+def phases_of(space: SearchSpace) -> list[tuple[str, tuple[int, ...]]]:
+    """Phases of the runtimes of a search, each with the batch sizes to try.
+
+    Raises
+    ------
+    ValueError
+        No runtime that is known.
+    """
+    plan: list[tuple[str, tuple[int, ...]]] = []
+    if "disaggregated" in space.runtimes:
+        plan += [(PREFILL, space.prefill_batches), (DECODE, space.decode_batches)]
+    if "aggregated" in space.runtimes:
+        plan.append((AGGREGATED, space.decode_batches))
+    if not plan:
+        raise ValueError(f"no runtime to evaluate in {space.runtimes}")
+    return plan
 
 
 def default_max_accelerators(accelerator: Accelerator) -> int:
@@ -86,6 +181,8 @@ def layout_problem(architecture: ModelArchitecture, layout: Parallelism, acceler
     than accelerators, and experts where their number is no multiple of the groups (redundant experts).
     """
     domain = accelerator.scale_up_accelerators
+    if layout.pp > architecture.layer_count:
+        return f"pp {layout.pp} is more than the {architecture.layer_count} layers"
     if accelerator.scale_out_gb_per_s is None and layout.accelerators > domain:
         return (
             f"{layout.accelerators} accelerators leave the scale-up domain of {domain}, and no network "
@@ -135,35 +232,79 @@ def search_layouts(
     return tuple(sorted(found, key=lambda layout: (layout.accelerators, layout)))
 
 
-def uneven_stages(architecture: ModelArchitecture, layouts: Layouts) -> NDArray[np.bool_]:
-    """Whether a pipeline's fullest stage is too far above the mean, shape (n_configs,)."""
+def is_uneven(architecture: ModelArchitecture, layout: Parallelism) -> bool:
+    """Whether a pipeline's fullest stage is too far above the mean."""
     layers = architecture.layer_count
-    fullest: FloatArray = -(-layers // layouts.pp) * layouts.pp / layers
+    fullest = -(-layers // layout.pp) * layout.pp / layers
     return fullest > 1.0 + UNEVEN_STAGE_LIMIT
 
 
-def crossed(layouts: tuple[Parallelism, ...], batches: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Positions in `layouts` and batch sizes of every pair, shape (n_layouts * n_batches,) each."""
-    positions = np.repeat(np.arange(len(layouts), dtype=np.int64), len(batches))
-    return positions, np.tile(np.array(batches, dtype=np.int64), len(layouts))
+def layout_reason(architecture: ModelArchitecture, layout: Parallelism, phase: str, framework: str) -> str:
+    """Name the reason against a layout that model and part allow; empty for none.
+
+    Parameters
+    ----------
+    architecture : ModelArchitecture
+        The model.
+    layout : Parallelism
+        One without a `layout_problem`.
+    phase : str
+        prefill, decode or aggregated.
+    framework : str
+        trtllm, sglang or vllm; empty for none.
+    """
+    if is_uneven(architecture, layout):
+        return UNEVEN_PIPELINE
+    return framework_reason(framework, architecture, layout, phase)
+
+
+def configuration_problem(
+    architecture: ModelArchitecture, layout: Parallelism, accelerator: Accelerator, phase: str, framework: str
+) -> str:
+    """Say why no search and no prediction takes a layout, in a sentence; empty where they do.
+
+    Parameters
+    ----------
+    architecture, layout, accelerator
+        As in `layout_problem`.
+    phase, framework
+        As in `layout_reason`.
+    """
+    problem = layout_problem(architecture, layout, accelerator)
+    if problem:
+        return problem
+    if is_uneven(architecture, layout):
+        layers = architecture.layer_count
+        return (
+            f"pp {layout.pp} does not share {layers} layers out evenly: stages of {-(-layers // layout.pp)}"
+        )
+    return framework_problem(framework, architecture, layout, phase)
 
 
 def _candidates(
     architecture: ModelArchitecture, accelerator: Accelerator, space: SearchSpace, limit: int, widest: int
 ) -> Iterator[Parallelism]:
-    degrees = _degrees(accelerator.scale_up_accelerators, limit)
+    domain = accelerator.scale_up_accelerators
+    degrees = _degrees(domain, limit)
     stages: Iterable[int] = space.pipeline_stages
+    # Without context parallelism, what a replica has beyond two hosts or a domain is for more stages.
+    largest_stage = limit
     if accelerator.sram_only:
         layers = architecture.layer_count
         # Few chips hold a layer, so pipelines are long: every number of stages that shares the layers evenly.
         stages = (pp for pp in range(1, layers + 1) if layers % pp == 0)
         degrees = [degree for degree in degrees if degree & (degree - 1) == 0]
+    elif space.expert_ranks is not None:
+        largest_stage = max(HOST_SEARCH_LIMIT, domain)
     for pp in (pp for pp in stages if pp <= architecture.layer_count):
         for tp in (tp for tp in degrees if tp <= widest):
-            for cp in (cp for cp in space.context_ranks if pp * tp * cp <= limit):
-                for dp in (dp for dp in degrees if pp * tp * cp * dp <= limit):
+            for cp in (cp for cp in space.context_ranks or (1,) if pp * tp * cp <= limit):
+                for dp in (dp for dp in degrees if pp * tp * cp * dp <= limit and tp * dp <= largest_stage):
                     for ep in _expert_degrees(architecture, degrees, tp * dp * cp, cp):
                         yield Parallelism(pp=pp, tp=tp, dp=dp, ffn_tp=tp * dp * cp // ep, ep=ep, cp=cp)
+    for width in (2**power for power in range((space.expert_ranks or 0).bit_length())):
+        if largest_stage < width <= (space.expert_ranks or 0):
+            yield from (Parallelism(tp=tp, dp=width // tp, ffn_tp=1, ep=width) for tp in WIDE_TENSOR_RANKS)
 
 
 def _degrees(domain: int, limit: int) -> list[int]:

@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.landscape.grid import (
-    REASONS,
     Axes,
     Block,
     Option,
@@ -27,9 +26,10 @@ from fleetplan.perfmodel.landscape.grid import (
     block_frontier,
     evaluate_block,
 )
-from fleetplan.perfmodel.landscape.landscape import LatencyTarget, RequestShape, phases_of
+from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers
-from fleetplan.perfmodel.landscape.search_space import SearchSpace, search_layouts
+from fleetplan.perfmodel.landscape.reasons import REASONS
+from fleetplan.perfmodel.landscape.search_space import SearchSpace, fitted, phases_of, search_layouts
 
 BLOCK_CONFIGURATIONS: Final = 524_288
 """Configurations of a block: enough that Python costs little beside NumPy, few enough to stay small."""
@@ -141,7 +141,8 @@ def tasks_of(space: SweepSpace) -> Iterator[Task]:
     first_row = 0
     for position, option in enumerate(space.options):
         evaluator = option.evaluator
-        layouts = search_layouts(evaluator.architecture, evaluator.accelerator, space.search)
+        search = fitted(space.search, evaluator, space.requests)
+        layouts = search_layouts(evaluator.architecture, evaluator.accelerator, search)
         for phase, batches in phases_of(space.search):
             if not layouts:
                 continue

@@ -9,11 +9,11 @@ import pandas as pd
 
 from fleetplan.perfmodel.evaluator import PhaseResult, disaggregated_requests_per_s, prefill_to_decode_ratio
 from fleetplan.perfmodel.landscape.grid import Option
-from fleetplan.perfmodel.landscape.landscape import AGGREGATED, PREFILL, RequestShape
+from fleetplan.perfmodel.landscape.phases import RequestShape, evaluate_phase
 from fleetplan.perfmodel.landscape.points import Points
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
-from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, weakest_provenance
 
 CLUSTER_ACCELERATORS: Final = 256
@@ -46,7 +46,9 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
             "hardware": [option.hardware for option in options],
             "weights": [option.evaluator.precision.weights for option in options],
             "kv": [option.evaluator.precision.kv for option in options],
-            "config": [f"{layout.label} b{size}" for layout, size in zip(layouts, batch, strict=True)],
+            "config": [
+                Configuration(layout, size).label for layout, size in zip(layouts, batch, strict=True)
+            ],
             "parallelism": [layout.label for layout in layouts],
             **{
                 name: [getattr(each, name) for each in layouts]
@@ -101,11 +103,7 @@ def evaluate_points(
     configurations = configurations_of(
         points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
     )
-    if phase == PREFILL:
-        return option.evaluator.prefill(configurations)
-    if phase == AGGREGATED:
-        return option.evaluator.aggregated(configurations)
-    return option.evaluator.decode(configurations)
+    return evaluate_phase(option.evaluator, phase, configurations)
 
 
 def configurations_of(
@@ -169,7 +167,7 @@ def _pairs(prefill: Points, decode: Points, space: SweepSpace, request: str) -> 
     rate = disaggregated_requests_per_s(*rates)
     names = [
         [
-            f"{space.options[position].hardware} {layout.label} b{size}"
+            f"{space.options[position].hardware} {Configuration(layout, size).label}"
             for position, layout, size in zip(
                 part.option.tolist(), part.layout.tolist(), part.batch.tolist(), strict=True
             )

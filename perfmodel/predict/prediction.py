@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,26 +16,33 @@ from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.fleet.power import power_capped
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import (
-    NO_TECHNIQUES,
     Calibration,
     Evaluator,
     build_evaluator,
     with_calibration,
 )
-from fleetplan.perfmodel.landscape import layout_problem
+from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, configuration_problem
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
-from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
+from fleetplan.perfmodel.predict.cases import DISAGGREGATED, Cases, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, burst, closed_loop, open_loop
-from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
+from fleetplan.perfmodel.predict.degrees import Degrees
+from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
+from fleetplan.perfmodel.predict.step_modes import step_result
+from fleetplan.perfmodel.predict.technique_columns import LOOPS
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
+from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
+from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
+from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
-_MS_PER_S: Final = 1e3
+_PHASES: Final = {"prefill": PREFILL, "decode": DECODE, DISAGGREGATED: DECODE}
+"""Phases of modes whose columns of parallelism are those of one phase; all others serve prompts and
+generation on the same accelerators."""
 
 
 def predict(
@@ -43,6 +50,7 @@ def predict(
     folder: Path = Path(),
     path: str = "cases",
     calibration: Calibration | None = None,
+    parts: Mapping[str, Accelerator] | None = None,
 ) -> pd.DataFrame:
     """Predict every row of a table of cases.
 
@@ -57,6 +65,8 @@ def predict(
         What to call the table in errors.
     calibration : Calibration, optional
         Times of deployments that it holds for are multiplied by its ratios.
+    parts : Mapping[str, Accelerator], optional
+        Accelerators by name; those of the catalogue by default.
 
     Returns
     -------
@@ -67,7 +77,8 @@ def predict(
         an accelerator with more memory. `latency_ms` is one step in prefill and decode mode, the whole
         batch in static mode and a request from end to end in the loops. Rates are those of
         `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
-        of the time.
+        of the time. In offline mode all `n_requests` are there at the start, and `latency_ms` is the time
+        until the last of them ends.
 
     Raises
     ------
@@ -76,6 +87,7 @@ def predict(
     """
     cases = parse_cases(frame, path)
     answers = Answers(cases.reason)
+    known = accelerators() if parts is None else parts
     keys = pd.DataFrame(
         {
             "model": cases.model,
@@ -91,25 +103,29 @@ def predict(
     for code in range(int(codes.max()) + 1 if codes.size else 0):
         rows = np.flatnonzero((codes == code) & (cases.reason == ""))
         if rows.size:
-            _predict_group(cases, rows, folder, answers, calibration)
+            _predict_group(cases, rows, folder, answers, calibration, known)
     return answers.frame(cases.case_id)
 
 
 def _predict_group(
-    cases: Cases, rows: IntArray, folder: Path, answers: Answers, calibration: Calibration | None
+    cases: Cases,
+    rows: IntArray,
+    folder: Path,
+    answers: Answers,
+    calibration: Calibration | None,
+    parts: Mapping[str, Accelerator],
 ) -> None:
     first = int(rows[0])
-    hardware = _hardware_name(str(cases.hardware[first]))
-    catalogue = accelerators()
-    if hardware not in catalogue:
+    hardware = _hardware_name(str(cases.hardware[first]), parts)
+    if hardware not in parts:
         given = str(cases.hardware[first])
         what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
-        answers.reject(rows, f"{what}; {names_hint(given, list(catalogue))}")
+        answers.reject(rows, f"{what}; {names_hint(given, list(parts))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
     try:
-        accelerator = _capped(catalogue[hardware], setting.power_cap_w)
+        accelerator = _capped(parts[hardware], setting.power_cap_w)
     except ValueError as error:
         answers.reject(rows, f"power_cap_w: {error}")
         return
@@ -148,9 +164,9 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
     return accelerator if power_cap_w is None else power_capped(accelerator, power_cap_w)
 
 
-def _hardware_name(given: str) -> str:
-    """Return the catalogue's spelling of a name that differs in case alone, else the name as given."""
-    return {name.lower(): name for name in accelerators()}.get(given.lower(), given)
+def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
+    """Return the known spelling of a name that differs in case alone, else the name as given."""
+    return {name.lower(): name for name in parts}.get(given.lower(), given)
 
 
 def _runnable(
@@ -159,12 +175,15 @@ def _runnable(
     """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
     kept: list[int] = []
     layouts: list[Parallelism] = []
-    known: dict[Degrees, Parallelism | str] = {}
+    known: dict[tuple[Degrees, str], Parallelism | str] = {}
     for row in rows.tolist():
-        degrees = cases.degrees[row]
-        if degrees not in known:
-            known[degrees] = _layout(degrees, evaluator)
-        layout = known[degrees]
+        degrees, phase = cases.degrees[row], _PHASES.get(str(cases.mode[row]), AGGREGATED)
+        if (degrees, phase) not in known:
+            known[degrees, phase] = _layout(degrees, evaluator, phase, str(cases.backend[row]))
+        layout = known[degrees, phase]
+        if not isinstance(layout, str) and cases.mode[row] == DISAGGREGATED:
+            prefill = _layout(cases.pools[row].prefill, evaluator, PREFILL, str(cases.backend[row]))
+            layout = f"prefill_tp: {prefill}" if isinstance(prefill, str) else layout
         if isinstance(layout, str):
             answers.reason[row] = layout
         elif cases.n_accelerators[row] % layout.accelerators:
@@ -178,7 +197,7 @@ def _runnable(
     return np.array(kept, dtype=np.int64), layouts
 
 
-def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
+def _layout(degrees: Degrees, evaluator: Evaluator, phase: str, framework: str) -> Parallelism | str:
     """Return the layout, or why it cannot run."""
     architecture = evaluator.architecture
     has_experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
@@ -186,7 +205,7 @@ def _layout(degrees: Degrees, evaluator: Evaluator) -> Parallelism | str:
         layout = degrees.parallelism(has_experts)
     except ValueError as error:
         return str(error)
-    return layout_problem(architecture, layout, evaluator.accelerator) or layout
+    return configuration_problem(architecture, layout, evaluator.accelerator, phase, framework) or layout
 
 
 def _predict_mode(
@@ -194,32 +213,51 @@ def _predict_mode(
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
-        if mode in {"closed_loop", "burst", "open_loop"}:
-            framework = str(cases.backend[rows[0]])
-            load = Load(
-                layouts,
-                cases.input_tokens[rows],
-                cases.prefix_tokens[rows],
-                cases.output_tokens[rows],
-                evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT,
-            )
-            each = cases.load[rows] / replicas
-            if mode == "burst":
-                state = burst(evaluator, load, each)
-            else:
-                solve = closed_loop if mode == "closed_loop" else open_loop
-                state = solve(evaluator, framework, load, each)
+        if mode in LOOPS:
+            load = _load(cases, rows, layouts, evaluator)
+            state = _loop(cases, rows, load, mode, evaluator, replicas)
             result = _loop_result(state, load)
             _reject_overload(answers, rows, state, replicas)
+        elif mode == DISAGGREGATED:
+            result = disaggregated_result(cases, rows, _load(cases, rows, layouts, evaluator), evaluator)
         else:
-            result = _step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
+            result = step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
     except UnsupportedDtype as error:
         answers.reject(rows, f"weights: {error}")
     except UnsupportedArchitecture as error:
         answers.reject(rows, f"model: {error}")
+    except TooManyRequestsError as error:
+        answers.reject(rows, str(error))
     else:
         answers.fill(rows, result)
         answers.numbers["requests_per_s"][rows] *= replicas
+
+
+def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) -> Load:
+    first = int(rows[0])
+    default = default_scheduling(str(cases.backend[first]), evaluator.accelerator, evaluator.software_date)
+    setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
+    return Load(
+        layouts,
+        cases.input_tokens[rows],
+        cases.prefix_tokens[rows],
+        cases.output_tokens[rows],
+        setting.scheduling.applied(default),
+    )
+
+
+def _loop(
+    cases: Cases, rows: IntArray, load: Load, mode: str, evaluator: Evaluator, replicas: IntArray
+) -> SteadyState:
+    each = cases.load[rows] / replicas
+    if mode == "offline":
+        setting = cases.techniques.distinct[int(cases.techniques.codes[rows[0]])]
+        return offline(evaluator, load, each, setting.length_variation)
+    if mode == "burst":
+        return burst(evaluator, load, each)
+    if mode == "open_loop":
+        return open_loop(evaluator, load, each)
+    return closed_loop(evaluator, load, each, cases.n_requests[rows] / replicas)
 
 
 def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> ConfigurationBatch:
@@ -233,64 +271,6 @@ def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> Configu
     return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
 
 
-def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    if mode == "static":
-        return _static_result(evaluator, batch)
-    if mode == "prefill":
-        phase = evaluator.prefill(batch)
-        tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
-    else:
-        phase = evaluator.decode(batch)
-        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * _MS_PER_S
-    return ModeResult(
-        ttft_ms=phase.ttft_ms,
-        tpot_ms=phase.tpot_ms,
-        latency_ms=phase.latency_ms,
-        requests_per_s=phase.requests_per_s,
-        output_tokens_per_s_per_accelerator=tokens_per_s / batch.layouts.accelerators,
-        memory_gib_per_accelerator=phase.memory.total_gib,
-        fits=phase.memory.fits,
-        by_provenance_ms=phase.by_provenance_ms,
-        bottleneck=phase.bottleneck,
-        names=phase.names,
-    )
-
-
-def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    """One batch from start to end: prefill, then a decode step for each further token."""
-    if evaluator.techniques == NO_TECHNIQUES:
-        prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
-        prefill = evaluator.prefill_result(batch, prompts)
-        decode = evaluator.decode_result(batch, generation)
-    else:
-        prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
-    tokens = batch.output_tokens - 1
-    decoding = tokens * decode.tpot_ms
-    latency = prefill.latency_ms + decoding
-    rate = batch.sequences / latency * _MS_PER_S
-    mostly_decode = decoding >= prefill.latency_ms
-    memory = _static_memory(evaluator, batch)
-    return ModeResult(
-        ttft_ms=prefill.latency_ms,
-        tpot_ms=decode.tpot_ms,
-        latency_ms=latency,
-        requests_per_s=rate,
-        output_tokens_per_s_per_accelerator=rate * batch.output_tokens / batch.layouts.accelerators,
-        memory_gib_per_accelerator=memory.total_gib,
-        fits=memory.fits,
-        by_provenance_ms=prefill.by_provenance_ms + decoding / decode.latency_ms * decode.by_provenance_ms,
-        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
-        names=decode.names,
-    )
-
-
-def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
-    # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
-    alone = replace(evaluator, kv_residency="microbatch")
-    kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
-    return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)
-
-
 def _loop_result(state: SteadyState, load: Load) -> ModeResult:
     tokens_per_s = state.requests_per_s * load.output_tokens
     return ModeResult(
@@ -301,9 +281,9 @@ def _loop_result(state: SteadyState, load: Load) -> ModeResult:
         output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
         memory_gib_per_accelerator=state.memory.total_gib,
         fits=state.memory.fits & state.fits,
-        by_provenance_ms=state.by_provenance_ms,
-        bottleneck=state.bottleneck,
-        names=state.names,
+        by_provenance_ms=state.iteration.by_provenance_ms,
+        bottleneck=state.iteration.bottleneck,
+        names=state.iteration.names,
     )
 
 

@@ -12,7 +12,6 @@ Formats, as their publishers document them:
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import CsvError, csv_rows, parse_json, read_text
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
 from fleetplan.perfmodel.serving import Requests
@@ -81,18 +81,21 @@ def read_trace(path: Path) -> Trace:
         The file cannot be read, is of no known format, or no row of it can be used.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
-    form, read, records = _format(path, lines)
     rows: list[_Row] = []
     rejected: list[str] = []
-    for number, record in records:
-        try:
-            rows.append(_checked(read(record)))
-        except (KeyError, ValueError, TypeError) as error:
-            rejected.append(f"{path}:{number}: {_reason(error)}")
+    try:
+        form, read, records = _format(path, lines)
+        for number, record in records:
+            try:
+                rows.append(_checked(read(record)))
+            except (KeyError, ValueError, TypeError) as error:
+                rejected.append(f"{path}:{number}: {_reason(error)}")
+    except CsvError as error:
+        raise InputError([Issue(str(path), error.line, 1, "", error.reason)]) from error
     if not rows:
         first = f"; the first: {rejected[0]}" if rejected else ""
         raise InputError([Issue(str(path), 0, 0, "", f"none of its rows can be used{first}")])
@@ -108,7 +111,7 @@ def _format(
     """Format of a file, what reads one of its records, and the records with their line numbers."""
     if lines and lines[0].lstrip().startswith("{"):
         return "mooncake", _mooncake, _json_records(path, lines)
-    header = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+    header = [name.strip() for _, fields in csv_rows(lines[:1]) for name in fields]
     for form, (columns, read) in _CSV_FORMATS.items():
         if set(columns) <= set(header):
             return form, read, _csv_records(header, lines)
@@ -122,7 +125,7 @@ def _json_records(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, Mappi
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except json.JSONDecodeError as error:
             raise InputError(
                 [Issue(str(path), number, error.colno, "", f"is no JSON: {error.msg}")]
@@ -131,8 +134,8 @@ def _json_records(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, Mappi
 
 
 def _csv_records(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for number, fields in enumerate(csv.reader(lines[1:]), start=2):
-        if fields:
+    for number, fields in csv_rows(lines):
+        if number > 1 and fields:
             yield number, dict(zip(header, fields, strict=False))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fleetplan.planner.formulation.objective.tco import started_usd, switched_usd
-from fleetplan.planner.formulation.variables import ReplicaKey
+from fleetplan.planner.formulation import ReplicaKey, started_usd, switched_usd
 from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem import Problem
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
-from fleetplan.planner.formulation.objective.goals import grid_kg_per_kwh
-from fleetplan.planner.formulation.solution import Reached
+from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
 from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
 
@@ -43,7 +42,7 @@ def reached_goal(
         value = max(row.regret_usd or 0.0 for row in scenarios)
         bound = min(reached.bound, value)
     else:
-        value = sum(_used(problem, goal.name, row) for row in rows)
+        value = sum(used(problem, goal.name, row) for row in rows)
         bound = min(reached.bound, value)
     return Goal(
         objective=goal.name,
@@ -67,7 +66,7 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
     return total
 
 
-def _used(problem: Problem, name: str, row: Placement) -> float:
+def used(problem: Problem, name: str, row: Placement) -> float:
     """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fleetplan.fleet.inventory import RequestClass, Service
 from fleetplan.planner.assemble.bill import cost_lines
-from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import (
     ClassInput,

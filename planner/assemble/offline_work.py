@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
 

@@ -15,10 +15,16 @@ from dataclasses import asdict, dataclass
 from fleetplan.fleet.inventory import Offer
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas, with_idle_replicas
 from fleetplan.planner.assemble.offline_work import SECONDS_PER_HOUR, offline_work
-from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
-from fleetplan.planner.formulation.objective.tco import started_usd, switched_usd
-from fleetplan.planner.formulation.solution import Solution
-from fleetplan.planner.formulation.variables import LoadKey, PairKey, ReplicaKey, rate_scales
+from fleetplan.planner.formulation import (
+    LoadKey,
+    PairKey,
+    ReplicaKey,
+    Solution,
+    data_usd_per_request_per_s,
+    rate_scales,
+    started_usd,
+    switched_usd,
+)
 from fleetplan.planner.plan import (
     MomentKey,
     PhaseRatio,
@@ -36,8 +42,9 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
 
-SMALLEST_LOAD = 1e-12
-"""Load below which nothing is served: float rounding. A rate unit on a fast replica is more. [replicas]"""
+SMALLEST_SHARE = 1e-12
+"""Share of a class's demand below which nothing is served: float rounding. A rate unit is 1e-8 of the largest
+demand of a service; of a load nothing can be said, as a replica may do any multiple of the demand."""
 
 CRUMB_RATIO = 1e-7
 """Part of a class's separate traffic below which a pair of groups hands nothing over: some rate units, which
@@ -106,16 +113,17 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
         aggregated = min(sum(whole.values()), wanted)
         if service.average_quality_floor is not None:
             # All variants are scaled alike, so that the average stays.
-            apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
-            aggregated = wanted * _share(sum(whole.values()), apart)
-        between = _passed(solution, place, known[place], wanted - aggregated)
+            planned_apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
+            aggregated = wanted * _share(sum(whole.values()), planned_apart)
+        apart = wanted - aggregated
+        between = _passed(solution, place, known[place], apart if apart > SMALLEST_SHARE * wanted else 0.0)
         passed.update({(*place, g): rate for g, rate in enumerate(between)})
         scaled = _scaled(whole, aggregated)
         for phase in (Phase.PREFILL, Phase.DECODE):
             for index, group in enumerate(known[place].groups(phase)):
                 through = sum(between[g] for g in known[place].pairs_of(phase, index))
                 scaled |= _scaled({s: own[s] for s in group.slots if s in own}, through)
-        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items()})
+        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items() if rate > 0})
     needed = _needed_replicas(problem, solution, rates)
     if problem.keeps_idle_replicas:
         needed = with_idle_replicas(problem, needed, solution.replicas)
@@ -130,7 +138,8 @@ def _served_rates(
     for i, cell in enumerate(problem.cells):
         offline = problem.services[cell.service].offline is not None
         for k, demand in enumerate(cell.requests_per_s):
-            rates[i, k] = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+            served = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+            rates[i, k] = served if served > SMALLEST_SHARE * demand else 0.0
     for (_, j, k), per_day in put_off.items():
         seconds = problem.moments[problem.cells[j].moment].hours * SECONDS_PER_HOUR
         rates[j, k] += per_day / seconds
@@ -190,7 +199,7 @@ def _needed_replicas(
     return {
         key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
         for key, value in load.items()
-        if value > SMALLEST_LOAD
+        if value > 0
     }
 
 
@@ -314,7 +323,7 @@ def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
 
 
 def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dict[str, float]:
-    """Cost of what stands in a pool in a period, by kind; energy is not among them. [USD]"""
+    """Cost of what stands in a pool in a period, and of what leaves it, by kind; without energy. [USD]"""
     pool = problem.pools[p]
     kinds: dict[str, float] = defaultdict(float)
     for kind, values in pool.fixed_cost_kinds.items():
@@ -332,9 +341,16 @@ def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dic
     return dict(kinds)
 
 
+def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
+    """What hosts that leave a pool at the start of a period cost at once, less their sale. [USD]"""
+    retirement = problem.pools[p].retirement
+    return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
+
+
 def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """Cost of what stands in a pool in a period, without energy. [USD]"""
-    return sum(pool_cost_kinds(problem, solution, p, q).values())
+    """Cost of what stands in a pool in a period, without energy and without what leaves it. [USD]"""
+    kinds = pool_cost_kinds(problem, solution, p, q)
+    return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
 
 
 def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
@@ -407,12 +423,15 @@ def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[P
             units = units_in_pool(problem, solution, p, q)
             if units or (p, q) in solution.retired:
                 usd = pool_usd(problem, solution, p, q) * moment.weight
-                rows.append(_pool_use(problem, (p, m), units, used[p, m], usd))
+                leaving = leaving_usd(problem, solution, p, q) * moment.weight
+                rows.append(_pool_use(problem, (p, m), units, used[p, m], (usd, leaving)))
     return tuple(rows)
 
 
-def _pool_use(problem: Problem, place: tuple[int, int], units: int, used: int, usd: float) -> PoolUse:
-    """One pool in one moment, of which some accelerators are used."""
+def _pool_use(
+    problem: Problem, place: tuple[int, int], units: int, used: int, costs: tuple[float, float]
+) -> PoolUse:
+    """One pool in one moment, of which some accelerators are used, with what stands and what leaves costs."""
     pool, moment = problem.pools[place[0]], problem.moments[place[1]]
     total = units * pool.accelerators_per_unit
     out_units = pool.maintenance_in(moment.period)
@@ -429,8 +448,9 @@ def _pool_use(problem: Problem, place: tuple[int, int], units: int, used: int, u
         reserve_accelerators=reserve,
         used_accelerators=used,
         utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
-        usd=usd,
-        idle_usd=usd * (1 - used / total) if total else usd,
+        usd=costs[0],
+        idle_usd=costs[0] * (1 - used / total) if total else costs[0],
+        retirement_usd=costs[1],
         maintenance_accelerators=out,
     )
 

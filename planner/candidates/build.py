@@ -13,6 +13,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
+from fleetplan.planner.candidates.assumptions import assumptions
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.engine import engine_candidates
@@ -88,17 +89,20 @@ def build_candidates(
                 if hardware.accelerator is None:
                     log.add(service.name, name, "no figures and no engine table")
                     continue
-                for prefix, variant in service_variants(service, name, log):
+                for variant_name, variant in service_variants(service, name, log):
                     try:
                         candidates, sources = candidates_over_ways(fleet, variant, hardware, log, calibrator)
                     except UnsupportedArchitecture as error:
                         place = f"services.{service.name}.model"
                         raise InputError([Issue(str(fleet.path), 1, 1, place, str(error))]) from error
                     own += [
-                        replace(each, config=prefix + each.config, variant=prefix.rstrip("/"))
+                        each.running(replace(each.configuration, variant=variant_name))
                         for each in candidates
+                        if each.configuration is not None
                     ]
                     tables.update(dict.fromkeys(sources))
+            if own:
+                warnings |= dict.fromkeys(assumptions(fleet, service))
         ways = ways_in_time(service, ways_ms(fleet, service))
         found += prune_dominated(own, fleet.hardware, log, keep, ways)
     require_caches(fleet, found)

@@ -15,7 +15,8 @@ from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
-from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
@@ -28,9 +29,17 @@ from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 BYTES_PER_GB: Final = 1e9
 
+EVERYTHING: Final = SearchSpace()
+"""What is searched where nobody says anything."""
+
 
 def landscape_candidates(
-    fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
+    fleet: Fleet,
+    service: Service,
+    hardware: Hardware,
+    log: RejectionLog,
+    calibrator: Calibrator,
+    way_ms: float = 0.0,
 ) -> tuple[list[Candidate], tuple[TableSource, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
@@ -46,6 +55,8 @@ def landscape_candidates(
         Receives what is left out.
     calibrator : Calibrator
         Applies the fleet's calibration.
+    way_ms : float
+        Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
 
     Returns
     -------
@@ -56,11 +67,12 @@ def landscape_candidates(
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
     evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
-    source = operator_source(evaluator.accelerator, service.framework, service.framework_version)
+    outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
+    farther = replace(service, outside_ms=outside)
     best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
-        without_load = _usable_rows(service, hardware, request_class, evaluator, log)
-        usable = under_load(load_question(service, request_class), evaluator, without_load)
+        without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
+        usable = under_load(load_question(farther, request_class), evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
         order = usable.sort_values(
             [CARRIED, "batch"], ascending=[False, True], kind="stable"
@@ -86,7 +98,7 @@ def landscape_candidates(
             path=read.path,
             sha256=read.sha256,
         )
-        for read in source.table_sources()
+        for read in (evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ())
     )
     return candidates, tables
 
@@ -102,20 +114,23 @@ def candidates_over_ways(
     found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
     known = {candidate.key: candidate for candidate in found}
     for way_ms in _bearable(service, ways_ms(fleet, service)):
-        outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
         # What is too slow for a way is no configuration that was left out.
-        farther, _ = landscape_candidates(
-            fleet, replace(service, outside_ms=outside), hardware, RejectionLog(), calibrator
-        )
+        farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
             if known.get(candidate.key) == candidate:
                 continue
-            # A layout that serves several classes has a batch for each, which its name does not tell.
-            named = candidate.key in known
-            other = replace(candidate, config=f"{candidate.config}@{way_ms:g}ms") if named else candidate
-            if not any(each == replace(candidate, config=each.config) for each in known.values()):
+            other = candidate
+            if candidate.key in known and candidate.configuration is not None:
+                # A layout that serves several classes has a batch for each, which its name does not tell.
+                other = candidate.running(replace(candidate.configuration, reach_ms=way_ms))
+            if not any(_same_figures(each, candidate) for each in known.values()):
                 known[other.key] = other
     return list(known.values()), tables
+
+
+def _same_figures(first: Candidate, second: Candidate) -> bool:
+    """Whether two candidates differ by their names at most."""
+    return first == replace(second, config=first.config, configuration=first.configuration)
 
 
 def _bearable(service: Service, ways: Sequence[float]) -> list[float]:
@@ -190,12 +205,12 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
 
 
 def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
-    """The service as each of its admissible variants would serve it, with what its configurations start with.
+    """The service as each of its admissible variants would serve it, by the name of the variant.
 
     Parameters
     ----------
     service : Service
-        Without variants it is the only one, and its configurations need no name of a variant.
+        Without variants it is the only one, and its name is empty.
     hardware : str
         For the log.
     log : RejectionLog
@@ -211,7 +226,7 @@ def service_variants(service: Service, hardware: str, log: RejectionLog) -> list
         classes = tuple(_compressed(each, variant.input_tokens_ratio) for each in service.classes)
         precision = Precision(variant.weights, variant.kv)
         served = replace(service, model=variant.model, precision=precision, classes=classes)
-        found.append((f"{variant.name}/", served))
+        found.append((variant.name, served))
     return found
 
 
@@ -226,14 +241,38 @@ def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> Reque
     return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)
 
 
+def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:
+    """The configurations of a service that are searched, within a space.
+
+    Parameters
+    ----------
+    service : Service
+        Its runtimes, and what it says of the search.
+    space : SearchSpace
+        Its batch sizes count, and its largest replica where there is one.
+    """
+    asked = service.search
+    return replace(
+        space,
+        runtimes=service.runtimes,
+        max_accelerators=space.max_accelerators or asked.max_accelerators,
+        pipeline_stages=asked.pipeline_stages or space.pipeline_stages,
+        context_ranks=asked.context_ranks or space.context_ranks,
+    )
+
+
 def _usable_rows(
     service: Service,
+    way_ms: float,
     hardware: Hardware,
     request_class: RequestClass,
     evaluator: Evaluator,
     log: RejectionLog,
 ) -> pd.DataFrame:
-    """Rows of the landscape of one class that meet the SLO and fit."""
+    """Rows of the landscape of one class that meet the SLO over a way and fit.
+
+    One landscape answers for every way: a limit that the way makes smaller leaves fewer of its rows.
+    """
     if request_class.input_tokens is None or request_class.output_tokens is None:
         raise ValueError(f"class {request_class.name!r} of {service.name!r} has no lengths")
     request = RequestShape(
@@ -244,11 +283,17 @@ def _usable_rows(
         evaluator,
         request,
         LatencyTarget(ttft_ms, service.tpot_ms),
-        SearchSpace(runtimes=service.runtimes),
+        service_space(service),
+        framework=service.layout_framework,
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)
-    return landscape.usable
+    usable = landscape.usable
+    if ttft_ms is None or not way_ms:
+        return usable
+    late = usable["ttft_ms"] > ttft_ms - way_ms
+    log.add(service.name, hardware.name, "ttft", int(late.sum()))
+    return usable[~late]
 
 
 def _candidate_of_rows(
@@ -262,12 +307,15 @@ def _candidate_of_rows(
         name: sum(float(row[f"share_{name}"]) for row in rows.values()) / len(rows)
         for name in ("measured", "interpolated", "extrapolated", "roofline")
     }
+    # A layout that serves several classes runs a batch size for each, so its configuration has none.
+    one = len(service.classes) == 1
+    configuration = Configuration(parse_parallelism(layout), int(any_row["batch"]) if one else None)
     return Candidate(
         service=service.name,
         phase=phase,
         hardware=hardware.name,
-        # A layout that serves several classes runs a batch size for each, so its name has none.
-        config=str(any_row["config"]) if len(service.classes) == 1 else layout,
+        config=configuration.label,
+        configuration=configuration,
         accelerators=accelerators,
         requests_per_s=tuple(float(rows[k]["requests_per_s"]) if k in rows else 0.0 for k in classes),
         ttft_ms=tuple(optional_figure(rows.get(k), "ttft_ms") for k in classes),

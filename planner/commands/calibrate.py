@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.planner.commands.terminal import echo
+
 if TYPE_CHECKING:
     from fleetplan.perfmodel.evaluator import ScopeCalibration
 
@@ -33,13 +35,13 @@ def calibrate_measurements(
     from fleetplan.perfmodel.calibrate import beside, calibrate, write_calibration
     from fleetplan.perfmodel.predict import read_cases
 
-    fit = calibrate(read_cases(measurements), measurements.parent, str(measurements))
+    fit = calibrate(read_cases(measurements, keep_broken=True), measurements.parent, str(measurements))
     for issue in fit.refused:
-        typer.echo(str(issue), err=True)
+        echo(str(issue), err=True)
     for each in fit.scopes:
-        typer.echo(_summary(each))
+        echo(_summary(each))
     write_calibration(fit, measurements, out)
-    typer.echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out} and {beside(out)}", err=True)
+    echo(f"{fit.n_used} of {fit.n_rows} rows used; written to {out} and {beside(out)}", err=True)
 
 
 def calibration_assignment(file: Path | None) -> list[str]:

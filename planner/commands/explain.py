@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import ExitCode, console, ratio
+from fleetplan.planner.commands.shared import ExitCode, ratio
+from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +64,7 @@ def explain(
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.asked_plan import read_asked_plan
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     if not marginal and (plot is not None or csv is not None):
         raise typer.BadParameter("--plot and --csv are those of --marginal")
@@ -96,7 +97,7 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     from fleetplan.planner.report.explain_console import print_conflict
 
     outcome = asked.outcome
-    if not isinstance(outcome, Infeasible) and not outcome.unmet:
+    if not isinstance(outcome, Infeasible) and not outcome.shortages:
         raise typer.BadParameter(
             "the plan serves everything; ask --why-not WHAT, --service NAME or --marginal"
         )

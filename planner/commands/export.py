@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console
 
 FORMAT_NAMES = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
 """Formats of `plan export`; a test holds them to those that there are."""
@@ -37,7 +38,7 @@ def report(
     """
     from fleetplan.planner.export.new_file import write_new
     from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, read_frontier
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.report.html.page import REPORT_FILE, report_page
 
     plan = read_plan(plan_file)
@@ -70,7 +71,7 @@ def export(
     plan export out/plan.json --as dynamo --period 2027Q1 --out manifests
     """
     from fleetplan.planner.commands.run_launch import run_export
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
 
     run_export(read_plan(plan_file), form, out, period, framework, console(stderr=True))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import console
+from fleetplan.planner.commands.terminal import console
 
 import_app = typer.Typer(
     name="import",

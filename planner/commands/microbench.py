@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fleetplan.planner.commands.terminal import echo
+
 if TYPE_CHECKING:
     from fleetplan.perfmodel.optables import MeasuredRows
     from fleetplan.planner.commands.measuring import Measured
@@ -46,7 +48,8 @@ def measure(
     from fleetplan.perfmodel.microbench.timing import Effort
     from fleetplan.planner.commands.measure_progress import MeasureProgress
     from fleetplan.planner.commands.measuring import Wanted, measure_machine
-    from fleetplan.planner.commands.shared import console, load
+    from fleetplan.planner.commands.shared import load
+    from fleetplan.planner.commands.terminal import console
 
     errors = console(stderr=True)
     fleet = None if fleet_file is None else load(fleet_file, None, None, errors)
@@ -57,7 +60,7 @@ def measure(
         with MeasureProgress(errors) as progress:
             measured = measure_machine(wanted, goal, Effort(), progress, progress.say)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
+        echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
         raise typer.Exit(130) from None
     _print_outcome(measured)
 
@@ -105,7 +108,7 @@ def _rows_of_file(path: Path, hardware: str) -> list[MeasuredRows]:
 
     table = read_own_table(path, hardware)
     for issue in table.rejected:
-        typer.echo(str(issue), err=True)
+        echo(str(issue), err=True)
     if not table.parts:
         raise InputError([Issue(str(path), 0, 0, "", "no row can be used")])
     tables: dict[tuple[str, str], list[MeasuredRows]] = {}
@@ -134,20 +137,18 @@ def _print_outcome(measured: Measured) -> None:
 
     journal, ratios = measured.journal, [each.ratio for each in measured.errors]
     new = sum(outcome.new_points for outcome in measured.outcomes)
-    typer.echo(f"{len(journal.measured)} points ({new} new), {len(journal.skipped)} left out")
+    echo(f"{len(journal.measured)} points ({new} new), {len(journal.skipped)} left out")
     for reason in dict.fromkeys(journal.skipped.values()):
         count = sum(each == reason for each in journal.skipped.values())
-        typer.echo(f"  {count} left out: {reason}")
+        echo(f"  {count} left out: {reason}")
     if ratios:
         median, high = (quantile_of(ratios, share) for share in (0.5, 0.9))
-        typer.echo(
-            f"a point that is left out is missed by {median:.1%} (median), {high:.1%} (90th percentile)"
-        )
+        echo(f"a point that is left out is missed by {median:.1%} (median), {high:.1%} (90th percentile)")
     for each in measured.errors[:WORST_SHOWN]:
-        typer.echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
+        echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
     late = sum(outcome.disturbed for outcome in measured.outcomes)
     if late:
-        typer.echo(f"{late} points are of times when the machine was slow; the same command repeats them")
+        echo(f"{late} points are of times when the machine was slow; the same command repeats them")
     if any(outcome.over_budget for outcome in measured.outcomes):
-        typer.echo("the time was up before the target was reached; the same command goes on")
-    typer.echo(f"written to {measured.table} and {measured.figures}")
+        echo("the time was up before the target was reached; the same command goes on")
+    echo(f"written to {measured.table} and {measured.figures}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from fleetplan.planner.commands.microbench import compare_tables, measure
+from fleetplan.planner.commands.terminal import console, echo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +29,8 @@ REJECTIONS_SHOWN: Final = 20
 """Refused rows that are listed one by one; beyond them the counts by reason say enough."""
 
 _NAME_COLUMNS: Final = ("hardware", "framework", "operator", "dtype")
+
+_OWN_PARTS: Final = "the block `hardware` of a fleet file names the table of a part of one's own (`optables`)"
 
 Hardware = Annotated[
     list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
@@ -51,9 +54,13 @@ def import_table(
     FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
     """
+    from fleetplan.fleet.catalog import accelerators
     from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.optables import FRAMEWORKS, read_own_table, store_own_table
 
+    if hardware not in accelerators():
+        hint = f"{names_hint(hardware, tuple(accelerators()))}; {_OWN_PARTS}"
+        raise InputError([Issue("--hardware", 0, 0, "", f"{hardware!r} is not in the catalogue", hint)])
     if framework and framework not in FRAMEWORKS:
         hint = names_hint(framework, FRAMEWORKS)
         raise InputError([Issue("--framework", 0, 0, "", f"{framework!r} is not known", hint)])
@@ -62,7 +69,7 @@ def import_table(
     if not table.n_accepted:
         raise InputError([Issue(str(file), 0, 0, "", "no row could be used, so nothing was kept")])
     copy = store_own_table(table, hardware, framework)
-    typer.echo(f"kept for {hardware} as {copy}, SHA-256 {table.sha256}")
+    echo(f"kept for {hardware} as {copy}, SHA-256 {table.sha256}")
 
 
 @optables_app.command("list")
@@ -90,7 +97,7 @@ def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
         )
     print_table(lines)
     if not hardware:
-        typer.echo(f"nothing measured, all by the roofline: {', '.join(unmeasured_hardware())}")
+        echo(f"nothing measured, all by the roofline: {', '.join(unmeasured_hardware())}")
 
 
 @optables_app.command()
@@ -107,11 +114,9 @@ def report(
     A node is one measurement within a sweep, a site a whole sweep. The bars hold for the median of nodes.
     Example: plan optables report --hardware H200-SXM --framework vllm
     """
-    from rich.console import Console
-
     from fleetplan.perfmodel.optables.report import errors, missed
 
-    progress = Console(stderr=True)
+    progress = console(stderr=True)
     found = list(
         errors(
             hardware or (), framework or (), lambda text: progress.print(text, style="dim", highlight=False)
@@ -120,18 +125,16 @@ def report(
     over = [each for each in found if missed(each)]
     header, rows = _table_lines(found) if each_table else _summary_lines(found)
     if markdown:
-        typer.echo(_markdown(header, rows))
+        echo(_markdown(header, rows))
     else:
         names = tuple(name for name in header if name in _NAME_COLUMNS)
         lines = new_table(names, header[len(names) :], ())
         for row in rows:
             lines.add_row(*row)
         print_table(lines)
-    typer.echo(f"{len(found)} tables, {len(over)} over their bar")
+    echo(f"{len(found)} tables, {len(over)} over their bar")
     for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
-        typer.echo(
-            f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}"
-        )
+        echo(f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}")
 
 
 def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -185,16 +188,16 @@ def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def _print_import(table: OwnTable) -> None:
     for part in table.parts:
         framework = f"{part.framework or 'any framework'} {part.version}".strip()
-        typer.echo(f"{part.rows.kind.value} {part.rows.dtype}, {framework}: {part.rows.n_rows} measurements")
+        echo(f"{part.rows.kind.value} {part.rows.dtype}, {framework}: {part.rows.n_rows} measurements")
     if table.ignored_columns:
-        typer.echo(f"columns that nothing reads: {', '.join(table.ignored_columns)}", err=True)
+        echo(f"columns that nothing reads: {', '.join(table.ignored_columns)}", err=True)
     for issue in table.rejected[:REJECTIONS_SHOWN]:
-        typer.echo(str(issue), err=True)
+        echo(str(issue), err=True)
     if len(table.rejected) > REJECTIONS_SHOWN:
         reasons = Counter(f"{issue.key_path}: {issue.message}" for issue in table.rejected)
         for reason, count in reasons.most_common():
-            typer.echo(f"{count} rows refused, {reason}", err=True)
-    typer.echo(f"{table.n_accepted} of {table.n_rows} rows accepted, {len(table.rejected)} refused")
+            echo(f"{count} rows refused, {reason}", err=True)
+    echo(f"{table.n_accepted} of {table.n_rows} rows accepted, {len(table.rejected)} refused")
 
 
 def _quantiles(found: ErrorQuantiles | None) -> tuple[str, str, str]:
@@ -219,12 +222,7 @@ def new_table(names: tuple[str, ...], numbers: tuple[str, ...], rest: tuple[str,
 
 def print_table(table: Table) -> None:
     """Print them, wide where nobody watches."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=180)
-    console.print(table)
+    console(unwatched_width=180).print(table)
 
 
 optables_app.command("measure")(measure)

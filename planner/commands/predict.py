@@ -8,26 +8,38 @@ from typing import Annotated
 import typer
 
 from fleetplan.planner.commands.calibrate import CalibrationFile
-from fleetplan.planner.commands.shared import console
+from fleetplan.planner.commands.shared import load
+from fleetplan.planner.commands.terminal import console
 
 
 def predict(
     cases: Annotated[Path, typer.Argument(help="CSV of configurations", metavar="CASES.csv")],
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="PRED.csv")],
     calibration: CalibrationFile = None,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(help="fleet whose block `hardware` names accelerators too", metavar="FLEET.yaml"),
+    ] = None,
 ) -> None:
     """Latency and throughput of explicit configurations, one output row for each input row.
 
-    Example: plan predict cases.csv --out predictions.csv
+    Example: plan predict cases.csv --out predictions.csv --fleet fleet.yaml
     """
+    from fleetplan.fleet.files import write_whole
+    from fleetplan.fleet.printable import printable
     from fleetplan.perfmodel.calibrate import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
-    from fleetplan.planner.files import write_text
 
     calibrated = None if calibration is None else read_calibration(calibration)
-    frame = predict_frame(read_cases(cases), cases.parent, str(cases), calibrated)
-    write_text(out, frame.to_csv(index=False))
+    errors = console(stderr=True)
+    parts = None
+    if fleet is not None:
+        hardware = load(fleet, None, None, errors).hardware
+        parts = {name: each.accelerator for name, each in hardware.items() if each.accelerator is not None}
+    rows = read_cases(cases, keep_broken=True)
+    frame = predict_frame(rows, cases.parent, str(cases), calibrated, parts)
+    write_whole(out, printable(frame.to_csv(index=False)))
     counts = frame["status"].value_counts()
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
-    console(stderr=True).print(f"{len(frame)} rows: {summary}", markup=False)
+    errors.print(f"{len(frame)} rows: {summary}", markup=False)

@@ -14,10 +14,10 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
-    console,
     load,
     ratio,
 )
+from fleetplan.planner.commands.terminal import console
 
 
 def landscape(
@@ -85,7 +85,7 @@ def diff_plans(
 
     Example: plan diff last-quarter/plan.json out/plan.json
     """
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.diff import diff
     from fleetplan.planner.report.diff_console import print_diff
 
@@ -122,13 +122,12 @@ def compare(
     """
     from fleetplan.planner.api import NoPlanFoundError
     from fleetplan.planner.commands.run_compare import read_counterfactuals, write_comparison
-    from fleetplan.planner.plan import Infeasible
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import Infeasible, read_plan
     from fleetplan.planner.questions.compare import compare as compare_fleets
     from fleetplan.planner.report.compare_console import print_comparison
     from fleetplan.planner.report.console import print_infeasible
     from fleetplan.planner.report.progress import ProgressLine
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
     errors = console(stderr=True)
@@ -156,5 +155,5 @@ def compare(
         print_infeasible(found.outcome, console())
         raise typer.Exit(ExitCode.INFEASIBLE)
     print_comparison(found.outcome, found.rows, console())
-    if found.outcome.gap > limits.gap_ratio:
+    if found.outcome.open_gap > limits.gap_ratio:
         raise typer.Exit(ExitCode.LIMIT)

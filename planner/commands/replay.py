@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, console, load
+from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
+from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
     from fleetplan.planner.replay.traffic import TrafficChoice
@@ -73,7 +74,7 @@ def replay(
     )
     fleet = load(fleet_file, scenario, assignment, errors)
     asked = ReplayRequest(plan_file, choice, period, part_of_day, tuple(service or ()), router, ROUTERS)
-    run_replay(fleet, asked, out, as_json, console(), errors)
+    run_replay(fleet, asked, out, echo_json if as_json else None, console(), errors)
 
 
 def _traffic(

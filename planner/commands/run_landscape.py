@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fleetplan.perfmodel.landscape import Block, tasks_of
+from fleetplan.perfmodel.landscape import REASON_TEXTS, Block, framework_problem, tasks_of
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.landscape.answer import Answer, answer, block_table, filtered, point_of_row
 from fleetplan.planner.landscape.explain import explain
 from fleetplan.planner.landscape.files import row_writer
@@ -88,9 +89,11 @@ def print_row(question: Question, row: int, console: Console) -> None:
     option = question.space.options[int(point.option[0])]
     layout, batch = point.layout[0], int(point.batch[0])
     request = question.space.requests[int(point.request[0])]
-    taken = explain(option, str(point.phase[0]), layout, batch, request)
-    state = f"excluded: {reason}" if reason else "usable"
-    title = f"row {row}: {point.phase[0]} on {option.hardware}, {layout.label} b{batch} ({state})"
+    phase, architecture = str(point.phase[0]), option.evaluator.architecture
+    taken = explain(option, phase, layout, batch, request)
+    text = framework_problem(option.framework, architecture, layout, phase) or REASON_TEXTS.get(reason, "")
+    state = f"excluded: {reason}: {text}" if reason else "usable"
+    title = f"row {row}: {phase} on {option.hardware}, {Configuration(layout, batch).label} ({state})"
     print_explanation(title, taken, waterfall(question, point), console)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.files import write_whole, written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
-from fleetplan.planner.api import prepare
-from fleetplan.planner.files import write_text
-from fleetplan.planner.plan.read import read_plan
+from fleetplan.planner.candidates import prepare
+from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
 from fleetplan.planner.replay.plots import write_replay_plots
@@ -58,7 +58,12 @@ class ReplayRequest:
 
 
 def run_replay(
-    fleet: Fleet, asked: ReplayRequest, out: Path | None, as_json: bool, screen: Console, errors: Console
+    fleet: Fleet,
+    asked: ReplayRequest,
+    out: Path | None,
+    print_json: Callable[[str], None] | None,
+    screen: Console,
+    errors: Console,
 ) -> ReplayOutcome:
     """Replay a plan, write and print what was found.
 
@@ -86,20 +91,20 @@ def run_replay(
     if out is not None:
         write_replay(outcome, out)
         errors.print(f"written to {out}/replay.json", style="dim", markup=False)
-    if as_json:
-        screen.print(outcome.model_dump_json(indent=2), markup=False, soft_wrap=True)
+    if print_json is not None:
+        print_json(outcome.model_dump_json(indent=2))
     else:
         print_replay(outcome, screen)
     return outcome
 
 
 def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
-    """Write replay.json, its tables and its plots, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "replay.json", outcome.model_dump_json(indent=2) + "\n")
-    for name, rows in replay_tables(outcome).items():
-        write_text(folder / f"{name}.csv", rows.to_csv(index=False))
-    write_replay_plots(outcome, folder)
+    """Write replay.json, its tables and its plots: all of them, or none."""
+    with written_together(folder) as parts:
+        write_whole(parts / "replay.json", outcome.model_dump_json(indent=2) + "\n")
+        for name, rows in replay_tables(outcome).items():
+            write_whole(parts / f"{name}.csv", rows.to_csv(index=False))
+        write_replay_plots(outcome, parts)
 
 
 def replay_tables(outcome: ReplayOutcome) -> dict[str, pd.DataFrame]:

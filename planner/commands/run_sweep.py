@@ -11,13 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.planner.files import write_text
+from fleetplan.fleet.files import write_whole
 from fleetplan.planner.questions.sweep.axes import Axis, grid_points, read_axes
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import Task, run_sweep
 from fleetplan.planner.report.console import money
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
 
 
@@ -103,7 +103,7 @@ def sweep(
     jobs, backend = workers
     results = run_sweep(tasks_of(ground, axes, limits), folder, jobs, backend, say)
     table = sweep_table(axes, results)
-    written = [write_text(folder / "sweep.csv", table.to_csv(index=False))]
+    written = [write_whole(folder / "sweep.csv", table.to_csv(index=False))]
     written += write_sweep_plots(axes, table, folder / "plots")
     return Swept(axes, tuple(results), tuple(written))
 
@@ -132,10 +132,6 @@ def print_sweep(swept: Swept, console: Console) -> None:
     console.print(table)
 
 
-def solved_within(results: Sequence[PointResult], gap_ratio: float) -> bool:
-    """Whether every point is decided: infeasible, or a plan within the gap."""
-    for result in results:
-        gap = next((figure.value for figure in result.figures if figure.metric == "gap"), None)
-        if result.status == "no_plan" or (gap is not None and gap > gap_ratio):
-            return False
-    return True
+def is_decided(results: Sequence[PointResult]) -> bool:
+    """Whether every point is infeasible, or has a plan within the gap that was asked for."""
+    return all(result.status not in ("no_plan", "limit") for result in results)

@@ -63,13 +63,3 @@ def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, e
     for warning in fleet.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet
-
-
-def console(stderr: bool = False) -> Console:
-    """A console that fits a screen also where nobody watches."""
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console = Console(stderr=stderr, highlight=False, width=160)
-    return console

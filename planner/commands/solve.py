@@ -14,10 +14,10 @@ from fleetplan.planner.commands.shared import (
     ExitCode,
     FleetFile,
     Scenarios,
-    console,
     load,
     ratio,
 )
+from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
     from fleetplan.planner.plan import Infeasible, Plan
@@ -52,12 +52,12 @@ def solve(
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
     from fleetplan.planner.api import NoPlanFoundError, plan_fleet
-    from fleetplan.planner.output import write_folder
-    from fleetplan.planner.plan.read import read_plan
+    from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
+    from fleetplan.planner.report.folder import write_folder
     from fleetplan.planner.report.progress import ProgressLine
     from fleetplan.planner.report.search_console import SearchLog, print_search
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     gap_ratio = ratio(gap)
     errors = console(stderr=True)
@@ -96,10 +96,10 @@ def solve(
             outcome, out, fleet, in_force, lambda text: errors.print(text, style="dim", markup=False)
         )
     if as_json:
-        typer.echo(outcome.model_dump_json(indent=2))
+        echo_json(outcome.model_dump_json(indent=2))
     else:
         _print_outcome(outcome)
-    raise typer.Exit(_exit_code(outcome, gap_ratio))
+    raise typer.Exit(exit_code(outcome, gap_ratio))
 
 
 def _print_outcome(outcome: Plan | Infeasible) -> None:
@@ -115,9 +115,10 @@ def _print_outcome(outcome: Plan | Infeasible) -> None:
         print_conflict(outcome.conflict, console())
 
 
-def _exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
+def exit_code(outcome: Plan | Infeasible, gap_ratio: float) -> ExitCode:
+    """What the exit status says of an outcome: whatever may still be better counts, unmet demand included."""
     from fleetplan.planner.plan import Infeasible
 
     if isinstance(outcome, Infeasible):
         return ExitCode.INFEASIBLE
-    return ExitCode.LIMIT if outcome.gap > gap_ratio else ExitCode.FOUND
+    return ExitCode.LIMIT if outcome.open_gap > gap_ratio else ExitCode.FOUND

@@ -7,15 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fleetplan.planner.commands.shared import (
-    Assignments,
-    ExitCode,
-    FleetFile,
-    Scenarios,
-    console,
-    load,
-    ratio,
-)
+from fleetplan.planner.commands.shared import Assignments, ExitCode, FleetFile, Scenarios, load, ratio
+from fleetplan.planner.commands.terminal import console
 
 
 def sweep(
@@ -45,9 +38,9 @@ def sweep(
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """
-    from fleetplan.planner.commands.run_sweep import Ground, print_sweep, solved_within
+    from fleetplan.planner.commands.run_sweep import Ground, is_decided, print_sweep
     from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
-    from fleetplan.planner.search.result import SearchLimits
+    from fleetplan.planner.search import SearchLimits
 
     errors = console(stderr=True)
     load(fleet_file, scenario, assignment, errors)
@@ -68,5 +61,5 @@ def sweep(
     print_sweep(swept, console())
     for path in swept.written:
         errors.print(f"written to {path}", style="dim", markup=False)
-    if not solved_within(swept.results, limits.gap_ratio):
+    if not is_decided(swept.results):
         raise typer.Exit(ExitCode.LIMIT)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile, Seed, SolveGap, SolveTimeLimit
-from fleetplan.planner.commands.shared import console, ratio
+from fleetplan.planner.commands.shared import ratio
+from fleetplan.planner.commands.terminal import console
 
 if TYPE_CHECKING:
     from fleetplan.planner.questions.asked_plan import AskedPlan
@@ -44,7 +45,7 @@ def stress(
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
-    from fleetplan.planner.files import write_text
+    from fleetplan.fleet.files import write_whole
     from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
     from fleetplan.planner.report.what_if_console import print_stress
 
@@ -61,7 +62,7 @@ def stress(
     found = stress_plan(asked.plan, asked.fleet, list(cases_of(asked.fleet, cases)), resolver)
     print_stress(asked.plan, found, console())
     if csv is not None:
-        write_text(csv, stress_table(found).to_csv(index=False))
+        write_whole(csv, stress_table(found).to_csv(index=False))
 
 
 def alternatives(
@@ -79,6 +80,7 @@ def alternatives(
 
     Example: plan alternatives out/plan.json --within 3%
     """
+    from fleetplan.fleet.files import written_together
     from fleetplan.planner.export.files import write_plan
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
     from fleetplan.planner.report.what_if_console import print_alternatives
@@ -86,9 +88,11 @@ def alternatives(
     asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
     found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
     print_alternatives(asked.plan, found, ratio(within), console())
-    for each in found:
-        if out is not None and each.plan is not None:
-            write_plan(each.plan, out / each.name.replace(" ", "-"))
+    if out is not None:
+        with written_together(out) as parts:
+            for each in found:
+                if each.plan is not None:
+                    write_plan(each.plan, parts / each.name.replace(" ", "-"))
 
 
 def pareto(
@@ -107,8 +111,8 @@ def pareto(
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
+    from fleetplan.fleet.files import write_whole
     from fleetplan.planner.drawing import save
-    from fleetplan.planner.files import write_text
     from fleetplan.planner.questions.pareto import pareto as find_frontier
     from fleetplan.planner.questions.pareto import pareto_table
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
@@ -117,7 +121,7 @@ def pareto(
     points = find_frontier(asked.plan, asked.fleet, against, resolver)
     print_pareto(points, against, console())
     if csv is not None:
-        write_text(csv, pareto_table(points).to_csv(index=False))
+        write_whole(csv, pareto_table(points).to_csv(index=False))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(pareto_figure(points, against), plot)
@@ -129,7 +133,7 @@ def _asked(
     """The plan with its fleet, and what solves changed fleets."""
     from fleetplan.planner.questions.asked_plan import read_asked_plan, require_current
     from fleetplan.planner.questions.resolving import Resolver
-    from fleetplan.planner.search.result import SearchLimits, default_workers
+    from fleetplan.planner.search import SearchLimits, default_workers
 
     errors = console(stderr=True)
     asked = read_asked_plan(plan_file, fleet_file)

@@ -2,6 +2,66 @@
 
 In: a `Problem`. Out: a `PlanningModel` for CP-SAT, and the `Solution` that a solver finds of it.
 FORMULATION.md states every row. Entry points: `build.build_model`, `groups` (the one list of variables),
-`solution.Solution`, `objective.tco.total_cost`, `objective.goals.goal_of`; `constraints` holds one family a
+`Solution`, `objective.tco.total_cost`, `objective.goals.goal_of`; `constraints` holds one family a
 module.
 """
+
+from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
+from fleetplan.planner.formulation.groups import GROUPS, Group, all_variables, continuous_indices, places
+from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
+from fleetplan.planner.formulation.objective.goals import UNITS, Goal, goal_of, goal_units, grid_kg_per_kwh
+from fleetplan.planner.formulation.objective.tco import (
+    fixed_usd,
+    started_accelerators,
+    started_usd,
+    switched_usd,
+    total_cost,
+    unmet_demand,
+    unmet_units,
+    unmet_units_per_request,
+)
+from fleetplan.planner.formulation.solution import Reached, Solution, values_of
+from fleetplan.planner.formulation.variables import (
+    AcquireKey,
+    LoadKey,
+    PairKey,
+    ReplicaKey,
+    Variables,
+    rate_scales,
+    replicas_for_load,
+)
+
+__all__ = [
+    "FAMILIES",
+    "GROUPS",
+    "UNITS",
+    "AcquireKey",
+    "Goal",
+    "Group",
+    "LoadKey",
+    "PairKey",
+    "PlanningModel",
+    "Reached",
+    "ReplicaKey",
+    "Solution",
+    "Variables",
+    "all_variables",
+    "build_model",
+    "continuous_indices",
+    "data_usd_per_request_per_s",
+    "fixed_usd",
+    "goal_of",
+    "goal_units",
+    "grid_kg_per_kwh",
+    "places",
+    "rate_scales",
+    "replicas_for_load",
+    "started_accelerators",
+    "started_usd",
+    "switched_usd",
+    "total_cost",
+    "unmet_demand",
+    "unmet_units",
+    "unmet_units_per_request",
+    "values_of",
+]

@@ -29,6 +29,7 @@ from fleetplan.planner.formulation.constraints import (
     tidal,
     transitions,
 )
+from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.formulation.objective.tco import total_cost
 from fleetplan.planner.formulation.variables import Variables, create_variables
 from fleetplan.planner.problem import Problem
@@ -62,6 +63,11 @@ class PlanningModel:
     problem: Problem
     model: cp_model.CpModel
     variables: Variables
+
+    @cached_property
+    def continuous(self) -> frozenset[int]:
+        """Indices of the variables that a relaxation need not keep whole."""
+        return continuous_indices(self.variables)
 
     @cached_property
     def total_cost(self) -> cp_model.LinearExprT:

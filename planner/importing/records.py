@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import parse_json, read_text
 
 MS_PER_S: Final = 1e3
 MS_PER_US: Final = 1e-3
@@ -49,16 +50,16 @@ def read_json(path: Path) -> object:
         It cannot be read, or is no JSON.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     try:
-        return json.loads(text)
+        return parse_json(text)
     except json.JSONDecodeError as error:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
             if len(lines) > 1:
-                return [json.loads(line) for line in lines]
+                return [parse_json(line) for line in lines]
         except json.JSONDecodeError:
             pass
         raise InputError(

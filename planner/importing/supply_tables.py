@@ -11,6 +11,8 @@ import yaml
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.printable import steering_character
+from fleetplan.fleet.schema import mistakes_of
 from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, number
 
 HOURS_PER_MONTH: Final = 730.0
@@ -98,7 +100,11 @@ def _imported(
         # The header is line 1.
         place = f"line {position + 2}"
         try:
+            _check_characters(row)
             found = read(row)
+            mistakes = mistakes_of("pool" if block == "pools" else "offer", found)
+            if mistakes:
+                raise RejectedRowError("; ".join(mistakes))
             if any(each["name"] == found["name"] for each in taken):
                 raise RejectedRowError(f"there is a {found['name']!r} already")
             taken.append(found)
@@ -107,6 +113,13 @@ def _imported(
     head = f"# From {path}: import it in a fleet file with `imports: [FILE]`.\n"
     text = head + yaml.safe_dump({block: taken}, sort_keys=False, allow_unicode=True)
     return ImportedSupply(text, len(taken), tuple(rejected))
+
+
+def _check_characters(row: _Row) -> None:
+    for name, value in row.items():
+        found = steering_character(value)
+        if found is not None:
+            raise RejectedRowError(f"{name} holds the character {found}, which steers a terminal")
 
 
 def _pool(row: _Row) -> dict[str, object]:

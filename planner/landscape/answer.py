@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from fleetplan.perfmodel.landscape import (
     Block,
     Points,
     SweepResult,
+    Task,
     evaluate_block,
     evidence_table,
     frontiers,
@@ -168,8 +169,20 @@ def point_of_row(question: Question, row: int) -> tuple[Points, str]:
         offset = row - task.place.first_row
         last = task.place.first_row + task.size
         if 0 <= offset < task.size:
-            option = question.space.options[task.place.option]
-            block = evaluate_block(option, task.place, task.axes, question.space.target)
-            points = points_of(block, np.array([offset], dtype=np.int64))
-            return points, REASONS[int(block.excluded.ravel()[offset])]
+            return _point(question, task, offset)
     raise bad_option("--explain", f"there is no row {row}", f"rows are numbered from 0 to {last - 1}")
+
+
+def _point(question: Question, task: Task, offset: int) -> tuple[Points, str]:
+    """Evaluate one configuration of a task, also where it cannot run."""
+    found = np.unravel_index(offset, [len(axis) for axis in task.axes])
+    layout, batch, request = (int(position) for position in found)
+    place = replace(
+        task.place,
+        first_row=task.place.first_row + offset,
+        first_request=task.place.first_request + request,
+    )
+    axes = ([task.axes[0][layout]], [task.axes[1][batch]], [task.axes[2][request]])
+    option = question.space.options[place.option]
+    block = evaluate_block(option, place, axes, question.space.target, whole=True)
+    return points_of(block, np.array([0], dtype=np.int64)), REASONS[int(block.excluded.ravel()[0])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -11,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
-from fleetplan.planner.files import as_text, from_text
+from fleetplan.perfmodel.parallelism import Configuration
+from fleetplan.planner.cells import as_text, from_text
 from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.question import question_of_service
 
@@ -81,7 +84,7 @@ def frontier_points(fleet: Fleet, services: Collection[str]) -> tuple[FrontierPo
                         service.name,
                         phase,
                         option.hardware,
-                        f"{own.layout[row].label} b{own.batch[row]}",
+                        Configuration(own.layout[row], int(own.batch[row])).label,
                         free.request_names[0],
                         float(_latency_ms(own, phase)[row]),
                         float(own.requests_per_s_per_accelerator[row]),
@@ -124,7 +127,9 @@ def read_frontier(path: Path) -> tuple[FrontierPoint, ...]:
         return ()
     names = [each.name for each in fields(FrontierPoint)]
     try:
-        table = pd.read_csv(path, dtype=dict.fromkeys(names[:5], str), keep_default_na=False)
+        table = pd.read_csv(
+            io.BytesIO(read_bytes(path)), dtype=dict.fromkeys(names[:5], str), keep_default_na=False
+        )
         for name in names[:5]:
             table[name] = table[name].map(from_text)
         rows = table[names].astype(dict.fromkeys(names[5:], float))

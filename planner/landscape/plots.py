@@ -19,6 +19,7 @@ from fleetplan.perfmodel.landscape import (
     pareto_mask,
     search_layouts,
 )
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.landscape.answer import Answer
 from fleetplan.planner.landscape.explain import Explanation, explain
@@ -150,7 +151,7 @@ def best_steps(answer: Answer) -> list[tuple[str, Explanation]]:
                 best = int(np.argmax(own.requests_per_s_per_accelerator))
                 layout, batch = own.layout[best], int(own.batch[best])
                 taken = explain(option, phase, layout, batch, space.requests[0])
-                found.append((f"{option.hardware} {phase}\n{layout.label} b{batch}", taken))
+                found.append((f"{option.hardware} {phase}\n{Configuration(layout, batch).label}", taken))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +16,14 @@ from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
 from fleetplan.perfmodel.optables import FRAMEWORKS
 from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS
-from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
-from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates import (
+    Calibrator,
+    RejectionLog,
+    service_evaluator,
+    service_space,
+    service_variants,
+    supplied_hardware,
+)
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 
 COMMAND_LINE: Final = "command line"
@@ -129,12 +133,11 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
             else f"{name}: {usd:g} USD/h ({asked.prices}, {price.as_of}, {price.source})"
         )
         power_w = all_in_power_w(part)
+        kw = None if power_w is None else power_w / tco.W_PER_KW
         for weights in asked.weights:
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
-                options.append(
-                    Option(name, evaluator, usd, None if power_w is None else power_w / tco.W_PER_KW)
-                )
+                options.append(Option(name, evaluator, usd, kw, asked.framework))
     space = SweepSpace(tuple(options), (asked.request,), asked.target, search)
     lengths = f"{asked.request.input_tokens} in, {asked.request.output_tokens} out"
     return Question(
@@ -187,12 +190,20 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
             continue
         usd, note = cheapest_usd_per_accelerator_hour(fleet, hardware)
         notes.append(f"{hardware.name}: {note}")
-        for prefix, served in service_variants(service, hardware.name, RejectionLog()):
+        for variant, served in service_variants(service, hardware.name, RejectionLog()):
             _refuse_other_lengths(fleet, service, served)
             power_w = hardware.power_w_per_accelerator
             kw = None if power_w is None else power_w / tco.W_PER_KW
             evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
-            options.append(Option(prefix + hardware.name, evaluator, usd, kw))
+            options.append(
+                Option(
+                    f"{variant}/{hardware.name}" if variant else hardware.name,
+                    evaluator,
+                    usd,
+                    kw,
+                    service.layout_framework,
+                )
+            )
     if not options:
         raise _wrong(fleet, service, "no hardware with figures may serve it")
     ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
@@ -200,7 +211,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         tuple(options),
         tuple(_request(service, position) for position in range(len(service.classes))),
         LatencyTarget(ttft_ms, service.tpot_ms),
-        replace(search, runtimes=service.runtimes),
+        service_space(service, search),
     )
     return Question(
         f"{service.name} of {fleet.name}: {service.model}",

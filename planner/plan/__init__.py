@@ -7,6 +7,7 @@ on.
 
 from fleetplan.planner.plan.document import (
     FORMAT_VERSION,
+    RUNNING_KINDS,
     UNMET_GAP_RATIO,
     AtMoment,
     Binding,
@@ -39,9 +40,11 @@ from fleetplan.planner.plan.document import (
     WayOut,
     WrongForecast,
 )
+from fleetplan.planner.plan.read import read_outcome, read_plan
 
 __all__ = [
     "FORMAT_VERSION",
+    "RUNNING_KINDS",
     "UNMET_GAP_RATIO",
     "AtMoment",
     "Binding",
@@ -73,4 +76,6 @@ __all__ = [
     "UnmetGap",
     "WayOut",
     "WrongForecast",
+    "read_outcome",
+    "read_plan",
 ]

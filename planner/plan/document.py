@@ -7,10 +7,14 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
 
-FORMAT_VERSION: Final = "1.1"
+FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
+
+UNMET_ROUNDING_SHARE: Final = 1 / 55_440
+"""Share of a demand that may be unmet for rounding alone: a load unit of a replica that serves all of it."""
 
 UNMET_GAP_RATIO = 1e-5
 """Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
@@ -37,6 +41,10 @@ class AtMoment(_Record):
     def moment_key(self) -> MomentKey:
         """What tells the moments of rows apart."""
         return self.period, self.slice, self.scenario
+
+
+RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
+"""What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
 
 
 class Placement(AtMoment):
@@ -73,11 +81,20 @@ class Placement(AtMoment):
     """Expected cost of those that did not run in the slice before, every day anew; part of `usd`. [USD]"""
     data_usd: float = 0.0
     """Expected cost of carrying the data of requests that come from other regions; part of `usd`. [USD]"""
-    """Expected cost of the replicas that start; part of `usd`. [USD]"""
     requests_per_s_by_origin: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
     utilisation_limit: float = 1.0
     """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Service, phase, hardware and configuration: the candidate that it runs."""
+        return self.service, self.phase, self.hardware, self.config
+
+    @property
+    def running_usd(self) -> float:
+        """What it costs besides its share of the pool. [USD]"""
+        return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
 
 
 class Purchase(_Record):
@@ -133,6 +150,9 @@ class PoolUse(AtMoment):
     probability of the scenario. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
+    retirement_usd: float = 0.0
+    """What hosts that leave at the start of the period cost besides: what the books still held, less their
+    sale; negative where they sell for more. Part of the hours and the probability, as `usd` is. [USD]"""
     maintenance_accelerators: int = 0
     """Out of service."""
 
@@ -218,7 +238,9 @@ class Cost(_Record):
     usd_by_kind: dict[str, float]
     """Of a service: capacity and energy."""
     idle_usd: float
-    """The part that no service pays for. [USD]"""
+    """The part of what stands that no service pays for. [USD]"""
+    retirement_usd: float = 0.0
+    """The part that is what hosts that leave cost at once, less their sale. [USD]"""
     million_tokens: float | None
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
     usd_per_million_tokens: float | None
@@ -462,15 +484,58 @@ class Plan(_Record):
     inputs: PlanInputs | None = None
     """What the plan was made from, and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
-    """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
-    rounding. [USD]"""
+    """TCO of the solver's solution by the rounded figures that it worked with. [USD]"""
+    model_unused_usd: float | None = None
+    """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
+    `objective_usd`. Never below 0; both but for rounding. [USD]"""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
+
+    @property
+    def open_gap(self) -> float:
+        """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+        gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
+        return max(*gaps, *(each.gap for each in self.shortage_gaps if each.gap > UNMET_GAP_RATIO))
 
     @property
     def bound_scope(self) -> str:
         """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
         return " among plans that serve as much" if self.unmet else ""
+
+    @property
+    def shortages(self) -> tuple[Unmet, ...]:
+        """What is unmet beyond rounding, for people to read.
+
+        The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
+        stay unmet though nothing is short.
+        """
+        demand: dict[tuple[object, ...], float] = {}
+        for asked in () if self.inputs is None else self.inputs.demand:
+            key = (
+                asked.service,
+                asked.region,
+                asked.request_class,
+                asked.period,
+                asked.slice,
+                asked.scenario,
+            )
+            demand[key] = asked.requests_per_s
+        return tuple(
+            row
+            for row in self.unmet
+            if row.requests_per_s
+            > UNMET_ROUNDING_SHARE
+            * demand.get((row.service, row.region, row.request_class, *row.moment_key), 0.0)
+        )
+
+    @property
+    def shortage_gaps(self) -> tuple[UnmetGap, ...]:
+        """How sure unmet demand is, of the priorities of which any is beyond rounding."""
+        if self.inputs is None:
+            return self.unmet_gaps
+        priorities = {each.name: each.priority for each in self.inputs.services}
+        short = {priorities.get(row.service) for row in self.shortages}
+        return tuple(each for each in self.unmet_gaps if each.priority in short)
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -481,7 +546,7 @@ class Plan(_Record):
         pydantic.ValidationError
             If it is not a plan.
         """
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        return cls.model_validate_json(read_text(path))
 
 
 class Shortage(AtMoment):

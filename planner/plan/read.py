@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_text
+from fleetplan.fleet.printable import steering_character
 from fleetplan.planner.plan.document import Infeasible, Plan
+
+_STEERING_ESCAPE: Final = re.compile(
+    r"\\(?:[bfr]|u00(?:0[0-8b-f]|1[0-9a-f]|7f|[89][0-9a-f])|u20(?:2[89a-e]|6[6-9]))", re.IGNORECASE
+)
+"""Escapes of JSON for the characters of `fleetplan.fleet.printable`, once no backslash stands for itself."""
 
 
 def read_plan(path: Path) -> Plan:
@@ -21,7 +30,7 @@ def read_plan(path: Path) -> Plan:
         If it cannot be read or is not a plan of a known format.
     """
     with _plan_mistakes(path):
-        return Plan.read(path)
+        return Plan.model_validate_json(_text(path))
 
 
 def read_outcome(path: Path) -> Plan | Infeasible:
@@ -33,11 +42,22 @@ def read_outcome(path: Path) -> Plan | Infeasible:
         If it cannot be read or is neither.
     """
     with _plan_mistakes(path):
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
         try:
             return Infeasible.model_validate_json(text)
         except ValidationError:
             return Plan.model_validate_json(text)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a plan file in which no name steers a terminal, written as it is or as an escape."""
+    text = read_text(path)
+    found = steering_character(text) or _STEERING_ESCAPE.search(text.replace("\\\\", ""))
+    if found:
+        shown = found if isinstance(found, str) else found[0]
+        message = f"is not a plan: the character {shown} is in one of its names"
+        raise InputError([Issue(str(path), 1, 1, "", message)])
+    return text
 
 
 @contextmanager

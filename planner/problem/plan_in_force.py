@@ -81,7 +81,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
                 warnings.append(f"{label} end: the fleet has no pool {row.pool}")
             else:
                 running[candidate, pools[row.pool], slice_name] += row.replicas
-    return replace(problem, running_before=dict(running), in_force=plan), tuple(dict.fromkeys(warnings))
+    return replace(problem, running_before=dict(running), begins_with=plan), tuple(dict.fromkeys(warnings))
 
 
 def _rows_of_slice(rows: Sequence[Placement], slice_name: str | None) -> list[Placement]:

@@ -7,11 +7,12 @@ floats stay floats (planner/formulation/scaling.py alone makes integers of them)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service, case_demand
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
 from fleetplan.planner.problem.deferral import work_places
@@ -81,6 +82,8 @@ class Candidate:
         it carries the rates of all its replicas.
     batch : tuple[int or None, ...]
         Sequences of a rank and micro-batch by class; empty or None where nothing is known.
+    configuration : Configuration or None
+        What `config` is the label of; None for the names of engine tables.
     """
 
     service: str
@@ -97,6 +100,16 @@ class Candidate:
     kv_gb: tuple[float | None, ...] = ()
     pooling: tuple[CapacityLine, ...] = ()
     batch: tuple[int | None, ...] = ()
+    configuration: Configuration | None = None
+
+    def running(self, configuration: Configuration) -> Candidate:
+        """The same figures under another configuration."""
+        return replace(
+            self,
+            configuration=configuration,
+            config=configuration.label,
+            variant=configuration.variant,
+        )
 
     @property
     def key(self) -> ConfigurationKey:
@@ -153,8 +166,8 @@ class Problem:
     cells: tuple[Cell, ...]
     running_before: Mapping[tuple[int, int, str | None], int] | None = None
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
-    in_force: Plan | None = None
-    """The plan in force: where a search begins; None where there is none."""
+    begins_with: Plan | None = None
+    """Where a search begins: the plan in force, or the best one that is known; it decides nothing."""
     best_alone: Mapping[str, BestAlone] | None = None
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None
@@ -382,12 +395,10 @@ def _put_together(
 
 def find_candidate(problem: Problem, row: Placement) -> Candidate | None:
     """The candidate that a placement runs, or None if the problem has none of that name."""
-    for candidate in problem.candidates:
-        if (candidate.service, candidate.phase.value, candidate.hardware, candidate.config) == (
-            row.service,
-            row.phase,
-            row.hardware,
-            row.config,
-        ):
-            return candidate
-    return None
+    return _candidates_by_key(problem).get(row.key)
+
+
+@once
+def _candidates_by_key(problem: Problem) -> dict[ConfigurationKey, Candidate]:
+    """Candidates by what a plan names them; the first of several alike."""
+    return {candidate.key: candidate for candidate in reversed(problem.candidates)}

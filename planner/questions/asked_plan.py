@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import is_file, read_bytes
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Infeasible, Plan, Provenance
-from fleetplan.planner.plan.read import read_outcome, read_plan
+from fleetplan.planner.plan import Infeasible, Plan, Provenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios.load import load_expanded_fleet
@@ -105,7 +105,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
     if asked.fleet.objective != "tco":
         message = f"the plan is one for {asked.fleet.objective}, and the question is about its cost"
         raise _mistake(asked.path, "objective", message, "ask about a plan with the objective tco")
-    if plan.unmet:
+    if plan.shortages:
         hint = "plan explain without options says what it would take to serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
     broken = verify(resolver.problem(asked.fleet)[1], plan)
@@ -138,13 +138,13 @@ def _stated_file(plan: Path, name: str, key: str, hint: str) -> Path:
     if not name:
         raise _mistake(plan, f"provenance.{key}", "the plan does not say where its fleet is", hint)
     for place in (Path(name), plan.parent / name):
-        if place.is_file():
+        if is_file(place):
             return place
     raise _mistake(plan, f"provenance.{key}", f"there is no {name!r}", hint)
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def _mistake(path: Path, key: str, message: str, hint: str) -> InputError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
-from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.candidates import CandidateSet, build_candidates
 from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
@@ -19,7 +19,7 @@ from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Option
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
 from fleetplan.planner.questions.resolving import runs_alike, same_hardware
-from fleetplan.planner.search.result import SearchLimits, Watcher
+from fleetplan.planner.search import SearchLimits, Watcher
 
 UNMET_TOLERANCE_RATIO = 1e-6
 """Relative difference of unmet demand that is rounding."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates import supplied_hardware
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Phase
 from fleetplan.planner.problem.plan_in_force import configurations_in_force

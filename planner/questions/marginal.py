@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from fleetplan.fleet.inventory import Budget, Fleet
-from fleetplan.planner.formulation.objective.tco import fixed_usd
+from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit

@@ -10,8 +10,10 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.formulation.objective.goals import UNITS
+from fleetplan.planner.assemble import used
+from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.resolving import Answer, Resolver
 
@@ -43,7 +45,8 @@ class ParetoPoint:
     asked : str
         What was asked for.
     usd, bound_usd : float or None
-        TCO of the plan, and what none costs less that is as good; None where there is no plan. [USD]
+        TCO of the plan, and what none costs less that is as good; None where there is no plan, the bound
+        also where a plan of an earlier point is the best one that is known. [USD]
     value : float or None
         The other figure.
     unit : str
@@ -107,17 +110,31 @@ def _require_figures(fleet: Fleet, against: str) -> None:
 
 
 def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> Iterator[ParetoPoint]:
+    known = [plan]
     for allowance in ALLOWANCES:
         resolver.say(f"least {against} within {allowance:.0%} more TCO")
         cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
         limit = fleet.budget.tco_usd
         capped = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
-        answer = resolver.solve(replace(fleet, objective=against, budget=capped))
+        answer = resolver.solve(replace(fleet, objective=against, budget=capped), begin=known[-1])
         point = _point(f"TCO up to {allowance:+.0%}", answer, UNITS[against])
         if answer.plan is not None and answer.plan.goal is not None:
             goal = answer.plan.goal
             point = replace(point, value=goal.value, proven_value=goal.bound)
+        best = _figure(answer.problem, known[-1], against)
+        if best is not None and (point.value is None or best < point.value):
+            # Caps rise, so the best plan of the points before is within this one too.
+            point = replace(point, usd=known[-1].objective_usd, bound_usd=None, value=best)
+        elif answer.plan is not None:
+            known.append(answer.plan)
         yield point
+
+
+def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
+    """What a plan has of a figure; None where it runs a configuration that is none of the problem."""
+    if any(find_candidate(problem, row) is None for row in plan.placements):
+        return None
+    return sum(used(problem, against, row) for row in plan.placements)
 
 
 def _latency(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:

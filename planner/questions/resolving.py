@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
-from fleetplan.planner.candidates.build import CandidateSet, build_candidates
-from fleetplan.planner.candidates.figures import supplied_hardware
+from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
-from fleetplan.planner.search.feasibility import Verdict, feasibility
-from fleetplan.planner.search.result import SearchLimits, Watcher
+from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
 
 Change = Callable[[Candidate], Candidate | None]
 """What becomes of a candidate in a question; None leaves it out."""
@@ -95,8 +93,8 @@ class Resolver:
             candidates = replace(candidates, warnings=(*candidates.warnings, *warnings))
         return candidates, problem
 
-    def solve(self, fleet: Fleet, change: Change | None = None) -> Answer:
-        """The cheapest plan of a fleet, or that there is none.
+    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> Answer:
+        """The cheapest plan of a fleet, or that there is none; the search begins with a plan that is known.
 
         Raises
         ------
@@ -104,6 +102,8 @@ class Resolver:
             At Ctrl-C: it ends the question, not one of its solves.
         """
         candidates, problem = self.problem(fleet, change)
+        if begin is not None:
+            problem = replace(problem, begins_with=begin)
         if not problem.cells:
             return Answer(problem, None, False, ("no service has any demand",))
         reasons = unservable(problem)

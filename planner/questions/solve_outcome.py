@@ -12,7 +12,7 @@ from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.asked_plan import with_baseline_file
 from fleetplan.planner.questions.conflict.explain import with_conflict
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 
 CONFLICT_TIME_BOX_S: Final = 30.0
 """Time that a solve which ends infeasible takes on to say why. [s]"""

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.rejections import DOMINATED
+from fleetplan.planner.candidates import DOMINATED, supplied_hardware
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 from fleetplan.planner.plan import Binding, Placement, Plan, Unmet
 from fleetplan.planner.problem import Candidate, Phase
@@ -137,7 +136,7 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
         service=service,
         hardware=tuple(rows),
         placements=placements,
-        unmet=tuple(row for row in plan.unmet if row.service == service.name),
+        unmet=tuple(row for row in plan.shortages if row.service == service.name),
         binding=tuple(row for row in plan.binding if places & set(row.name.split())),
         usd=sum(row.usd for row in placements),
     )

@@ -9,14 +9,17 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
+from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
 from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, RequestKind, step_costs
+from fleetplan.perfmodel.serving import Range, RequestKind, step_costs
 from fleetplan.perfmodel.steps import ConfigurationBatch
-from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.landscape import service_evaluator, service_variants
-from fleetplan.planner.candidates.queueing import request_kind
-from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.candidates import (
+    Calibrator,
+    RejectionLog,
+    request_kind,
+    service_evaluator,
+    service_variants,
+)
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem import Candidate, Phase, Problem
 
@@ -114,8 +117,8 @@ class DeploymentBuilder:
 
     def _prefill_group(self, place: ServedPlace, row: Placement) -> PrefillGroup:
         batch, evaluator, layout = self._configured(place, row)
-        chunk = evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
         # Prompts run whole unless the service cuts them.
+        chunk = evaluator.techniques.chunk_tokens or 1
         reach = max(chunk, batch * max(kind.input_tokens for kind in place.kinds), _longest_tokens(place))
         costs = step_costs(evaluator, layout, Range(1, reach, _longest_tokens(place)))
         pool = PrefillPool(
@@ -131,28 +134,22 @@ class DeploymentBuilder:
 
     def _configured(self, place: ServedPlace, row: Placement) -> tuple[int, Evaluator, Parallelism]:
         """Batch, evaluator and layout of a placement."""
-        variant, layout, batch = parts_of_config(row.config)
+        configuration = Configuration.parse(row.config)
+        batch = configuration.batch
         if batch is None:
             batch = _largest_batch(self._candidates[row.service, row.phase, row.hardware, row.config])
-        key = (row.service, variant, row.hardware)
+        key = (row.service, configuration.variant, row.hardware)
         if key not in self._evaluators:
-            service = _as_served(place.service, variant, row.hardware)
+            service = _as_served(place.service, configuration.variant, row.hardware)
             plain = service_evaluator(self._fleet, service, self._fleet.hardware[row.hardware])
             self._evaluators[key] = self._calibrator.apply(plain, service.framework)
-        return batch, self._evaluators[key], parse_parallelism(layout)
-
-
-def parts_of_config(config: str) -> tuple[str, str, int | None]:
-    """Variant, layout and batch of a configuration such as `quantised/TP4 b8@20ms`; it may have no batch."""
-    variant, _, rest = config.rpartition("/")
-    layout, _, batch = rest.partition("@")[0].partition(" b")
-    return variant, layout, int(batch) if batch else None
+        return batch, self._evaluators[key], configuration.layout
 
 
 def _as_served(service: Service, variant: str, hardware: str) -> Service:
     """The service as one of its variants serves it."""
     served = dict(service_variants(service, hardware, RejectionLog()))
-    return served[f"{variant}/" if variant else ""]
+    return served[variant]
 
 
 def _largest_batch(candidate: Candidate) -> int:

@@ -53,7 +53,14 @@ def _latency_bars(axis: Axes, outcome: ReplayOutcome, name: str) -> None:
                 axis.plot([check.limit_ms] * 2, [row - 0.42, row + 0.42], color=colour, linewidth=2)
     axis.set_yticks(rows, [f"{place.service}, {place.region}" for place in outcome.places], fontsize=8)
     axis.invert_yaxis()
-    axis.set_xscale("log")
+    limits = [check.limit_ms for place in outcome.places for check in place.limits if check.latency == name]
+    shown = [_value(getattr(place, name), field) for place in outcome.places for field, _ in _STEPS]
+    # Requests of one output token have no TPOT, and a logarithmic axis needs something above 0.
+    if any(value > 0 for value in (*shown, *limits)):
+        axis.set_xscale("log")
+    else:
+        axis.set_xticks([])
+        axis.text(0.5, 0.5, "no request has any", transform=axis.transAxes, ha="center", va="center")
     axis.grid(axis="x", alpha=0.3)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.perfmodel.replay import Router, run_service
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.replay.deployment import (
     DeploymentBuilder,
     ServedPlace,
-    parts_of_config,
     served_places,
 )
 from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome, place_outcome
@@ -154,7 +154,7 @@ def lacks_batch(problem: Problem, row: Placement) -> bool:
     """Whether only the candidates of the fleet say which batch a placement runs."""
     service = problem.services.get(row.service)
     modelled = service is not None and service.model is not None
-    return modelled and parts_of_config(row.config)[2] is None
+    return modelled and Configuration.parse(row.config).batch is None
 
 
 def row_key(row: Placement) -> tuple[str, str, str, str]:

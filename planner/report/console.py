@@ -18,7 +18,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.figures import how_sure_unmet, money, percent
+from fleetplan.planner.report.figures import how_sure_all_unmet, how_sure_unmet, money, percent
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
@@ -60,6 +60,8 @@ def print_plan(plan: Plan, console: Console) -> None:
 def _headline(plan: Plan, console: Console) -> None:
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
     parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
+    if plan.shortages:
+        parts.append(_unmet(plan))
     if plan.goal is not None:
         parts.append(_goal(plan.goal))
     if plan.usd_per_million_tokens is not None:
@@ -70,14 +72,23 @@ def _headline(plan: Plan, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
-    for row in plan.unmet:
+    for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
             f"{escape(when)}: {row.requests_per_s:.4g} requests/s"
         )
-    for each in plan.unmet_gaps:
+    for each in plan.shortage_gaps:
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
+
+
+def _unmet(plan: Plan) -> str:
+    """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
+    at_moment: dict[MomentKey, float] = defaultdict(float)
+    for row in plan.shortages:
+        at_moment[row.moment_key] += row.requests_per_s
+    gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
+    return f"[bold red]{max(at_moment.values()):.4g} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
 
 
 def _goal(goal: Goal) -> str:
@@ -219,7 +230,11 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 def _costs(plan: Plan, console: Console) -> None:
     parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
-    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it idle capacity {money(idle)}")
+    of_it = f"idle capacity {money(idle)}"
+    if plan.retirements:
+        leaving = sum(row.retirement_usd for row in plan.pools)
+        of_it += f", hosts that leave (book value less sale) {money(leaving)}"
+    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it {of_it}")
 
 
 def _evidence(plan: Plan, console: Console) -> None:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.problem import Candidate, Phase
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
@@ -54,6 +54,8 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
     }
     for line in sorted(read):
         console.print(f"  measured tables of {escape(line)}", style="dim")
+    for warning in candidates.warnings:
+        console.print(f"  {escape(warning)}", style="yellow", highlight=False)
 
 
 def _share(rows: list[Candidate], kind: str) -> str:

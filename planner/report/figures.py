@@ -25,6 +25,13 @@ def how_sure_unmet(priority: int, gap: float) -> str:
     return f"priority {priority}: another plan may leave up to {percent(gap)} less unmet"
 
 
+def how_sure_all_unmet(gap: float) -> str:
+    """The same of all priorities, with the largest of their gaps."""
+    if gap < PROVEN_GAP:
+        return "proven least"
+    return "least unproven" if gap > 1 - PROVEN_GAP else f"another plan may leave up to {percent(gap)} less"
+
+
 def percent(ratio: float) -> str:
     """A ratio in percent, small ones with more digits."""
     return f"{ratio:.2%}" if abs(ratio) < 0.1 else f"{ratio:.0%}"

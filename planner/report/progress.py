@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 
 from fleetplan.planner.report.console import money, percent
-from fleetplan.planner.search.result import Progress
+from fleetplan.planner.search import Progress
 
 QUIET_S = 2.0
 """A solve shorter than this says nothing. [s]"""

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fleetplan.planner.report.console import money, percent
-from fleetplan.planner.search.result import Progress
+from fleetplan.planner.search import Progress
 
 
 @dataclass(slots=True)

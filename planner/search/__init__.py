@@ -4,3 +4,57 @@ In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry
 `result.SearchLimits`, `feasibility.feasibility`, `shortage.find_shortages`. `solvers` solve one model,
 `blocks` solve a large one block by block, `scenarios` and `joint_plans` solve uncertain demand.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fleetplan.planner.search.feasible import Verdict as Verdict
+    from fleetplan.planner.search.feasible import feasibility as feasibility
+    from fleetplan.planner.search.joint_plans import best_of as best_of
+    from fleetplan.planner.search.result import Progress as Progress
+    from fleetplan.planner.search.result import SearchLimits as SearchLimits
+    from fleetplan.planner.search.result import SearchResult as SearchResult
+    from fleetplan.planner.search.result import SolveStatus as SolveStatus
+    from fleetplan.planner.search.result import Watcher as Watcher
+    from fleetplan.planner.search.result import default_workers as default_workers
+    from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
+    from fleetplan.planner.search.scenarios import Evaluation as Evaluation
+    from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
+    from fleetplan.planner.search.scenarios import with_best_alone as with_best_alone
+    from fleetplan.planner.search.scenarios import wrong_forecasts as wrong_forecasts
+    from fleetplan.planner.search.shortage import find_shortages as find_shortages
+    from fleetplan.planner.search.solvers.interrupt import Stop as Stop
+    from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
+    from fleetplan.planner.search.stages import search as search
+
+_MODULE_OF: Final = {
+    "Verdict": "feasible",
+    "feasibility": "feasible",
+    "best_of": "joint_plans",
+    "Progress": "result",
+    "SearchLimits": "result",
+    "SearchResult": "result",
+    "SolveStatus": "result",
+    "Watcher": "result",
+    "default_workers": "result",
+    "LEAST_REGRET": "scenarios",
+    "Evaluation": "scenarios",
+    "unmet_requests_per_s": "scenarios",
+    "with_best_alone": "scenarios",
+    "wrong_forecasts": "scenarios",
+    "find_shortages": "shortage",
+    "Stop": "solvers.interrupt",
+    "run_interruptibly": "solvers.interrupt",
+    "search": "stages",
+}
+"""Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools
+must not be loaded there."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.planner.formulation.objective.goals import goal_of
-from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.formulation import Reached, Solution, goal_of
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, status_of
+from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, open_gap, status_of
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 
 LEAST_REGRET: Final = "least-regret"
@@ -60,9 +59,8 @@ def best_of(
     told = max(holding, key=lambda each: each.bound, default=Proof(0.0, VARIABLES))
     bound = min(told.bound, objective)
     gap = (objective - bound) / objective if objective > 0 else 0.0
-    if best.goal is not None:
-        gap = max(gap, best.goal.gap)
-    return replace(best, bound_usd=bound, bound_source=told.source, status=status_of(gap, limits))
+    status = status_of(open_gap(gap, best.goal, best.unmet), limits)
+    return replace(best, bound_usd=bound, bound_source=told.source, status=status)
 
 
 def _serves_all(part: SearchResult, goal: Reached | None) -> bool:
@@ -159,4 +157,7 @@ def _add(problem: Problem, whole: Solution, scenario: str, part: Solution) -> No
     whole.put_off.update({(cells[i], cells[j], k): n for (i, j, k), n in part.put_off.items()})
     whole.surviving_load.update(
         {(lost, c, k, p, moments[m]): n for (lost, c, k, p, m), n in part.surviving_load.items()}
+    )
+    whole.surviving_separate.update(
+        {(lost, s, k, g, moments[m]): n for (lost, s, k, g, m), n in part.surviving_separate.items()}
     )

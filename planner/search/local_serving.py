@@ -6,8 +6,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.groups import all_variables
+from fleetplan.planner.formulation import PlanningModel, all_variables
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 
 AT_HOME_TIME_LIMIT_S: Final = 3.0

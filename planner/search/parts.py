@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.planner.formulation.solution import Reached, Solution
-from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.problem.independent_parts import Component
-from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, SolveStatus, status_of
+from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, open_gap, status_of
 
 
 def joined(
@@ -43,6 +42,7 @@ def joined(
         whole.packed.update(solution.packed)
         whole.retired.update(solution.retired)
         whole.surviving_load.update(solution.surviving_load)
+        whole.surviving_separate.update(solution.surviving_separate)
         whole.disaggregated.update(
             {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
         )
@@ -56,12 +56,8 @@ def joined(
     gap = (objective - bound) / objective if objective > 0 else 0.0
     goal = _reached_together([result.goal for result in results if result.goal is not None])
     unmet = _unmet_together([result.unmet for result in results])
-    status = status_of(gap if goal is None else max(gap, goal.gap), limits)
-    if status is SolveStatus.OPTIMAL and any(each.gap > UNMET_GAP_RATIO for each in unmet.values()):
-        # Another plan might serve more.
-        status = SolveStatus.WITHIN_GAP
     return SearchResult(
-        status=status,
+        status=status_of(open_gap(gap, goal, unmet), limits),
         solution=whole,
         objective_usd=objective,
         bound_usd=bound,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fleetplan.planner.formulation.solution import Reached, Solution
+from fleetplan.planner.formulation import Reached, Solution
+from fleetplan.planner.plan import UNMET_GAP_RATIO
 
 OPTIMAL_GAP = 1e-9
 """Gap below which a plan is called optimal: the float rounding of the objective."""
@@ -128,6 +129,13 @@ class SearchResult:
 
 
 Watcher = Callable[[Progress], None]
+
+
+def open_gap(cost_gap: float, goal: Reached | None, unmet: Mapping[int, LeastUnmet]) -> float:
+    """The largest share by which another plan might be better: in cost, goal or unmet demand."""
+    gaps = [cost_gap, 0.0 if goal is None else goal.gap]
+    # Unmet demand is minimised until its gap is no more than rounding.
+    return max(*gaps, *(each.gap for each in unmet.values() if each.gap > UNMET_GAP_RATIO))
 
 
 def status_of(gap: float, limits: SearchLimits) -> SolveStatus:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fleetplan.planner.assemble.costs import running_usd
-from fleetplan.planner.plan import DemandScenarioCost, Placement, Plan, Unmet, WrongForecast
+from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.search.result import SearchLimits, SearchResult
@@ -172,42 +171,3 @@ def unmet_requests_per_s(problem: Problem, unmet: Sequence[Unmet], scenario: str
         for row in unmet
         if row.scenario == scenario
     )
-
-
-def scenario_costs(
-    problem: Problem,
-    capacity_usd: float,
-    placements: Sequence[Placement],
-    unmet: Sequence[Unmet],
-) -> tuple[DemandScenarioCost, ...]:
-    """What a plan costs in each demand scenario.
-
-    Parameters
-    ----------
-    problem : Problem
-        With the best of each scenario alone, where that is known.
-    capacity_usd : float
-        Cost of what stands, the same in every scenario. [USD]
-    placements, unmet
-        Parts of the plan.
-    """
-    best: Mapping[str, BestAlone] = problem.best_alone or {}
-    rows = []
-    for scenario in problem.fleet.demand_scenarios:
-        running = sum(running_usd(row) for row in placements if row.scenario == scenario.name)
-        usd = capacity_usd + running / scenario.probability
-        known = best.get(scenario.name)
-        rows.append(
-            DemandScenarioCost(
-                name=scenario.name,
-                probability=scenario.probability,
-                usd=usd,
-                unmet_requests_per_s=unmet_requests_per_s(problem, unmet, scenario.name),
-                best_usd=None if known is None else known.usd,
-                best_bound_usd=None if known is None else known.bound_usd,
-                best_unmet_requests_per_s=None if known is None else known.unmet_requests_per_s,
-                regret_usd=None if known is None else usd - known.usd,
-                regret_at_most_usd=None if known is None else usd - known.bound_usd,
-            )
-        )
-    return tuple(rows)

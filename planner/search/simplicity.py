@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.objective.tco import started_accelerators
+from fleetplan.planner.formulation import PlanningModel, started_accelerators
 
 
 def prefer_simple(planning: PlanningModel) -> None:

@@ -10,16 +10,20 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel, build_model
-from fleetplan.planner.formulation.objective.goals import Goal, goal_of, goal_units
-from fleetplan.planner.formulation.objective.tco import (
+from fleetplan.planner.formulation import (
+    Goal,
+    PlanningModel,
+    Reached,
+    Variables,
+    build_model,
     fixed_usd,
+    goal_of,
+    goal_units,
     unmet_demand,
     unmet_units,
     unmet_units_per_request,
+    values_of,
 )
-from fleetplan.planner.formulation.solution import Reached, values_of
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
@@ -63,7 +67,7 @@ from fleetplan.planner.search.unmet_prices import (
     rounding_of,
     weigh,
 )
-from fleetplan.planner.search.warm_start import hint_plan_in_force
+from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.units import USD_RESOLUTION
 
 FULL_SERVICE_SHARE_OF_TIME = 0.33
@@ -180,7 +184,7 @@ class _Run:
             outcome = self.minimise(planning, "cost of what is served")
         elif self.problem.fleet.policy.unmet == "forbid":
             planning = build_model(self.problem, allow_unmet=False)
-            hint_plan_in_force(planning)
+            hint_known_plan(planning)
             outcome = self.minimise(planning, "cost")
         else:
             planning, outcome = self.serve_most()
@@ -220,7 +224,7 @@ class _Run:
         if decomposed(lenient) is not None:
             return lenient, self.serve_most_in_blocks(lenient)
         strict = build_model(self.problem, allow_unmet=False)
-        hint_plan_in_force(strict)
+        hint_known_plan(strict)
         patience = Patience(seconds=FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
         outcome = self.minimise(strict, "cost", patience)
         if outcome.values is not None:
@@ -234,7 +238,7 @@ class _Run:
             # Patterns are those of the same model in which demand may stay unmet.
             unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
             _bound_from_above((variable, 0) for variable, _ in unmet)
-            hint_plan_in_force(planning)
+            hint_known_plan(planning)
             patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
             duals = None if least is None else least.all_served_duals
             outcome = self.minimise(planning, "cost", patience, row_duals=duals)
@@ -450,9 +454,9 @@ class _Run:
             beginning = Beginning(self.memory, row_duals)
             outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
         elif self.limits.reproducible:
-            outcome = solve_reproducibly(planning.model, planning.variables, limits, enough)
+            outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
         else:
-            outcome = solve_model(planning.model, planning.variables, limits, enough, listen)
+            outcome = solve_model(planning.model, planning.continuous, limits, enough, listen)
         self.deterministic_time += outcome.deterministic_time
         return outcome
 

@@ -25,10 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.formulation.objective.tco import unmet_demand
-from fleetplan.planner.formulation.variables import Variables, rate_scales
+from fleetplan.planner.formulation import PlanningModel, Variables, rate_scales, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.search.blocks.matrix import FloatArray
@@ -133,7 +130,7 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
     all_served.minimize(planning.total_cost)
     outcomes = linear_outcomes(
         [planning.model, all_served],
-        continuous_indices(planning.variables),
+        planning.continuous,
         stop,
         limit_s,
         choices(planning.variables),
@@ -186,9 +183,7 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(
-        lenient, continuous_indices(planning.variables), stop, limit_s, choices(planning.variables)
-    )
+    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, choices(planning.variables))
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}

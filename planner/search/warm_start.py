@@ -1,4 +1,4 @@
-"""Where a search begins when there is a plan in force: with what that plan runs, buys and retires.
+"""Where a search begins when a plan is known, such as the one in force: what it runs, buys and retires.
 
 Names tell what is what, so a plan of other demand, prices or quarters serves as well: what it does not know
 is left to the search.
@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.variables import AcquireKey, ReplicaKey
+from fleetplan.planner.formulation import AcquireKey, PlanningModel, ReplicaKey
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.plan_in_force import period_in_force
@@ -21,13 +20,13 @@ from fleetplan.planner.problem.plan_in_force import period_in_force
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-def hint_plan_in_force(planning: PlanningModel) -> None:
+def hint_known_plan(planning: PlanningModel) -> None:
     """Hint replicas, units that are bought or rented, and units that are retired; nothing without a plan.
 
     A period that the plan does not have is hinted as the one that runs when the horizon begins.
     """
     problem, variables = planning.problem, planning.variables
-    plan = problem.in_force
+    plan = problem.begins_with
     if plan is None:
         return
     before = period_in_force(plan, problem.periods)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
+from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism, parse_parallelism
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,38 @@ def test_context_parallelism_takes_accelerators() -> None:
     assert columns.token_ranks.tolist() == [8, 1]
     assert Layouts.joined([columns, columns]).cp.tolist() == [4, 1, 4, 1]
     assert columns.reshaped((2, 1, 1)).cp.shape == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("TP4 b8", Configuration(parse_parallelism("TP4"), 8)),
+        ("small/PP2-TP2 b16@20ms", Configuration(parse_parallelism("PP2-TP2"), 16, "small", 20.0)),
+        ("DP4-EP4", Configuration(parse_parallelism("DP4-EP4"))),
+        ("a b/c@d/TP8@0.5ms", Configuration(parse_parallelism("TP8"), None, "a b/c@d", 0.5)),
+    ],
+)
+def test_a_configuration_is_read_back(label: str, expected: Configuration) -> None:
+    assert Configuration.parse(label) == expected
+    assert expected.label == label
+
+
+@given(
+    st.sampled_from(["TP1", "PP4-TP2", "TP2DP4-TP8", "TP8CP4-TP8EP4"]),
+    st.none() | st.integers(1, 10_000),
+    st.text(alphabet="ab@ /.0", max_size=8).filter(lambda name: not name.startswith("/")),
+    st.none() | st.floats(1e-3, 1e6),
+)
+def test_every_configuration_has_a_label_of_its_own(
+    layout: str, batch: int | None, variant: str, reach_ms: float | None
+) -> None:
+    written = Configuration(parse_parallelism(layout), batch, variant, reach_ms)
+    read = Configuration.parse(written.label)
+    assert read.label == written.label
+    assert (read.layout, read.batch, read.variant) == (written.layout, batch, variant)
+
+
+@pytest.mark.parametrize("label", ["", "b8", "TP4 b", "TP4 8", "TP4 b8@20", "TP4@ms", "medium"])
+def test_other_names_are_no_configurations(label: str) -> None:
+    with pytest.raises(ValueError, match="is not a"):
+        Configuration.parse(label)

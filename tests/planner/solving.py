@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import build_plan
+from fleetplan.planner.assemble import build_plan
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
@@ -28,6 +28,20 @@ NO_PROVENANCE = Provenance(
     gap_limit=0.0,
     spend_share={},
 )
+
+
+def provenance_of(fleet: Fleet, gap: float = 0.0) -> Provenance:
+    """What a plan of a fleet built in code states of its files and prices, and of the gap asked for."""
+    sources = {offer.price_source for offer in fleet.offers}
+    sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
+    stated = {
+        "price_sources": tuple(sorted(sources)),
+        "gap_limit": gap,
+        "inputs_sha256": dict(fleet.input_hashes),
+        "scenarios": fleet.scenarios,
+        "assignments": fleet.assignments,
+    }
+    return NO_PROVENANCE.model_copy(update=stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ def solve_unchecked(
         bound_source=result.bound_source,
     )
     found = CandidateSet(tuple(candidates), (), (), ())
-    return Solved(problem, result, build_plan(problem, found, result, NO_PROVENANCE, solve))
+    return Solved(problem, result, build_plan(problem, found, result, provenance_of(fleet, gap), solve))
 
 
 def solve(fleet: Fleet, candidates: Sequence[Candidate], **limits: object) -> Solved:

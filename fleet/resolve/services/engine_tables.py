@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import math
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
+from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 from fleetplan.fleet.tables import PHASES, TABLES, Column, check
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def read_engines(context: Context, key_path: KeyPath, reference: str) -> pd.Data
 
 def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except FileNotFoundError:
         context.error(key_path, f"there is no file {path}", "the path is relative to this file")
         return None
@@ -88,7 +89,11 @@ class _Reader:
         self._header: list[str] = []
 
     def table(self, text: str) -> pd.DataFrame | None:
-        rows = _rows(text)
+        try:
+            rows = _rows(text)
+        except CsvError as error:
+            self._note(error.line, 1, "", error.reason)
+            return None
         if len(rows) < 2:
             what = "the file is empty" if not rows else "the file has a header but no rows"
             self._note(1, 1, "", what, f"columns: {', '.join(_COLUMNS)}")
@@ -139,8 +144,9 @@ class _Reader:
             self._note(line, start, name, f"must be a finite number, not {text!r}")
         elif column.kind == "count" and (number != int(number) or number < 1):
             self._note(line, start, name, f"must be a whole number of at least 1, not {text}")
-        elif name == "requests_per_s" and number < 0:
-            self._note(line, start, name, f"must be at least 0, not {text}", "0 says that it cannot")
+        elif name == "requests_per_s" and not _is_rate(number):
+            allowed = f"0, or from {LEAST_REQUESTS_PER_S:g} to {MOST_REQUESTS_PER_S:g} requests/s"
+            self._note(line, start, name, f"must be {allowed}, not {text}", "0 says that it cannot")
         elif name in ("ttft_ms", "tpot_ms", "power_kw") and number < 0:
             self._note(line, start, name, f"must be at least 0, not {text}")
         else:
@@ -188,6 +194,10 @@ class _Reader:
         self._context.issues.append(Issue(self._name, line, column, key, message, hint))
 
 
+def _is_rate(requests_per_s: float) -> bool:
+    return requests_per_s == 0 or LEAST_REQUESTS_PER_S <= requests_per_s <= MOST_REQUESTS_PER_S
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -198,14 +208,13 @@ def _number(text: str) -> float | None:
 def _rows(text: str) -> list[_Row]:
     """Return the rows that are not blank, with the character at which every field starts."""
     lines = io.StringIO(text, newline="").read().splitlines()
-    reader = csv.reader(lines)
     rows = []
-    for fields in reader:
+    for line, fields in csv_rows(lines):
         if not any(field.strip() for field in fields):
             continue
-        starts = _starts(lines[reader.line_num - 1])
+        starts = _starts(lines[line - 1])
         starts += [1] * (len(fields) - len(starts))
-        rows.append(_Row(reader.line_num, fields, starts))
+        rows.append(_Row(line, fields, starts))
     return rows
 
 

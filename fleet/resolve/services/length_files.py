@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue
+from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
 from fleetplan.fleet.inventory import LengthBin, LengthHistogram
 from fleetplan.fleet.resolve.context import Context
 
@@ -43,12 +43,16 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
     if path is None:
         return None
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path).splitlines()
     except UnicodeDecodeError:
         context.error(key_path, f"{path} is not a text file in UTF-8")
         return None
     before = len(context.issues)
-    bins = _bins(context, path, lines)
+    try:
+        bins = _bins(context, path, lines)
+    except CsvError as error:
+        context.issues.append(Issue(str(path), error.line, 1, "", error.reason))
+        return None
     if len(context.issues) > before or bins is None:
         return None
     total = sum(each.share for each in bins)
@@ -59,7 +63,7 @@ def read_lengths(context: Context, key_path: KeyPath, reference: str) -> LengthH
 
 
 def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin] | None:
-    header = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+    header = [name.strip() for _, fields in csv_rows(lines[:1]) for name in fields]
     if set(HISTOGRAM_COLUMNS) <= set(header):
         return list(_histogram_bins(context, path, header, lines))
     if set(TRACE_COLUMNS) <= set(header):
@@ -120,9 +124,9 @@ def _bin(tokens: int) -> tuple[int, int]:
 
 
 def _rows(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    for number, line in enumerate(lines[1:], start=2):
-        if line.strip():
-            yield number, dict(zip(header, next(csv.reader([line])), strict=False))
+    for number, fields in csv_rows(lines):
+        if number > 1 and any(field.strip() for field in fields):
+            yield number, dict(zip(header, fields, strict=False))
 
 
 def _number(context: Context, path: Path, line: int, name: str, text: str | None) -> float | None:

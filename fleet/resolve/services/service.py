@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from fleetplan.fleet.catalog import models
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Offline, OutsideLatency, Precision, RequestClass, Service
+from fleetplan.fleet.input_files import is_file
+from fleetplan.fleet.inventory import (
+    LayoutSearch,
+    Offline,
+    OutsideLatency,
+    Precision,
+    RequestClass,
+    Service,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.services.demand import service_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS, read_engines
@@ -96,20 +104,26 @@ def _service(
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
+        search=LayoutSearch(
+            spec.search.layouts == "any",
+            spec.search.max_accelerators,
+            tuple(sorted(set(spec.search.pipeline_stages or ()))),
+            tuple(sorted(set(spec.search.context_ranks or ()))),
+        ),
     )
 
 
 def _model(context: Context, key_path: KeyPath, reference: str) -> str:
-    """Return a catalogue id, or the path of a config file relative to the fleet file."""
+    """Return the id of a checkpoint, or the path of a config file relative to the fleet file."""
     if not reference.endswith(".json"):
         try:
-            return models.resolve(reference)
+            return models.checkpoint(reference)
         except models.UnknownModelError as error:
             message = f"there is no model {reference!r} in the catalogue"
             context.error(key_path, message, error.hint)
             return reference
     path = Path(context.document.place(key_path).file).parent / reference
-    if not path.is_file():
+    if not is_file(path):
         context.error(key_path, f"there is no file {path}", "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 

@@ -133,7 +133,7 @@ def _windows(reader: ConfigReader, layers: int) -> list[int]:
         if "sliding_attention" in types:
             sizes["sliding_attention"] = reader.count("sliding_window")
         return [sizes[_known(reader, kind, sizes)] for kind in types]
-    window = reader.optional_count("sliding_window")
+    window = reader.switched_count("sliding_window")
     switched = reader.model_type in SWITCHED_WINDOWS
     if window is None or (switched and not reader.flag("use_sliding_window", absent=False)):
         return [WHOLE_CONTEXT] * layers
@@ -195,7 +195,7 @@ def indexed_layers(reader: ConfigReader) -> list[Attention]:
 def _latent(reader: ConfigReader, index: SparseIndex | None) -> LatentAttention:
     return LatentAttention(
         heads=reader.count("num_attention_heads"),
-        query_rank=reader.optional_count("q_lora_rank"),
+        query_rank=reader.switched_count("q_lora_rank"),
         kv_rank=reader.count("kv_lora_rank"),
         nope_head_dim=reader.count("qk_nope_head_dim"),
         rope_head_dim=reader.count("qk_rope_head_dim"),

@@ -46,7 +46,7 @@ def mixtral_layers(reader: ConfigReader) -> list[Ffn]:
 def qwen_moe_layers(reader: ConfigReader) -> list[Ffn]:
     """Experts in every layer but those that `mlp_only_layers` and `decoder_sparse_step` leave dense."""
     experts = reader.count("num_experts")
-    shared = reader.optional_count("shared_expert_intermediate_size")
+    shared = reader.switched_count("shared_expert_intermediate_size")
     moe = MoeFfn(
         experts=experts,
         top_k=_top_k(reader, experts),
@@ -66,7 +66,7 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
     """Dense layers first, then routed experts beside shared ones (DeepSeek, Kimi, GLM)."""
     experts = reader.count("n_routed_experts")
     width = reader.count("moe_intermediate_size")
-    shared = reader.optional_count("n_shared_experts") or 0
+    shared = reader.switched_count("n_shared_experts") or 0
     moe = MoeFfn(
         experts=experts,
         top_k=_top_k(reader, experts),
@@ -75,7 +75,7 @@ def shared_expert_layers(reader: ConfigReader) -> list[Ffn]:
         shared_intermediate_size=shared * width,
     )
     dense = DenseFfn(reader.count("intermediate_size"))
-    first_moe = reader.optional_count("first_k_dense_replace") or 0
+    first_moe = reader.switched_count("first_k_dense_replace") or 0
     step = reader.optional_count("moe_layer_freq") or 1
     return [
         moe if layer >= first_moe and layer % step == 0 else dense
@@ -111,7 +111,7 @@ def nemotron_dense(reader: ConfigReader) -> DenseFfn:
 def nemotron_moe(reader: ConfigReader) -> MoeFfn:
     """One block of experts without gates, in a latent space where the config has one (Nemotron 3)."""
     experts = reader.count("n_routed_experts")
-    shared = reader.optional_count("n_shared_experts") or 0
+    shared = reader.switched_count("n_shared_experts") or 0
     width = reader.count("moe_shared_expert_intermediate_size") if shared else 0
     return MoeFfn(
         experts=experts,
@@ -120,7 +120,7 @@ def nemotron_moe(reader: ConfigReader) -> MoeFfn:
         gated=False,
         shared_experts=shared,
         shared_intermediate_size=shared * width,
-        latent_size=reader.optional_count("moe_latent_size"),
+        latent_size=reader.switched_count("moe_latent_size"),
     )
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from reprlib import repr as shown
+from typing import Final, NoReturn
+
+LARGEST_COUNT: Final = 2**24
+"""Largest size or number in a config: some sixteen times the largest vocabulary, above all context limits."""
+
+MOST_LAYERS: Final = 10_000
+"""Most layers of a decoder; published ones have some hundred."""
 
 
 class UnsupportedArchitecture(ValueError):  # noqa: N818 - it names what the model is, not what went wrong
@@ -61,13 +68,19 @@ class ConfigReader:
         return value
 
     def optional_count(self, key: str) -> int | None:
-        """Return the positive whole number under `key`, or None where the config has none, null or 0."""
+        """Return the positive whole number under `key`, or None where the config has none or null."""
         value = self.values.get(key)
-        if value is None or (value == 0 and isinstance(value, int)):
+        if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            self.refuse(f"{key!r} must be a whole number of at least 1, but is {value!r}")
+        most = MOST_LAYERS if key == "num_hidden_layers" else LARGEST_COUNT
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            self.refuse(f"{key!r} must be a whole number from 1 to {most:,}, but is {shown(value)}")
         return value
+
+    def switched_count(self, key: str) -> int | None:
+        """Return the positive whole number under `key`, or None where null or 0 switches its feature off."""
+        value = self.values.get(key)
+        return None if value == 0 and not isinstance(value, bool) else self.optional_count(key)
 
     def flag(self, key: str, *, absent: bool) -> bool:
         """Return true or false under `key`, or `absent` (the documented default of the family)."""
@@ -75,28 +88,42 @@ class ConfigReader:
         if value is None:
             return absent
         if not isinstance(value, bool):
-            self.refuse(f"{key!r} must be true or false, but is {value!r}")
+            self.refuse(f"{key!r} must be true or false, but is {shown(value)}")
         return value
 
     def text(self, key: str) -> str | None:
         """Return the string under `key`, or None."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
-            self.refuse(f"{key!r} must be a string, but is {value!r}")
+            self.refuse(f"{key!r} must be a string, but is {shown(value)}")
         return value
 
     def items(self, key: str) -> Sequence[object] | None:
-        """Return the list under `key`, or None."""
+        """Return the list of names, numbers or flags under `key`, or None."""
+        value = self.blocks(key)
+        for item in value or ():
+            if not isinstance(item, str | int | float | None):
+                self.refuse(f"{key!r} must hold names or numbers, but holds {shown(item)}")
+        return value
+
+    def blocks(self, key: str) -> Sequence[object] | None:
+        """Return the list of anything under `key`, or None."""
         value = self.values.get(key)
         if value is None:
             return None
         if isinstance(value, str) or not isinstance(value, Sequence):
-            self.refuse(f"{key!r} must be a list, but is {value!r}")
+            self.refuse(f"{key!r} must be a list, but is {shown(value)}")
         return value
 
     def per_layer(self, key: str, layers: int) -> Sequence[object] | None:
-        """Return the list under `key` with one item for each of `layers` layers, or None."""
-        items = self.items(key)
+        """Return the names or numbers under `key` with one item for each of `layers` layers, or None."""
+        return self._of_layers(key, self.items(key), layers)
+
+    def blocks_per_layer(self, key: str, layers: int) -> Sequence[object] | None:
+        """Return the list of anything under `key` with one item for each of `layers` layers, or None."""
+        return self._of_layers(key, self.blocks(key), layers)
+
+    def _of_layers(self, key: str, items: Sequence[object] | None, layers: int) -> Sequence[object] | None:
         if items is not None and len(items) != layers:
             self.refuse(f"{key!r} describes {len(items)} layers, but the model has {layers}")
         return items

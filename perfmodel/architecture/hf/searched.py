@@ -15,6 +15,9 @@ FFN_WIDTH_MULTIPLE: Final = 256
 
 Source: configuration_decilm.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1, as read by llama.cpp and vLLM."""
 
+MOST_FFN_MULT: Final = 1000
+"""Largest width of a block over the hidden size; published ones are below 10."""
+
 UNDERSTOOD_WITHOUT: Final = {
     "attention": ("replace_with_linear", "sparsify", "unshifted_sink", "num_sink_tokens", "window_length"),
     "ffn": ("replace_with_linear", "sparsify"),
@@ -32,7 +35,7 @@ def searched_heads(reader: ConfigReader) -> list[Attention]:
 
 def searched_blocks(reader: ConfigReader) -> list[tuple[Attention | None, Ffn | None]]:
     """Attention and feed-forward block of every layer, as `block_configs` describes them one by one."""
-    blocks = reader.per_layer("block_configs", reader.count("num_hidden_layers"))
+    blocks = reader.blocks_per_layer("block_configs", reader.count("num_hidden_layers"))
     if blocks is None:
         reader.refuse("its config lacks 'block_configs'")
     return [
@@ -74,7 +77,7 @@ def _ffn(reader: ConfigReader, values: Mapping[str, object]) -> Ffn | None:
     if values.get("no_op"):
         return None
     factor = values.get("ffn_mult")
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0:
-        reader.refuse(f"'ffn_mult' must be a positive number, but is {factor!r}")
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_FFN_MULT:
+        reader.refuse(f"'ffn_mult' must be a positive number up to {MOST_FFN_MULT}, but is {factor!r}")
     width = int(2 * factor * reader.count("hidden_size") / 3)
     return DenseFfn(-(-width // FFN_WIDTH_MULTIPLE) * FFN_WIDTH_MULTIPLE)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ def read_long_file(path: Path) -> LongFile:
     import pandas as pd  # noqa: PLC0415  (a third of a second that `plan --help` does not need)
 
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     parquet = path.suffix.lower() == _PARQUET

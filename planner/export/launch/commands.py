@@ -66,7 +66,9 @@ def launch(deployment: Deployment, framework: str) -> Launch | NotLaunched:
 def vllm(deployment: Deployment) -> Launch | str:
     """The command of vLLM; attention data parallelism and experts share the ranks of a stage."""
     layout, service, batch = deployment.layout, deployment.service, deployment.running_sequences
-    if layout.ep > 1 and layout.ffn_tp > 1:
+    # Each rank that shares the prompts of a dense model holds its feed-forward part: no groups of experts.
+    copies = _prefills(deployment) and layout.cp > 1 and layout.ep == layout.cp
+    if layout.ep > 1 and layout.ffn_tp > 1 and not copies:
         return f"vLLM splits experts over all ranks of a stage or none, not {layout.label}"
     # Context parallelism of decode shares the ranks of tensor parallelism; that of prefill has its own.
     decode_cp = 1 if _prefills(deployment) else layout.cp
@@ -77,7 +79,7 @@ def vllm(deployment: Deployment) -> Launch | str:
     if layout.dp > 1:
         words += ["--data-parallel-size", str(layout.dp)]
         notes.append("a dense model has no attention data parallelism in vLLM: its ranks are whole replicas")
-    if layout.ep > 1:
+    if layout.ep > 1 and not copies:
         words += ["--enable-expert-parallel"]
     if decode_cp > 1:
         words += ["--decode-context-parallel-size", str(layout.cp)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
+from fleetplan.perfmodel.parallelism import Configuration, Parallelism
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.plan.inputs import HardwareInput, PlanInputs, ServiceInput, VariantInput
 
@@ -115,20 +115,21 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
     service = next(each for each in inputs.services if each.name == row.service)
     if not service.variants:
         return "the service brings its own rates: its configuration is a name, not a layout"
-    variant_name, slash, rest = row.config.rpartition("/")
-    variant = next((each for each in service.variants if each.name == variant_name), None)
+    try:
+        configuration = Configuration.parse(row.config)
+    except ValueError as error:
+        return str(error)
+    name = configuration.variant
+    variant = next((each for each in service.variants if each.name == name), None)
     if variant is None:
-        return (
-            f"the service has no variant {variant_name!r}" if slash else "the service's variant is not named"
-        )
-    label, _, batch = rest.partition(" b")
+        return f"the service has no variant {name!r}" if name else "the service's variant is not named"
     return Deployment(
         placement=row,
         service=service,
         variant=variant,
         hardware=next(each for each in inputs.hardware if each.name == row.hardware),
-        layout=parse_parallelism(label),
-        batch=int(batch) if batch else None,
+        layout=configuration.layout,
+        batch=configuration.batch,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from fleetplan.planner.questions.conflict.requirement import Requirement
-from fleetplan.planner.search.feasibility import Verdict
+from fleetplan.planner.search import Verdict
 
 Oracle = Callable[[frozenset[str]], Verdict]
 """What is known of the fleet that keeps these requirements, by name, and no others."""

@@ -15,7 +15,7 @@ from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import WayOut, named, ways_out
 from fleetplan.planner.questions.resolving import Answer, Resolver
-from fleetplan.planner.search.feasibility import Verdict
+from fleetplan.planner.search import Verdict
 
 SHARE_FOR_CORE: Final = 0.5
 """Share of the time after which the core is taken as it is."""

@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict.core import CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
-from fleetplan.planner.search.feasibility import Verdict
+from fleetplan.planner.search import Verdict
 
 MOST_STEPS: Final = 2**20
 """Steps that are tried of what has no end; a fleet that needs more of one thing needs something else."""

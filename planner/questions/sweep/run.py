@@ -22,7 +22,7 @@ from fleetplan.planner.questions.sweep.results import (
     result_file,
     write_result,
 )
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search import SearchLimits
 
 LOCAL: Final = "local"
 DASK: Final = "dask://"

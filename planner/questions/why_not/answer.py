@@ -22,7 +22,7 @@ from fleetplan.planner.questions.why_not.break_even import (
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Kind, Subject
-from fleetplan.planner.search.feasibility import Verdict
+from fleetplan.planner.search import Verdict
 
 
 @dataclass(frozen=True, slots=True)

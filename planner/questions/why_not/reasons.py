@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.candidates.dominance import replaces
-from fleetplan.planner.candidates.rejections import (
+from fleetplan.planner.candidates import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
     NO_SUPPLY,
     NOT_ALLOWED,
     UNDER_LOAD,
+    CandidateSet,
+    replaces,
 )
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Kind, Subject
@@ -95,6 +95,8 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
         yield from _offer_reasons(subject, fleet)
     if subject.kind is Kind.REGION:
         yield from _region_reasons(subject, fleet)
+    for name, text in subject.refused:
+        yield Reason(Cause.SHAPE, name, text)
     for service in fleet.services:
         if subject.must_use.service not in (None, service.name):
             continue

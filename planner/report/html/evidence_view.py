@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from fleetplan.perfmodel.landscape import REASON_TEXTS
 from fleetplan.planner.plan import Plan, Rejections
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
@@ -62,15 +63,7 @@ class LeftOut:
     by_hardware: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 
-REASONS = {
-    "memory: weights": "weights do not fit in memory",
-    "memory: activations": "activations do not fit in memory",
-    "memory: kv cache": "KV cache does not fit in memory",
-    "dtype": "no such data type on the hardware",
-    "ttft": "misses the TTFT limit",
-    "tpot": "misses the TPOT limit",
-    "dominated": "another one is at least as good in everything",
-}
+REASONS = {**REASON_TEXTS, "dominated": "another one is at least as good in everything"}
 """Reasons that the log abbreviates."""
 
 

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.build import PlanningModel
-from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.formulation import PlanningModel
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome, Request
@@ -108,13 +107,13 @@ def solve_in_blocks(
     offset = model.proto.objective.offset
 
     def completed(values: IntArray) -> IntArray | None:
-        solver = complete(model, variables, values.tolist(), COMPLETION_LIMIT_S, reproducible)
+        solver = complete(model, planning.continuous, values.tolist(), COMPLETION_LIMIT_S, reproducible)
         return None if solver is None else _values(solver)
 
     request = Request(
         parts=parts,
         outline=outline(planning.problem, variables, len(program.cost)),
-        continuous=continuous_indices(variables),
+        continuous=planning.continuous,
         loose=choices(variables),
         start=_start(model, program, limits, reproducible),
         complete=completed,
@@ -151,7 +150,7 @@ def _without_a_plan(
     """What both solvers say of a model for which blocks gave no plan."""
     short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
     impossible_by = (HIGHS,) if found.infeasible else ()
-    outcome = solve_model(planning.model, planning.variables, short, enough, listen, impossible_by)
+    outcome = solve_model(planning.model, planning.continuous, short, enough, listen, impossible_by)
     if outcome.objective is None or outcome.bound is None:
         return outcome
     bound = found.bound + planning.model.proto.objective.offset

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetplan.planner.formulation.groups import places
-from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.formulation import Variables, places
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search.blocks.matrix import IntArray
 from fleetplan.planner.search.blocks.split import MASTER

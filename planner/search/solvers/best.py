@@ -8,8 +8,6 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search.solvers.highs_program import column_scales, cost_unit
 from fleetplan.planner.search.solvers.highs_race import BOUND_SAFETY
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, Proof, Proofs
@@ -154,9 +152,9 @@ class Best:
         self.listen(Step(source, detail, self.objective, bound))
 
 
-def proofs_of(model: cp_model.CpModel, variables: Variables) -> Proofs:
+def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:
     """Nothing is proven of a model but what the limits of its variables say."""
-    unit = cost_unit(model, column_scales(model, continuous_indices(variables)))
+    unit = cost_unit(model, column_scales(model, continuous))
     return Proofs(least_of(model), BOUND_SAFETY * unit)
 
 

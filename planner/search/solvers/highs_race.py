@@ -23,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.highs_program import archive, column_scales, cost_unit
 from fleetplan.planner.search.solvers.request import Enough
@@ -105,21 +103,22 @@ class Program:
         )
 
 
-def program(model: cp_model.CpModel, variables: Variables, time_limit_s: float, gap_ratio: float) -> Program:
+def program(
+    model: cp_model.CpModel, continuous: frozenset[int], time_limit_s: float, gap_ratio: float
+) -> Program:
     """Write a model down for HiGHS.
 
     Parameters
     ----------
     model : CpModel
         Linear, with an objective.
-    variables : Variables
-        Says which variables are continuous for HiGHS.
+    continuous : frozenset[int]
+        Indices of the variables that HiGHS need not keep whole.
     time_limit_s : float
         When the process gives up. [s]
     gap_ratio : float
         When it is content.
     """
-    continuous = continuous_indices(variables)
     scales = column_scales(model, continuous)
     unit = cost_unit(model, scales)
     written = archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
@@ -142,8 +141,8 @@ class HighsRace:
     ----------
     model : CpModel
         Linear, with an objective.
-    variables : Variables
-        Says which variables are continuous for HiGHS.
+    continuous : frozenset[int]
+        Indices of the variables that HiGHS need not keep whole.
     time_limit_s : float
         When the child gives up. [s]
     gap_ratio : float
@@ -162,14 +161,14 @@ class HighsRace:
     def __init__(
         self,
         model: cp_model.CpModel,
-        variables: Variables,
+        continuous: frozenset[int],
         time_limit_s: float,
         gap_ratio: float,
         on_answer: Callable[[HighsAnswer], None],
         searches: int = 1,
     ) -> None:
         self.ended = threading.Event()
-        self._program = program(model, variables, time_limit_s, gap_ratio)
+        self._program = program(model, continuous, time_limit_s, gap_ratio)
         self._on_answer = on_answer
         self._said: SimpleQueue[bytes | None] = SimpleQueue()
         self._heard: SimpleQueue[HighsAnswer | None] = SimpleQueue()
@@ -238,7 +237,7 @@ class HighsRace:
 
 def complete(
     model: cp_model.CpModel,
-    variables: Variables,
+    continuous: frozenset[int],
     values: list[float],
     time_limit_s: float,
     reproducible: bool = False,
@@ -254,10 +253,9 @@ def complete(
     """
     fixed = model.clone()
     fixed.clear_hints()  # type: ignore[no-untyped-call]
-    loose = continuous_indices(variables)
     for index, value in enumerate(values):
         variable = fixed.get_int_var_from_proto_index(index)
-        if index in loose:
+        if index in continuous:
             fixed.add_hint(variable, min(round(value), variable.proto.domain[1]))
         else:
             fixed.add(variable == round(value))

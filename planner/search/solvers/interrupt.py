@@ -78,11 +78,15 @@ def run_interruptibly(
     """
     stop = Stop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="search") as pool:
-        future = pool.submit(work, stop)
+        future: Future[Result] | None = None
         try:
+            # Within `try`: the signal may come as soon as the thread runs, and the pool waits for its end.
+            future = pool.submit(work, stop)
             _wait(future)
         except KeyboardInterrupt:
             stop.request()
+            if future is None:
+                raise
             if keep_best:
                 on_stop()
             _wait(future)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.highs_race import FINEST_GAP, HighsAnswer, HighsRace, complete, gap_for
@@ -60,7 +59,7 @@ FIRST_PLAN_LIMIT_S = 2.0
 
 def solve_model(
     model: cp_model.CpModel,
-    variables: Variables,
+    continuous: frozenset[int],
     limits: SolverLimits,
     enough: Enough,
     listen: Listener,
@@ -72,8 +71,8 @@ def solve_model(
     ----------
     model : CpModel
         Linear, with an objective.
-    variables : Variables
-        Its decisions.
+    continuous : frozenset[int]
+        Indices of the variables that HiGHS need not keep whole.
     limits : SolverLimits
         When to stop.
     enough : callable
@@ -89,7 +88,7 @@ def solve_model(
         Its bound, and INFEASIBLE, never rest on CP-SAT's presolve alone (planner/search/solvers/proofs.py).
     """
     started = time.monotonic()
-    best = Best(enough, listen, proofs_of(model, variables))
+    best = Best(enough, listen, proofs_of(model, continuous))
     for prover in impossible_by:
         best.offer_infeasible(prover)
     deadline = started + limits.time_limit_s
@@ -98,7 +97,7 @@ def solve_model(
     if not (best.settled() or limits.stop.requested):
         left_s = deadline - time.monotonic()
         if left_s > LEAST_RACE_S:
-            spent += _race(model, variables, limits, best, started)
+            spent += _race(model, continuous, limits, best, started)
         elif left_s > LEAST_SEARCH_S:
             spent += _search(model, limits, best, deadline)
     _first_plan(model, limits, best)
@@ -136,7 +135,7 @@ def _search(
 
 
 def _race(
-    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, best: Best, started: float
+    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, best: Best, started: float
 ) -> float:
     """Run CP-SAT and HiGHS side by side, as many searches as there are cores for.
 
@@ -153,7 +152,7 @@ def _race(
     def hear(answer: HighsAnswer) -> None:
         if answer.values is not None:
             in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
-            exact = complete(model, variables, answer.values, in_time)
+            exact = complete(model, continuous, answer.values, in_time)
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:
@@ -170,7 +169,7 @@ def _race(
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
-        HighsRace(model, variables, left, gap, hear, searches) as race,
+        HighsRace(model, continuous, left, gap, hear, searches) as race,
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):

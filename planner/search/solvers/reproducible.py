@@ -17,7 +17,6 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, complete, gap_for, program
@@ -52,7 +51,7 @@ class _UntilEnough(cp_model.CpSolverSolutionCallback):
 
 
 def solve_reproducibly(
-    model: cp_model.CpModel, variables: Variables, limits: SolverLimits, enough: Enough
+    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, enough: Enough
 ) -> ModelOutcome:
     """Minimise a model.
 
@@ -60,8 +59,8 @@ def solve_reproducibly(
     ----------
     model : CpModel
         Linear, with an objective.
-    variables : Variables
-        Its decisions.
+    continuous : frozenset[int]
+        Indices of the variables that HiGHS need not keep whole.
     limits : SolverLimits
         The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
     enough : callable
@@ -72,7 +71,7 @@ def solve_reproducibly(
     KeyboardInterrupt
         If a stop is requested.
     """
-    best = Best(enough, lambda _: None, proofs_of(model, variables))
+    best = Best(enough, lambda _: None, proofs_of(model, continuous))
     spent = _search(model, limits, best, FIRST_SEARCH, CPSAT)
     if best.needs_other_proof():
         if best.values is not None:
@@ -84,9 +83,9 @@ def solve_reproducibly(
             break
         gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
         patience_s = limits.patience.seconds if best.objective is None else math.inf
-        answer = _highs(model, variables, limits, min(limits.time_limit_s, patience_s), gap)
+        answer = _highs(model, continuous, limits, min(limits.time_limit_s, patience_s), gap)
         if answer.values is not None:
-            exact = complete(model, variables, answer.values, COMPLETION_LIMIT_S)
+            exact = complete(model, continuous, answer.values, COMPLETION_LIMIT_S)
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:
@@ -111,7 +110,7 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
 
 def _highs(
     model: cp_model.CpModel,
-    variables: Variables,
+    continuous: frozenset[int],
     limits: SolverLimits,
     time_limit_s: float,
     gap_ratio: float,
@@ -123,7 +122,7 @@ def _highs(
     KeyboardInterrupt
         If a stop is requested: what is known by then would not be reproducible.
     """
-    written = program(model, variables, time_limit_s, gap_ratio)
+    written = program(model, continuous, time_limit_s, gap_ratio)
     command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:

@@ -1,5 +1,7 @@
 """Strict YAML: what is read, what is refused, and how files are put together."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,31 @@ def test_fragments_carry_their_label() -> None:
     assert node.place.file == "--set x={a: [1, 2]}"
     with pytest.raises(InputError, match="not valid YAML"):
         read_fragment("[1, 2", "--set x")
+
+
+@pytest.mark.parametrize("key", ["~", "null", "?\n  ", "? null\n  "])
+def test_a_key_of_nothing_is_refused_where_it_stands(key: str) -> None:
+    message = message_of(written(f"version: 1\nx:\n  {key}: 3\n"))
+    assert re.fullmatch(
+        r"a\.yaml:3:\d+: x: a key must be text, not nothing; quote it if it is a name", message
+    )
+
+
+def test_a_quoted_key_that_looks_like_nothing_is_a_key() -> None:
+    assert read_document(written('x: {"~": 3}\n')).root.plain() == {"x": {"~": 3}}
+
+
+@pytest.mark.parametrize("escape", [r"\e", r"\0", r"\x7f", r"\x9b", r"\r", r"\u202e"])
+@pytest.mark.parametrize("text", ['name: "a{}"\n', '"a{}": 1\n'])
+def test_characters_that_steer_a_terminal_are_refused_where_they_stand(text: str, escape: str) -> None:
+    column = text.index('"') + 1
+    assert f"a.yaml:1:{column}:" in message_of(written(text.replace("{}", escape)))
+    assert "is not allowed; it steers a terminal; leave it out" in message_of(Path("a.yaml"))
+
+
+def test_a_pipe_or_device_is_refused_without_waiting() -> None:
+    os.mkfifo("pipe.yaml")
+    assert message_of("pipe.yaml").startswith("pipe.yaml:1:1: pipe.yaml cannot be read: it is a pipe")
+    assert message_of("/dev/zero") == "/dev/zero:1:1: /dev/zero cannot be read: it is a device, not a file"
+    written("imports: [pipe.yaml]\n")
+    assert message_of("a.yaml").startswith("a.yaml:1:11: pipe.yaml cannot be read: it is a pipe")

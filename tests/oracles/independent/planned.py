@@ -63,15 +63,15 @@ def planned(path: Path, time_limit_s: float, workers: int) -> Planned:
         usd=found.objective_usd,
         bound_usd=found.bound_usd,
         energy_usd=found.cost_breakdown.get("energy", 0.0),
-        unmet=_unmet(found, fleet),
+        unmet=unmet_by_priority(found, fleet),
         unmet_gaps={each.priority: each.gap for each in found.unmet_gaps},
         goal=None if goal is None else sign * goal.value,
         goal_bound=None if goal is None else sign * goal.bound,
     )
 
 
-def _unmet(plan: Plan, fleet: Fleet) -> dict[int, float]:
-    """Unmet demand by priority as the search weighs it."""
+def unmet_by_priority(plan: Plan, fleet: Fleet) -> dict[int, float]:
+    """Return the unmet demand by priority as the search weighs it. [requests/s]"""
     services = {service.name: service for service in fleet.services}
     hours = {piece.name: piece.hours / 24 for piece in fleet.slices}
     chances = {scenario.name: scenario.probability for scenario in fleet.demand_scenarios}

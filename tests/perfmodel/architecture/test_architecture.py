@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -286,9 +287,9 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
     ({"block_configs": [{}]}, "'block_configs' is not understood in this family"),
     ({"index_topk": 2048}, "'index_topk' is not understood in this family"),
     ({"vocab_size": None}, "its config lacks 'vocab_size'"),
-    ({"hidden_size": "64"}, "'hidden_size' must be a whole number of at least 1, but is '64'"),
-    ({"hidden_size": True}, "'hidden_size' must be a whole number of at least 1, but is True"),
-    ({"num_hidden_layers": -1}, "'num_hidden_layers' must be a whole number of at least 1, but is -1"),
+    ({"hidden_size": "64"}, "'hidden_size' must be a whole number from 1 to 16,777,216, but is '64'"),
+    ({"hidden_size": True}, "'hidden_size' must be a whole number from 1 to 16,777,216, but is True"),
+    ({"num_hidden_layers": -1}, "'num_hidden_layers' must be a whole number from 1 to 10,000, but is -1"),
     ({"num_key_value_heads": 3}, "8 heads cannot share 3 key-value heads evenly"),
     ({"hidden_size": 65}, "hidden_size 65 is no multiple of 8 heads and 'head_dim' is missing"),
     ({"tie_word_embeddings": "no"}, "'tie_word_embeddings' must be true or false, but is 'no'"),
@@ -307,7 +308,51 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
     ({"model_type": "qwen3"}, "its config lacks 'head_dim'"),
     ({"model_type": "mistral", "num_key_value_heads": None}, "its config lacks 'num_key_value_heads'"),
     ({"model_type": "llama4", "text_config": []}, "'text_config' must be a mapping"),
+    (
+        {"num_key_value_heads": 0},
+        "'num_key_value_heads' must be a whole number from 1 to 16,777,216",
+    ),
+    ({"num_hidden_layers": 10**9}, "'num_hidden_layers' must be a whole number from 1 to 10,000, but is"),
+    ({"hidden_size": 10**18}, "'hidden_size' must be a whole number from 1 to 16,777,216, but is"),
+    ({"layer_types": [[], {}, "x"]}, "'layer_types' must hold names or numbers, but holds []"),
+    ({"hidden_size": 2**24, "intermediate_size": 2**24}, "it has more than 1e+15 parameters"),
 ]
+
+
+WRONG_VALUES = (0, -1, 10**15, 1, 3, "x", "", [], {}, [[]], [{}], [1], {"a": []}, 1.5, True, False, None)
+"""What a config may hold by mistake under any key."""
+
+
+def _changed(config: dict[str, object]) -> Iterator[dict[str, object]]:
+    """A config with one value of it, at any depth, replaced by each wrong one, and with each key left out."""
+    for key, value in config.items():
+        yield {name: kept for name, kept in config.items() if name != key}
+        yield from ({**config, key: wrong} for wrong in WRONG_VALUES)
+        if isinstance(value, dict):
+            yield from ({**config, key: inner} for inner in _changed(value))
+        elif isinstance(value, list):
+            yield from ({**config, key: [wrong, *value[1:]]} for wrong in WRONG_VALUES)
+
+
+def test_a_config_with_a_wrong_value_is_understood_or_refused_in_words() -> None:
+    by_family = {str(each.config.get("model_type")): dict(each.config) for each in model_catalog().values()}
+    tried = refused = 0
+    for config in by_family.values():
+        for changed in _changed(config):
+            tried += 1
+            try:
+                architecture_from_config(changed, "my/model")
+            except UnsupportedArchitecture:
+                refused += 1
+    assert tried > 5000
+    assert refused > tried / 10
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"hidden_size": ' + "9" * 5000 + "}", '{"a": NaN}'])
+def test_a_config_that_cannot_be_held_is_refused_with_its_place(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"config\.json:1:\d+: no valid JSON: "):
+        load_architecture("config.json", tmp_path)
 
 
 @pytest.mark.parametrize(("change", "reason"), REFUSALS)
@@ -417,3 +462,44 @@ def test_cache_never_shrinks_with_context_and_never_exceeds_the_window(
     attention = GroupedQueryAttention(8, 8, 64, 64, window=window)
     assert kept_tokens(attention, context) <= kept_tokens(attention, context + more)
     assert kept_tokens(attention, context) == (min(context, window) if window else context)
+
+
+def test_params_of_mistral_are_the_config_of_the_same_model() -> None:
+    dense = {"dim": 64, "n_layers": 3, "n_heads": 8, "n_kv_heads": 2, "hidden_dim": 128, "vocab_size": 100}
+    assert architecture_from_config(dense, "m").groups == architecture_from_config(TINY_LLAMA, "m").groups
+    experts = {
+        "num_experts": TINY_DEEPSEEK["n_routed_experts"],
+        "num_experts_per_tok": TINY_DEEPSEEK["num_experts_per_tok"],
+        "expert_hidden_dim": TINY_DEEPSEEK["moe_intermediate_size"],
+        "num_shared_experts": TINY_DEEPSEEK["n_shared_experts"],
+        "first_k_dense_replace": TINY_DEEPSEEK["first_k_dense_replace"],
+        "route_every_n": 1,
+    }
+    same = {
+        key: TINY_DEEPSEEK[key] for key in TINY_DEEPSEEK if key.endswith(("_rank", "_dim")) or "vocab" in key
+    }
+    latent = {"dim": 64, "n_layers": 4, "n_heads": 4, "hidden_dim": 96, "moe": experts, **same}
+    expected = architecture_from_config(TINY_DEEPSEEK, "m")
+    assert architecture_from_config(latent, "m").groups == expected.groups
+    sees = architecture_from_config({**latent, "vision_encoder": {"hidden_size": 32}}, "m")
+    assert (sees.groups, sees.left_out) == (expected.groups, ("vision tower",))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"moe": {"num_experts": 8, "num_experts_per_tok": 2}}, "experts in this form"),
+        ({"sliding_window": [64, None]}, "'sliding_window' is not understood"),
+        ({"multimodal": {"whisper_model_args": {"encoder_args": {}}}}, "'multimodal' is not understood"),
+    ],
+)
+def test_params_that_are_not_understood(more: dict[str, object], words: str) -> None:
+    dense = {"dim": 64, "n_layers": 3, "n_heads": 8, "n_kv_heads": 2, "hidden_dim": 128, "vocab_size": 100}
+    with pytest.raises(UnsupportedArchitecture, match=words):
+        architecture_from_config({**dense, **more}, "m")
+
+
+def test_towers_are_named_though_their_config_says_nothing() -> None:
+    for identifier in ("Qwen/Qwen3.5-27B", "meta-llama/Llama-4-Scout-17B-16E-Instruct"):
+        assert "vision tower" in catalogued(identifier).left_out
+    assert "vision tower" not in catalogued("meta-llama/Llama-3.1-8B").left_out

@@ -78,7 +78,7 @@ def test_decilm_counts_key_value_heads_layer_by_layer() -> None:
         ({"block_configs": [{"attention": {"n_heads_in_group": 4}}] * 3}, "divides 6"),
         (
             {"block_configs": [{"attention": {"no_op": True}, "ffn": {"ffn_mult": 0}}] * 3},
-            "'ffn_mult' must be a positive number",
+            "'ffn_mult' must be a positive number up to 1000",
         ),
         ({"model_type": "deci", "block_configs": None}, "lacks 'num_key_value_heads_per_layer'"),
         (

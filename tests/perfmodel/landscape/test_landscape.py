@@ -177,7 +177,8 @@ def test_a_landscape_row_equals_the_prediction_of_that_row(hardware: str) -> Non
     precision = Precision("fp8-ffn", "bf16")
     evaluator = build_evaluator("llama3-70b", accelerators()[hardware], "vllm", precision, Path())
     space = SearchSpace(runtimes=("disaggregated",), decode_batches=(1, 56, 128))
-    table = service_landscape(evaluator, REQUEST, NO_TARGET, space).usable.reset_index(drop=True)
+    found = service_landscape(evaluator, REQUEST, NO_TARGET, space, "vllm")
+    table = found.usable.reset_index(drop=True)
     is_prefill = table["phase"] == "prefill"
     cases = pd.DataFrame(
         {

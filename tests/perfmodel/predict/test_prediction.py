@@ -1,10 +1,13 @@
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.predict import NUMBER_COLUMNS, OUTPUT_COLUMNS, predict, read_cases
 
@@ -206,6 +209,25 @@ def test_a_model_of_ones_own_is_read_beside_the_cases(tmp_path: Path) -> None:
     assert found["status"].tolist() == ["ok"]
 
 
+def test_a_broken_line_or_model_is_rejected_alone(tmp_path: Path) -> None:
+    """A line with too many cells, and configs that no reader takes, leave the other rows as they are."""
+    deep, huge, pipe = tmp_path / "deep.json", tmp_path / "huge.json", tmp_path / "pipe"
+    deep.write_text("[" * 100_000)
+    huge.write_text('{"model_type": "llama", "hidden_size": ' + "1" * 5000 + "}")
+    os.mkfifo(pipe)
+    models = ["deep.json", "huge.json", "pipe", "n" * 5000, "a\0b"]
+    frame = cases({}, *({"model": model} for model in models), {})
+    text = frame.to_csv(index=False).splitlines()
+    text[-1] += ",1,2,3"
+    file = tmp_path / "cases.csv"
+    file.write_text("\n".join([*text, text[1]]) + "\n")
+    found = predict(read_cases(file, keep_broken=True), tmp_path)
+    assert found["status"].tolist() == ["ok", *["rejected"] * 6, "ok"]
+    assert found.loc[0, "tpot_ms"] == found.loc[7, "tpot_ms"] == predict(cases({})).loc[0, "tpot_ms"]
+    wanted = ("nested too deeply", "has more than 20 digits", "pipe", "nnn", "", "line 8: ")
+    assert [part in reason for part, reason in zip(wanted, found["reason"][1:], strict=False)] == [True] * 6
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -229,3 +251,12 @@ def test_columns_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     file.write_text("case_id,model,hardware,weights,mode,tp,input_tokens,tp\n")
     with pytest.raises(InputError, match="tp: the column is there twice"):
         predict(read_cases(file))
+
+
+def test_accelerators_of_one_s_own_stand_beside_those_of_the_catalogue() -> None:
+    own = replace(accelerators()["H100-SXM"], name="mine").with_figures(hbm_gb_per_s=6700.0)
+    rows = cases({"hardware": "mine"}, {"hardware": "MINE"}, {"hardware": "H100-SXM"}, {"hardware": "yours"})
+    found = predict(rows, Path(), parts={**accelerators(), "mine": own})
+    assert found["status"].tolist() == ["ok", "ok", "ok", "rejected"]
+    fast, same, plain, _ = found["tpot_ms"]
+    assert fast == same < plain

@@ -255,5 +255,5 @@ def test_completion_under_the_script_name(script: str) -> None:
 
 def test_the_installed_scripts_have_those_names() -> None:
     scripts = (Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8")
-    assert 'plan = "fleetplan.planner.cli:main"' in scripts
-    assert 'fleetplan = "fleetplan.planner.cli:main"' in scripts
+    assert 'plan = "fleetplan.planner.start:main"' in scripts
+    assert 'fleetplan = "fleetplan.planner.start:main"' in scripts

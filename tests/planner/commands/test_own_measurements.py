@@ -91,6 +91,17 @@ def test_nothing_is_kept_of_a_file_without_a_good_row(folder: Path) -> None:
     assert not (folder / "data").exists()
 
 
+def test_a_table_of_a_part_that_there_is_not_is_not_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("own.csv").write_text("operator,dtype,m,n,k,latency_us\ngemm,bf16,1,64,64,3\n", encoding="utf-8")
+    assert run("optables", "import", "own.csv", "--hardware", "nope") == 2
+    assert "--hardware: 'nope' is not in the catalogue; allowed: " in capsys.readouterr().err
+    assert run("optables", "import", "own.csv", "--hardware", "MI300") == 2
+    assert "did you mean 'MI300X'?" in capsys.readouterr().err
+    assert not (folder / "data").exists()
+
+
 def test_unknown_names_are_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("optables", "report", "--hardware", "MI300") == 2
     assert "did you mean 'MI300X'?" in capsys.readouterr().err

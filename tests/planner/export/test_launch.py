@@ -270,3 +270,36 @@ def test_purchases_are_changes_with_what_comes_and_goes() -> None:
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:
     assert tuple(FORMATS) == FORMAT_NAMES
+
+
+def test_ranks_that_share_prompts_of_a_dense_model_are_no_groups_of_experts() -> None:
+    prefill = next(each for each in deployments(plan(), None)[0] if each.placement.phase == "prefill")
+    started = launch(replace(prefill, layout=parse_parallelism("TP8CP4-TP8EP4")), "vllm")
+    assert isinstance(started, Launch)
+    found = options_of(started)
+    assert (found["--tensor-parallel-size"], found["--prefill-context-parallel-size"]) == ("8", "4")
+    assert "--enable-expert-parallel" not in found
+
+
+@pytest.mark.parametrize(
+    ("config", "layout", "batch"),
+    [
+        ("small/PP2-TP2 b8@20ms", "PP2-TP2", 8),
+        ("small/PP2-TP2@12.5ms", "PP2-TP2", None),
+        ("small/PP2-TP2", "PP2-TP2", None),
+    ],
+)
+def test_configurations_for_other_regions_are_launched(config: str, layout: str, batch: int | None) -> None:
+    whole = plan()
+    rows = tuple(
+        row.model_copy(update={"config": config}) if row.service == FORMULA else row
+        for row in whole.placements
+    )
+    found, refused = deployments(whole.model_copy(update={"placements": rows}), None)
+    own = [each for each in found if each.service.name == FORMULA]
+    assert own
+    assert not refused
+    assert {(each.layout.label, each.batch) for each in own} == {(layout, batch)}
+    assert all(isinstance(launch(each, "sglang"), Launch) for each in own)
+    # Each has a name of its own that Kubernetes takes.
+    assert len({each.name for each in own}) == len(own)

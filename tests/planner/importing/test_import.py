@@ -193,6 +193,29 @@ def test_prices_become_offers() -> None:
     assert [each.place for each in found.rejected] == ["line 5", "line 6"]
 
 
+def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason() -> None:
+    text = (
+        "name,hardware,hosts,capex_usd_per_host,in_service,price_as_of\n"
+        "a,H200-SXM,1,100,2025Q9,\n"
+        "b,H200-SXM,1,100,,2026-02-31\n"
+        "c c,H200-SXM,1,100,,\n"
+        "d\x1b[31m,H200-SXM,1,100,,\n"
+        "good,H200-SXM,1,100,2025Q3,2026-02-28\n"
+    )
+    found = import_inventory(table(text), "inventory.csv")
+    assert [pool["name"] for pool in yaml.safe_load(found.text)["pools"]] == ["good"]
+    assert [each.reason for each in found.rejected] == [
+        "owned.in_service: must be a quarter such as 2025Q3, not '2025Q9'",
+        "owned.price_as_of: there is no such day",
+        "name: is no name: 'c c'; names hold no blanks, commas, brackets or bars",
+        "name holds the character U+001B, which steers a terminal",
+    ]
+    prices = "name,hardware,per,capex_usd_per_host,price_as_of\nb,H200-SXM,host,5,2026-13\n"
+    assert [each.reason for each in import_prices(table(prices), "prices.csv").rejected] == [
+        "price_as_of: there is no such day"
+    ]
+
+
 def test_a_misspelt_column_is_named() -> None:
     with pytest.raises(InputError, match="did you mean 'hardware'"):
         import_inventory(table("name,hardwear,hosts\na,b,1\n"), "inventory.csv")

@@ -18,7 +18,7 @@ from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import alternatives, fewest_kinds, kinds_of
 from fleetplan.planner.questions.pareto import AGAINST, ParetoPoint, pareto, pareto_table
-from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.resolving import Answer, Change, Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
 HOURS = 2190.0
@@ -156,6 +156,41 @@ def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
     assert list(table["unit"].unique()) == ["kWh"]
     (axes,) = pareto_figure(energy, "energy").axes
     assert axes.get_xlabel() == "energy [kWh]"
+
+
+class Tired(Resolver):
+    """Finds a plan for its first caps alone, and remembers where its searches began."""
+
+    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> Answer:
+        begun.append(begin)
+        answer = super().solve(fleet, change, begin)
+        return answer if len(begun) <= 3 else Answer(answer.problem, None, False, ("no plan within 1 s",))
+
+
+begun: list[Plan | None] = []
+
+
+def test_a_point_without_a_plan_of_its_own_is_the_best_one_before_it() -> None:
+    begun.clear()
+    efficient = engine_table([("aggregated", "A", 1, 10.0), ("aggregated", "B", 1, 10.0)])
+    efficient["power_kw"] = [2.0, 1.0]
+    question = mixed(
+        services=[service("chat", 100.0, engines=efficient)],
+        offers=[rent_offer("A", 1.0), rent_offer("B", 1.1)],
+    )
+    plan = best_plan(question)
+    found = pareto(plan, question, "energy", Tired(EXACT))
+    assert [point.value for point in found] == pytest.approx(
+        [kw * HOURS for kw in (20, 19, 18, 18, 18)], rel=1e-3
+    )
+    assert [point.usd for point in found[2:]] == [found[2].usd] * 3
+    assert [point.proven_value is None for point in found] == [False, False, False, True, True]
+    # Each search begins with the best plan before it.
+    assert begun[0] is plan
+    figures = [sum(row.energy_usd for row in each.placements) for each in begun if each is not None]
+    assert figures == sorted(figures, reverse=True)
+    assert len(begun) == 5
+    assert begun[4] is begun[3]
 
 
 def test_tighter_latency_and_more_headroom_cost_more() -> None:

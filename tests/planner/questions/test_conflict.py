@@ -19,7 +19,7 @@ from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, 
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.search.feasibility import Verdict
+from fleetplan.planner.search.feasible import Verdict
 
 RANDOM_INFEASIBLE_FLEETS = 30
 MOST_PLANS_TRIED = 200

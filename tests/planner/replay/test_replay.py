@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.serving import Requests
@@ -14,8 +15,9 @@ from fleetplan.planner.cli import main
 from fleetplan.planner.commands.replay import ROUTERS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.replay.deployment import parts_of_config, served_places
+from fleetplan.planner.replay.deployment import served_places
 from fleetplan.planner.replay.outcome import ReplayOutcome
+from fleetplan.planner.replay.plots import latency_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search.result import SearchLimits
@@ -127,6 +129,21 @@ def test_queues_and_use_over_time_are_told(planned: tuple[Problem, Plan]) -> Non
         assert ratio == pytest.approx(seen, abs=0.1)
 
 
+def test_requests_of_one_output_token_are_drawn_without_a_tpot(
+    planned: tuple[Problem, Plan], tmp_path: Path
+) -> None:
+    found = replayed(planned)
+    places = tuple(place.model_copy(update={"tpot": None, "limits": ()}) for place in found.places)
+    drawn = write_replay_plots(found.model_copy(update={"places": places}), tmp_path)
+    assert [path.name for path in drawn] == ["latencies.svg", "timeline.svg"]
+    assert "no request has any" in figure_texts(latency_figure(found.model_copy(update={"places": places})))
+    assert "no request has any" not in figure_texts(latency_figure(found))
+
+
+def figure_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for axis in figure.axes for text in axis.texts]
+
+
 def test_one_service_may_be_chosen_and_must_exist(planned: tuple[Problem, Plan]) -> None:
     choice = TrafficChoice(Arrivals.POISSON, 20.0)
     assert [
@@ -165,18 +182,6 @@ def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> No
             TrafficChoice(Arrivals.POISSON, 5.0),
             ReplayScope("2027Q1"),
         )
-
-
-@pytest.mark.parametrize(
-    ("config", "parts"),
-    [
-        ("TP4 b8", ("", "TP4", 8)),
-        ("small/PP2-TP2 b16@20ms", ("small", "PP2-TP2", 16)),
-        ("DP4-EP4", ("", "DP4-EP4", None)),
-    ],
-)
-def test_configurations_are_read_back(config: str, parts: tuple[str, str, int | None]) -> None:
-    assert parts_of_config(config) == parts
 
 
 # The command -----------------------------------------------------------------------------------------------

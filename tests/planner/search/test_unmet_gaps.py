@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ from rich.console import Console
 from tests.planner.builders import candidate, fleet, hardware, rented_pool, service
 from tests.planner.solving import Solved, solve
 
+from fleetplan.planner.commands.shared import ExitCode
+from fleetplan.planner.commands.solve import exit_code
 from fleetplan.planner.plan import UnmetGap
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.figures import how_sure_unmet
@@ -51,6 +54,10 @@ def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
     assert solved.plan is not None
     assert solved.plan.unmet_gaps == (UnmetGap(priority=2, gap=0.0),)
     assert solved.plan.status == "optimal"
+    assert exit_code(solved.plan, 0.005) is ExitCode.FOUND
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_plan(solved.plan, console)
+    assert "4 requests/s unmet (proven least)" in console.export_text().splitlines()[0]
     assert solved.result.unmet[2].value == pytest.approx(4.0)
 
 
@@ -61,23 +68,39 @@ def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
     solved = scarce()
     assert solved.plan is not None
     assert [each.gap for each in solved.plan.unmet_gaps] == [pytest.approx(0.5)]
-    assert solved.plan.status == "within_gap"
+    assert solved.plan.status == "limit"
+    assert (solved.plan.gap, solved.plan.open_gap) == (0.0, pytest.approx(0.5))
+    assert exit_code(solved.plan, 0.005) is ExitCode.LIMIT
     print_plan(solved.plan, Console(width=200))
     shown = capsys.readouterr().out
+    assert "4 requests/s unmet (another plan may leave up to 50% less)" in shown.splitlines()[0]
     assert "priority 2: another plan may leave up to 50% less unmet" in shown
     assert "among plans that serve as much" in shown
     assert "up to 50% less unmet" in report_page(solved.plan)
 
 
 @pytest.mark.parametrize(
-    ("gap", "status"), [(-0.1, "within_gap"), (1.1, "within_gap"), (0.5, "optimal"), (None, "optimal")]
+    ("gap", "status", "families"),
+    [
+        (-0.1, "limit", ["coverage"]),
+        (1.1, "limit", ["coverage", "inputs"]),
+        (0.5, "optimal", ["coverage", "inputs"]),
+        (0.5, "within_gap", ["inputs"]),
+        (0.5, "limit", []),
+        (0.0, "optimal", []),
+        (None, "optimal", ["coverage"]),
+    ],
 )
-def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -> None:
+def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str, families: list[str]) -> None:
     solved = scarce()
     assert solved.plan is not None
     stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
-    found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
-    assert [each.family for each in found] == ([] if gap is None else ["coverage"])
+    solve_record = solved.plan.solve.model_copy(update={"status": status})
+    changed = solved.plan.model_copy(update={"unmet_gaps": stated, "status": status, "solve": solve_record})
+    assert [each.family for each in verify(solved.problem, changed)] == families
+    # Plans of format 1.1 need not say how sure it is.
+    older = changed.model_copy(update={"format_version": "1.1"})
+    assert [each.family for each in verify(solved.problem, older)] == ([] if gap is None else families)
 
 
 @pytest.mark.parametrize(

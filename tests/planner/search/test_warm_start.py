@@ -17,7 +17,7 @@ from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.result import Progress, SearchLimits
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.stages import search
-from fleetplan.planner.search.warm_start import hint_plan_in_force
+from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.units import USD_RESOLUTION
 
 
@@ -32,8 +32,8 @@ def test_the_hints_of_a_plan_are_the_plan(seed: int) -> None:
     case = several_periods_case(seed)
     problem = build_problem(case.fleet, case.candidates)
     plan = planned(problem)
-    planning = build_model(replace(problem, in_force=plan), allow_unmet=False)
-    hint_plan_in_force(planning)
+    planning = build_model(replace(problem, begins_with=plan), allow_unmet=False)
+    hint_known_plan(planning)
     hinted = planning.model.proto.solution_hint
     values = dict(zip(hinted.vars, hinted.values, strict=True))
     rows = {row.replicas for row in plan.placements}
@@ -53,8 +53,8 @@ def test_names_that_the_problem_does_not_have_are_left_out() -> None:
     plan = planned(problem)
     strange = [row.model_copy(update={"pool": "elsewhere", "config": "another"}) for row in plan.placements]
     changed = plan.model_copy(update={"placements": tuple(strange)})
-    planning = build_model(replace(problem, in_force=changed), allow_unmet=False)
-    hint_plan_in_force(planning)
+    planning = build_model(replace(problem, begins_with=changed), allow_unmet=False)
+    hint_known_plan(planning)
     hinted = planning.model.proto.solution_hint
     replicas = {variable.index for variable in planning.variables.replicas.values()}
     known = zip(hinted.vars, hinted.values, strict=True)
@@ -69,6 +69,6 @@ def test_a_search_over_blocks_begins_with_the_plan_in_force(monkeypatch: pytest.
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
     seen: list[Progress] = []
-    search(replace(problem, in_force=plan), SearchLimits(3.0, 0.0, 1, 2), seen.append)
+    search(replace(problem, begins_with=plan), SearchLimits(3.0, 0.0, 1, 2), seen.append)
     assert seen[0].source == "start"
     assert seen[0].objective_usd == pytest.approx(plan.objective_usd, rel=0.01)

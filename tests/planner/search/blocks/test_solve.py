@@ -138,7 +138,7 @@ def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     monkeypatch.setattr(Incumbent, "offer", lambda *_: False)
     planning, parts = in_parts()
     steps: list[Step] = []
-    limits = SolverLimits(60.0, 1, 1, Stop(), patience)
+    limits = SolverLimits(3.0, 1, 1, Stop(), patience)
     # Counted work: a slow machine must not end it earlier.
     outcome = block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, steps.append, True)
     assert outcome.status is ModelStatus.UNKNOWN

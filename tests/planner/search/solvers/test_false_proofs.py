@@ -13,7 +13,6 @@ from tests.planner.random_fleets import Case
 
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation.build import build_model
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.search.solvers import cpsat
@@ -53,12 +52,12 @@ def plain(model: cp_model.CpModel, presolve: bool) -> float:
 def raced(model: cp_model.CpModel, steps: list[Step] | None = None) -> ModelOutcome:
     limits = SolverLimits(LIMIT_S, 1, 8, Stop())
     heard = [] if steps is None else steps
-    return solve_model(model, Variables(), limits, lambda *_: False, heard.append)
+    return solve_model(model, frozenset(), limits, lambda *_: False, heard.append)
 
 
 def reproduced(model: cp_model.CpModel) -> ModelOutcome:
     limits = SolverLimits(LIMIT_S, 1, 8, Stop())
-    return solve_reproducibly(model, Variables(), limits, lambda objective, bound: bound >= objective)
+    return solve_reproducibly(model, frozenset(), limits, lambda objective, bound: bound >= objective)
 
 
 def test_cpsat_as_it_comes_proves_a_false_optimum() -> None:

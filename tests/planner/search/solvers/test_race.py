@@ -17,7 +17,6 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
 
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search import stages as search
 from fleetplan.planner.search.solvers import highs_race, race, reproducible
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
@@ -51,7 +50,7 @@ def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
     limits = SolverLimits(LIMIT_S, 1, 1, Stop(), Patience(seconds=PATIENCE_S))
     started = time.monotonic()
     outcome = solve_model(
-        market_split(forgiving=False), Variables(), limits, lambda *_: False, lambda _: None
+        market_split(forgiving=False), frozenset(), limits, lambda *_: False, lambda _: None
     )
     assert outcome.status is ModelStatus.UNKNOWN
     assert PATIENCE_S <= time.monotonic() - started < LIMIT_S / 3
@@ -60,7 +59,7 @@ def test_a_solve_without_a_plan_gives_up_when_its_patience_ends() -> None:
 def test_a_solve_with_a_plan_goes_on() -> None:
     limits = SolverLimits(3 * PATIENCE_S, 1, 1, Stop(), Patience(seconds=PATIENCE_S))
     started = time.monotonic()
-    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert outcome.status is ModelStatus.FOUND
     assert time.monotonic() - started >= 2 * PATIENCE_S
 
@@ -69,7 +68,7 @@ def test_what_was_said_while_one_listened_is_passed_on_as_one_answer() -> None:
     model = cp_model.CpModel()
     model.minimize(model.new_bool_var("x"))
     heard: list[HighsAnswer] = []
-    running = HighsRace(model, Variables(), 1.0, 0.0, heard.append)
+    running = HighsRace(model, frozenset(), 1.0, 0.0, heard.append)
     for answer in (HighsAnswer(1.0, [5.0]), HighsAnswer(2.0, None), HighsAnswer(None, [4.0]), None):
         running._heard.put(answer)
     running._pass_on()
@@ -83,7 +82,7 @@ def stages(monkeypatch: pytest.MonkeyPatch, requests_per_s: float) -> list[tuple
 
     def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, listen: Any) -> ModelOutcome:
         seen.append((limits, enough(1e6, 1e6 - 5), enough(1e6, 1e6 - 20)))
-        return first(model, variables, limits, enough, listen)
+        return first(model, frozenset(), limits, enough, listen)
 
     monkeypatch.setattr(search, "solve_model", noted)
     small = fleet(
@@ -171,7 +170,7 @@ def test_cpsat_gives_its_core_up_where_highs_leads_and_has_it_back_when_highs_en
 ) -> None:
     runs = cpsat_runs(monkeypatch)
     limits = SolverLimits(3.0, 1, 8, Stop())
-    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert outcome.status is ModelStatus.FOUND
     assert led.begun == [1, 1]
     (_, alone), (beside_s, beside), (again_s, again) = runs
@@ -185,7 +184,7 @@ def test_cpsat_keeps_the_cores_that_highs_does_not_need(
     monkeypatch.setattr(race.os, "sched_getaffinity", lambda _: set(range(6)))
     runs = cpsat_runs(monkeypatch)
     limits = SolverLimits(2.0, 1, 8, Stop())
-    solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert led.begun == [race.SEARCHES_OF_HIGHS]
     assert [workers for _, workers in runs] == [8, 4]
 
@@ -198,13 +197,13 @@ def test_whoever_waits_for_highs_alone_hears_a_stop_and_keeps_the_best_plan(
     threading.Timer(1.5, stop.request).start()
     limits = SolverLimits(LIMIT_S, 1, 8, stop)
     started = time.monotonic()
-    outcome = solve_model(market_split(forgiving=True), Variables(), limits, lambda *_: False, lambda _: None)
+    outcome = solve_model(market_split(forgiving=True), frozenset(), limits, lambda *_: False, lambda _: None)
     assert time.monotonic() - started < LIMIT_S / 6
     assert outcome.status is ModelStatus.FOUND
     assert outcome.objective is not None
 
 
-def cover(seed: int) -> tuple[cp_model.CpModel, Variables]:
+def cover(seed: int) -> cp_model.CpModel:
     """The least cover of six rows by thirty columns: a few seconds' work at most."""
     drawn = random.Random(seed)
     model = cp_model.CpModel()
@@ -213,23 +212,23 @@ def cover(seed: int) -> tuple[cp_model.CpModel, Variables]:
         weights = [drawn.randrange(5, 40) for _ in chosen]
         model.add(cp_model.LinearExpr.weighted_sum(chosen, weights) >= 300)
     model.minimize(cp_model.LinearExpr.weighted_sum(chosen, [drawn.randrange(20, 60) for _ in chosen]))
-    return model, Variables()
+    return model
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
-    model, variables = cover(seed)
+    model = cover(seed)
     bounds = []
     for searches, more in ((1, 0), (2, 0), (1, 1)):
         heard: list[HighsAnswer] = []
-        with HighsRace(model, variables, 30.0, 0.0, heard.append, searches) as running:
+        with HighsRace(model, frozenset(), 30.0, 0.0, heard.append, searches) as running:
             for _ in range(more):
                 running.search_more()
             assert running.ended.wait(40.0)
         bounds.append(max(answer.bound for answer in heard if answer.bound is not None))
         values = [answer.values for answer in heard if answer.values is not None][-1]
         assert running._child.returncode is not None
-        assert complete(model, variables, values, 5.0) is not None
+        assert complete(model, frozenset(), values, 5.0) is not None
     solver = cp_model.CpSolver()
     assert solver.solve(model) == cp_model.OPTIMAL
     assert bounds == pytest.approx([solver.objective_value] * 3, rel=1e-5)
@@ -269,7 +268,7 @@ def child_runs(
 ) -> tuple[int, list[float]]:
     """How many searches a process begins and the last plan it tells; it may hear of a plan."""
     folder = str(Path(highs_race.__file__).parent)
-    message = highs_race.program(model, Variables(), 30.0, 0.0).message + highs_race.ONE_MORE * requests
+    message = highs_race.program(model, frozenset(), 30.0, 0.0).message + highs_race.ONE_MORE * requests
     command = [sys.executable, "-c", CHILD, folder, json.dumps(known), json.dumps(options)]
     answer = subprocess.run(command, input=message, capture_output=True, check=True, timeout=60)
     begun, values = json.loads(answer.stdout)
@@ -277,7 +276,7 @@ def child_runs(
 
 
 def test_a_search_begins_for_each_request() -> None:
-    model, _ = cover(1)
+    model = cover(1)
     assert child_runs(model, 0, [], {})[0] == 1
     assert child_runs(model, 2, [], {})[0] == 3
 

@@ -11,7 +11,6 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
 
-from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.search.solvers import race
 from fleetplan.planner.search.solvers.best import Best
@@ -40,21 +39,21 @@ def claims_infeasible(monkeypatch: pytest.MonkeyPatch, first_only: bool) -> None
     monkeypatch.setattr(race, "_run", lies)
 
 
-def two_of(requests_per_s: float) -> tuple[cp_model.CpModel, Variables]:
+def two_of(requests_per_s: float) -> cp_model.CpModel:
     """Replicas that serve three requests/s each, two of them at the most."""
     model = cp_model.CpModel()
     replicas = model.new_int_var(0, 2, "replicas")
     model.add(3 * replicas >= math.ceil(requests_per_s))
     model.minimize(replicas)
-    return model, Variables()
+    return model
 
 
 def outcome_of(
     requests_per_s: float, time_limit_s: float, impossible_by: tuple[str, ...] = ()
 ) -> ModelOutcome:
-    model, variables = two_of(requests_per_s)
+    model = two_of(requests_per_s)
     limits = SolverLimits(time_limit_s, 1, 1, Stop(), Patience(seconds=time_limit_s))
-    return solve_model(model, variables, limits, lambda *_: False, lambda _: None, impossible_by)
+    return solve_model(model, frozenset(), limits, lambda *_: False, lambda _: None, impossible_by)
 
 
 def test_a_false_proof_of_infeasibility_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +86,10 @@ def test_an_infeasibility_that_is_known_takes_one_proof_more() -> None:
 
 
 def test_a_row_without_variables_is_a_row_for_highs_too() -> None:
-    model, variables = two_of(6.0)
+    model = two_of(6.0)
     model.add_linear_constraint(cp_model.LinearExpr.sum([]), 5, 9)
     heard: list[HighsAnswer] = []
-    with HighsRace(model, variables, 20.0, 0.0, heard.append) as running:
+    with HighsRace(model, frozenset(), 20.0, 0.0, heard.append) as running:
         assert running.ended.wait(20.0)
     assert heard[-1].infeasible
     assert heard[-1].values is None

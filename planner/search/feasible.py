@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 
-from fleetplan.planner.formulation.build import build_model
+from fleetplan.planner.formulation import build_model
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.search.result import SearchLimits
@@ -46,7 +46,7 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
         planning = build_model(part, allow_unmet=False)
         planning.model.minimize(planning.total_cost)
         outcome = solve_model(
-            planning.model, planning.variables, own_limits, lambda *_: True, lambda *_: None
+            planning.model, planning.continuous, own_limits, lambda *_: True, lambda *_: None
         )
         if outcome.status is ModelStatus.INFEASIBLE:
             return Verdict.NO

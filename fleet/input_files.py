@@ -1,0 +1,169 @@
+"""Files that a user names, read whole: an ordinary file of bounded size, and nothing that never ends.
+
+Every reader of this project takes its bytes from here, so that a pipe, a device, a file without an end or a
+name with a NUL character is one error in words and never a process that waits.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+MAX_INPUT_BYTES: Final = 2 * 1024**3
+"""Most of any input file [B]: the week of the Azure LLM inference trace of 2024 has some 1.3 GB."""
+MAX_CONFIG_BYTES: Final = 64 * 1024**2
+"""Most of a file that a person or a tool writes as one document, such as a model's config [B]."""
+MAX_INTEGER_DIGITS: Final = 20
+"""Longest whole number in JSON: 64-bit hashes and counters have up to 20 digits."""
+
+_MIB: Final = 1024**2
+_KINDS: Final = (
+    (stat.S_ISDIR, "it is a folder"),
+    (stat.S_ISFIFO, "it is a pipe, not a file; save its content as a file first"),
+    (stat.S_ISCHR, "it is a device, not a file"),
+    (stat.S_ISBLK, "it is a device, not a file"),
+    (stat.S_ISSOCK, "it is a socket, not a file"),
+)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a file stands there; a name that no file system takes names none."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for a name that is too long
+
+
+def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
+    """Return what an ordinary file holds.
+
+    Parameters
+    ----------
+    path : Path
+        As the user named it.
+    most_bytes : int
+        Most that is read. [B]
+
+    Raises
+    ------
+    OSError
+        It cannot be read; `strerror` says why in words. A pipe, device or socket is refused without waiting
+        for what it would give, a larger file without being read.
+    """
+    if "\0" in str(path):
+        _refuse(errno.EINVAL, "its name holds a NUL character", path)
+    # A pipe that nobody writes to would hold up a plain open.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        for is_kind, what in _KINDS:
+            if is_kind(found.st_mode):
+                _refuse(errno.EISDIR if is_kind is stat.S_ISDIR else errno.EINVAL, what, path)
+        if found.st_size <= most_bytes:
+            with os.fdopen(descriptor, "rb", closefd=False) as stream:
+                # Files of the kernel say that they are empty and are not.
+                data = stream.read(most_bytes + 1)
+        if found.st_size > most_bytes or len(data) > most_bytes:
+            _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
+    finally:
+        os.close(descriptor)
+    return data
+
+
+def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
+    """Return what an ordinary file of UTF-8 text holds, without a byte-order mark.
+
+    Raises
+    ------
+    OSError
+        See `read_bytes`.
+    UnicodeDecodeError
+        It is no UTF-8 text.
+    """
+    return read_bytes(path, most_bytes).decode("utf-8-sig")
+
+
+def parse_json(text: str) -> object:
+    """Return what JSON text holds.
+
+    Raises
+    ------
+    json.JSONDecodeError
+        It is no JSON, is nested beyond what Python reads, has a whole number of more than
+        `MAX_INTEGER_DIGITS` digits, or one that is not finite.
+    """
+    try:
+        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", text, 0) from None
+    except _NumberError as error:
+        raise json.JSONDecodeError(str(error), text, max(text.find(error.written), 0)) from None
+
+
+class CsvError(ValueError):
+    """A line that is no CSV.
+
+    Attributes
+    ----------
+    line : int
+        Counted from 1.
+    reason : str
+        What is wrong with it.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of CSV text, each with the number of the line that it ends in.
+
+    Parameters
+    ----------
+    lines : Iterable[str]
+        Lines of the text.
+    strict : bool
+        Whether quotes must be where CSV has them.
+
+    Raises
+    ------
+    CsvError
+        A line is no CSV, or has a field beyond `csv.field_size_limit` characters.
+    """
+    reader = csv.reader(lines, strict=strict)
+    try:
+        for fields in reader:
+            yield reader.line_num, fields
+    except csv.Error as error:
+        raise CsvError(reader.line_num, str(error)) from error
+
+
+class _NumberError(Exception):
+    """A number that is not taken."""
+
+    def __init__(self, written: str, why: str) -> None:
+        shown = written if len(written) <= MAX_INTEGER_DIGITS else f"{written[:MAX_INTEGER_DIGITS]}..."
+        super().__init__(f"{shown} {why}")
+        self.written = written
+
+
+def _whole(written: str) -> int:
+    if len(written.lstrip("-")) > MAX_INTEGER_DIGITS:
+        raise _NumberError(written, f"has more than {MAX_INTEGER_DIGITS} digits")
+    return int(written)
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if number - number != 0:
+        raise _NumberError(written, "is no finite number")
+    return number
+
+
+def _refuse(code: int, why: str, path: Path) -> NoReturn:
+    raise OSError(code, why, str(path))

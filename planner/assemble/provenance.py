@@ -1,0 +1,88 @@
+"""What a plan rests on: versions, files and prices, measured shares of its spend, published errors."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.resolve import stale_prices
+from fleetplan.perfmodel.predict import TPOT_ERROR
+from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.plan import ModelError, Placement, Provenance, Solve
+from fleetplan.planner.search import SearchLimits, SearchResult
+
+
+def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> Provenance:
+    """Where a plan of a fleet comes from; what its spend rests on is not known yet."""
+    versions = {}
+    for package in ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    prices = {offer.price_source for offer in fleet.offers}
+    prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
+    return Provenance(
+        fleetplan_version=versions["fleetplan"],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        fleet_file=str(fleet.path),
+        scenarios=fleet.scenarios,
+        assignments=fleet.assignments,
+        inputs_sha256=dict(fleet.input_hashes),
+        table_sources=candidates.table_sources,
+        price_sources=tuple(sorted(prices)),
+        versions=versions,
+        seed=limits.seed,
+        time_limit_s=limits.time_limit_s,
+        gap_limit=limits.gap_ratio,
+        spend_share={},
+        warnings=(
+            *fleet.warnings,
+            *stale_prices(fleet, datetime.now(UTC).date()),
+            *candidates.warnings,
+        ),
+        calibrations=candidates.calibrations,
+    )
+
+
+def solve_record(result: SearchResult) -> Solve:
+    """How a plan was found, for the plan."""
+    return Solve(
+        wall_s=result.wall_s,
+        deterministic_time=result.deterministic_time,
+        status=result.status.value,
+        bound_source=result.bound_source,
+    )
+
+
+def model_errors(rows: Sequence[Placement]) -> tuple[ModelError, ...]:
+    """Published errors of the hardware whose rates the performance model gave."""
+    modelled = dict.fromkeys(row.hardware for row in rows if row.provenance["given"] < 1)
+    found = []
+    for name in sorted(modelled):
+        error = TPOT_ERROR.get(name)
+        if error is None:
+            found.append(ModelError(hardware=name, median_ratio=None, p90_ratio=None, rows=0))
+        else:
+            found.append(
+                ModelError(
+                    hardware=name,
+                    median_ratio=error.median_ratio,
+                    p90_ratio=error.p90_ratio,
+                    rows=error.rows,
+                )
+            )
+    return tuple(found)
+
+
+def spend_share(rows: Sequence[Placement]) -> dict[str, float]:
+    """Share of the placements' spend by how their rates were obtained."""
+    spend: dict[str, float] = defaultdict(float)
+    total = sum(row.usd for row in rows)
+    for row in rows:
+        for kind, share in row.provenance.items():
+            spend[kind] += share * row.usd
+    return {kind: usd / total for kind, usd in spend.items()} if total > 0 else {}

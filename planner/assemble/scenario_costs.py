@@ -1,0 +1,49 @@
+"""What a plan costs and leaves unserved in each demand scenario, against the best plan for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetplan.planner.plan import DemandScenarioCost, Placement, Unmet
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.scenarios import BestAlone
+from fleetplan.planner.search import unmet_requests_per_s
+
+
+def scenario_costs(
+    problem: Problem,
+    capacity_usd: float,
+    placements: Sequence[Placement],
+    unmet: Sequence[Unmet],
+) -> tuple[DemandScenarioCost, ...]:
+    """What a plan costs in each demand scenario.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the best of each scenario alone, where that is known.
+    capacity_usd : float
+        Cost of what stands, the same in every scenario. [USD]
+    placements, unmet
+        Parts of the plan.
+    """
+    best: Mapping[str, BestAlone] = problem.best_alone or {}
+    rows = []
+    for scenario in problem.fleet.demand_scenarios:
+        running = sum(row.running_usd for row in placements if row.scenario == scenario.name)
+        usd = capacity_usd + running / scenario.probability
+        known = best.get(scenario.name)
+        rows.append(
+            DemandScenarioCost(
+                name=scenario.name,
+                probability=scenario.probability,
+                usd=usd,
+                unmet_requests_per_s=unmet_requests_per_s(problem, unmet, scenario.name),
+                best_usd=None if known is None else known.usd,
+                best_bound_usd=None if known is None else known.bound_usd,
+                best_unmet_requests_per_s=None if known is None else known.unmet_requests_per_s,
+                regret_usd=None if known is None else usd - known.usd,
+                regret_at_most_usd=None if known is None else usd - known.bound_usd,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,84 @@
+"""What candidates of a service take for granted, in words: parts of its model, and prefixes in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fleetplan.fleet.inventory import Fleet, Precision, Service
+from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.steps import part_dtypes
+
+BYTES_PER_GIB: Final = 1024**3
+
+_PRICED_APART: Final = frozenset({"draft layers"})
+"""Parts of a checkpoint that a technique prices where it is switched on."""
+
+
+def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
+    """Say what the candidates of a service with a model take for granted.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Whose folder a model path is relative to.
+    service : Service
+        Without a model there is nothing to say.
+    """
+    if service.model is None:
+        return ()
+    if service.variants:
+        served = [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
+    else:
+        served = [(service.model, service.precision)]
+    found: dict[str, None] = {}
+    for position, (model, precision) in enumerate(served):
+        architecture = load_architecture(model, fleet.path.parent)
+        found |= dict.fromkeys(_left_out(service, architecture))
+        if position == 0:
+            found |= dict.fromkeys(_cached(service, architecture, precision))
+    return tuple(found)
+
+
+def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
+    known = set() if architecture.vision is None else {"vision tower"}
+    towers = [part for part in architecture.left_out if part not in _PRICED_APART | known]
+    if towers:
+        yield (
+            f"{service.name}: the {' and '.join(towers)} of {architecture.name} is not priced, neither its "
+            "weights nor its work: prompts count as text tokens"
+        )
+    if known and not service.techniques.image_token_ratio:
+        yield (
+            f"{service.name}: the vision tower of {architecture.name} is held in memory, and prompts count "
+            "as text tokens (`techniques.image_token_ratio`)"
+        )
+
+
+def _cached(service: Service, architecture: ModelArchitecture, precision: Precision) -> Iterator[str]:
+    """What is taken from a cache, how often it is there, and the memory that a session would take."""
+    size = BYTES_PER_ELEMENT[part_dtypes(architecture, precision).kv]
+    for each in service.classes:
+        cached = (each.context_tokens or 0) - (each.input_tokens or 0)
+        if cached <= 0:
+            continue
+        shared = min(cached, service.techniques.shared_prefix_tokens)
+        own = cached - shared
+        if own <= 0:
+            continue
+        gib = architecture.kv_bytes_per_sequence(own, size) / BYTES_PER_GIB
+        name = service.name if len(service.classes) == 1 else f"{service.name}, {each.name}"
+        share = f"{own:,} of {each.context_tokens:,} prompt tokens"
+        start = f"{name}: {share} come from a cache ({gib:.2f} GiB a session)"
+        kept = service.techniques.persistent_kv
+        if kept is None:
+            yield (
+                f"{start} that always has them: hit ratio 100 %, and no memory of its own between requests "
+                "(`techniques.persistent_kv` gives both)"
+            )
+        else:
+            yield (
+                f"{start}: {kept.hit_ratio:.0%} of the requests find theirs where "
+                f"{kept.sessions_per_accelerator:g} sessions an accelerator are kept"
+            )

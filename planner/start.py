@@ -1,0 +1,62 @@
+"""`plan` as a process: signals, and output that cannot be written, before anything large is imported.
+
+SIGTERM is Ctrl-C: a search ends with its best plan, and everything else ends with exit code 4.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Final, NoReturn
+
+_EXIT_BAD_INPUT: Final = 2
+_EXIT_LIMIT: Final = 4
+_EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
+"""What a shell reports of a program that ended because nobody read its output."""
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM.
+
+    Python ends a process by SIGINT, whatever its exit code, after a plain `KeyboardInterrupt` in code that
+    a C extension runs (such as an import), even where that was caught.
+    """
+
+
+def _stop(signal_number: int, frame: FrameType | None) -> NoReturn:
+    raise Stopped
+
+
+def _hear_signals() -> None:
+    signal.signal(signal.SIGTERM, _stop)
+    # A job in the background does not hear Ctrl-C, which is for the one in front.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _stop)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        _hear_signals()
+        from fleetplan.planner.commands.terminal import OutputError, drop_output, guard_streams  # noqa: PLC0415
+
+        guard_streams()
+        try:
+            from fleetplan.planner import cli  # noqa: PLC0415
+
+            try:
+                cli.main()
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+        except OutputError as error:
+            drop_output()
+            if error.is_closed:
+                sys.exit(_EXIT_BROKEN_PIPE)
+            sys.stderr.write(f"standard output cannot be written: {error}\n")
+            sys.exit(_EXIT_BAD_INPUT)
+    except KeyboardInterrupt:
+        # Heard before there was a command to end; afterwards the command line says so itself.
+        sys.stderr.write("stopped\n")
+        sys.exit(_EXIT_LIMIT)

@@ -1,0 +1,151 @@
+"""What the command line is asked about a plan, and whether its answer is one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetplan.planner import cli
+from fleetplan.planner.commands.export import FORMAT_NAMES
+from fleetplan.planner.plan import Infeasible, Plan
+from tests.fuzz.fleets import Made
+
+FOUND, BAD_INPUT, INFEASIBLE, LIMIT, DIFFERENT = 0, 2, 3, 4, 5
+
+TIME_LIMIT_S = "1"
+SOLVES = ("--time-limit", TIME_LIMIT_S)
+
+NO_COST = "its cost says little|the question is about its cost"
+"""Of plans that leave demand unserved, or are best at something else."""
+
+NOTHING_TO_REPLAY = "has no request within"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Arguments of `plan`, the exit codes of an answer, and what it says where it may refuse with a 2."""
+
+    arguments: tuple[str, ...]
+    codes: tuple[int, ...] = (FOUND,)
+    refusal: str | None = None
+
+    @property
+    def command(self) -> str:
+        """The command alone."""
+        return self.arguments[0]
+
+    def __str__(self) -> str:
+        return f"plan {' '.join(self.arguments)}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    errors: str
+
+
+def run(arguments: Sequence[str]) -> Answer:
+    """Run the command line in this process; what it does not catch is raised."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            cli.main(list(arguments))
+            code: object = 0
+        except SystemExit as ended:
+            code = ended.code
+    return Answer(code if isinstance(code, int) else 0, out.getvalue(), errors.getvalue())
+
+
+def ask(question: Question) -> str:
+    """Ask; return what is wrong with the answer, or nothing."""
+    answer = run(question.arguments)
+    refused = answer.code == BAD_INPUT and question.refusal is not None
+    if refused and re.search(question.refusal or "", answer.errors):
+        return ""
+    if answer.code not in question.codes:
+        return f"exit code {answer.code}: {answer.errors.strip()[-400:]}"
+    return "" if answer.out or answer.errors else "not a word"
+
+
+def questions(
+    made: Made, path: Path, outcome: Plan | Infeasible | None, dice: random.Random
+) -> Iterator[Question]:
+    """Yield every question about a fleet and its outcome, in a random order.
+
+    Parameters
+    ----------
+    made : Made
+        The fleet.
+    path : Path
+        Its file.
+    outcome : Plan or Infeasible or None
+        What was found; it is written beside the file.
+    dice : random.Random
+        For the order, and for what is asked about.
+    """
+    found = list(_about_fleet(made, path))
+    if outcome is not None:
+        target = path.with_name("plan.json")
+        target.write_text(outcome.model_dump_json(indent=2), encoding="utf-8")
+        if isinstance(outcome, Plan):
+            found += _about_plan(outcome, path, target, dice)
+        else:
+            found.append(Question(("explain", str(target), *SOLVES), (FOUND, LIMIT)))
+    dice.shuffle(found)
+    yield from found
+
+
+def _about_fleet(made: Made, path: Path) -> Iterator[Question]:
+    fleet, folder = str(path), path.parent
+    solved = (FOUND, INFEASIBLE, LIMIT)
+    yield Question(("check", fleet))
+    yield Question(("dump", fleet, "--out", str(folder / "dump")))
+    yield Question(("solve", fleet, "--out", str(folder / "out"), *SOLVES), solved)
+    yield Question(("solve", fleet, "--json", "--explain-search", *SOLVES), solved)
+    yield Question(("compare", fleet, "--against", "homogeneous", *SOLVES), solved)
+    yield Question(("compare", fleet, "--against", "no-disaggregation", *SOLVES), solved)
+    grid = ("--grid", "demand=0.8,1", "--grid", "price=1,2")
+    yield Question(("sweep", fleet, *grid, "--out", str(folder / "sweep"), *SOLVES), solved)
+    for name in made.file.get("scenarios", {}):
+        yield Question(("solve", fleet, "-s", name, *SOLVES), solved)
+    for service in made.file["services"]:
+        if "model" in service:
+            refusal = "compress prompts|no hardware with figures"
+            yield Question(("landscape", fleet, "--service", service["name"]), refusal=refusal)
+
+
+def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> Iterator[Question]:
+    name, folder = str(target), target.parent
+    yield Question(("verify", name, str(fleet)))
+    yield Question(("report", name, "--out", str(folder / "report.html")))
+    yield Question(("diff", name, name, "--exit-code"))
+    for form in FORMAT_NAMES:
+        yield Question(
+            ("export", name, "--as", form, "--out", str(folder / form)), refusal="none of the placements"
+        )
+    replay = ("replay", name, str(fleet), "--duration", "1")
+    yield Question((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)
+    yield Question((*replay, "--mmpp", "--load", "0.5"), refusal=NOTHING_TO_REPLAY)
+    in_force = ("--baseline", name)
+    yield Question(("solve", str(fleet), *in_force, *SOLVES), (FOUND, INFEASIBLE, LIMIT))
+    yield Question(("explain", name, "--marginal", *SOLVES), refusal=NO_COST)
+    used = sorted({row.service for row in plan.placements})
+    parts = sorted({row.hardware for row in plan.pools})
+    if used:
+        yield Question(("explain", name, "--service", dice.choice(used), *SOLVES), refusal=NO_COST)
+    if parts:
+        yield Question(("explain", name, "--why-not", dice.choice(parts), *SOLVES), refusal=NO_COST)
+    if plan.unmet:
+        yield Question(("explain", name, *SOLVES), (FOUND, LIMIT))
+    yield Question(("stress", name, *SOLVES), refusal=NO_COST)
+    yield Question(("alternatives", name, *SOLVES), refusal=NO_COST)
+    figures = ("accelerators", "latency", "headroom") + (("energy", "carbon") if plan.carbon_kg else ())
+    yield Question(("pareto", name, "--against", dice.choice(figures), *SOLVES), refusal=NO_COST)

@@ -1,0 +1,337 @@
+"""Changes of a fleet whose effect on what it costs is known, written on the file alone.
+
+Each law takes a fleet file (the mapping and the tables beside it) and its plan, and returns the changed one
+with what must hold between the two, or None where it says nothing of that fleet.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fleetplan.planner.plan import Plan
+from tests.fuzz.fleets.made import ONE_PERIOD
+
+QUARTERS = ("2027Q1", "2027Q2", "2027Q3", "2027Q4")
+
+USD_KEYS = (
+    "energy_usd_per_kwh", "hosting_usd_per_kw_month", "network_usd_per_gb", "price_usd_per_accelerator_hour",
+    "capex_usd_per_host", "resale_usd_per_host", "usd_per_accelerator_hour", "rent_usd_per_accelerator_hour",
+    "transition_usd_per_accelerator", "usd_per_accelerator", "capex_usd", "opex_usd", "tco_usd",
+    "per_host_usd_per_quarter",
+)  # fmt: skip
+"""Keys whose figures are amounts or prices. [USD]"""
+
+
+BUDGET_RESOLUTION = 2e-6
+"""Share of a budget that the whole numbers of its row may round away."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A changed fleet, and what holds between its best plan and the first one's.
+
+    Attributes
+    ----------
+    name : str
+        What was changed.
+    file, tables : Mapping
+        The changed fleet.
+    factor : float
+        What one figure of the first fleet is worth in the changed one.
+    at_most, at_least : bool
+        Whether the changed fleet's best plan is no worse, and whether it is no better, than `factor` times
+        the first one's.
+    baseline : Plan or None
+        The plan in force of the changed fleet.
+    only_usd : bool
+        Whether the factor holds for the cost alone, and not for what is served, energy or hardware.
+    law : str
+        Which of the laws it is.
+    """
+
+    name: str
+    file: dict[str, Any]
+    tables: dict[str, str]
+    factor: float = 1.0
+    at_most: bool = True
+    at_least: bool = False
+    baseline: Plan | None = None
+    only_usd: bool = False
+    law: str = ""
+
+
+Tables = Mapping[str, str]
+LawMaker = Callable[[dict[str, Any], dict[str, str], Plan, random.Random], Law | None]
+
+
+def laws_of(file: Mapping[str, Any], tables: Tables, plan: Plan, dice: random.Random) -> Iterator[Law]:
+    """Yield every law that says something of a fleet, in a random order."""
+    makers = list(LAWS)
+    dice.shuffle(makers)
+    for make in makers:
+        found = make(copy.deepcopy(dict(file)), dict(tables), plan, dice)
+        if found is not None:
+            yield replace(found, law=make.__name__.replace("_", " "))
+
+
+def _regrets(file: Mapping[str, Any]) -> bool:
+    """Whether what is minimised is a difference of costs, which moves as both move."""
+    return bool(file.get("uncertainty", {}).get("objective") == "least-regret")
+
+
+def _uncertain(file: Mapping[str, Any]) -> bool:
+    return "uncertainty" in file or "'low'" in str([each.get("demand", each) for each in file["services"]])
+
+
+def dropped_limit(
+    file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
+) -> Law | None:
+    """Without a limit nothing costs more."""
+    if _regrets(file):
+        return None
+    capex_by_period = isinstance(file.get("budget", {}).get("capex_usd"), dict)
+    spots: list[tuple[dict[str, Any], str]] = []
+    spots += [(file.get("budget", {}), key) for key in ("capex_usd", "opex_usd", "tco_usd")]
+    policy = file.get("policy", {})
+    spots += [(policy, key) for key in (
+        "reserve_hosts_per_pool", "max_configs_per_service_region", "max_share_per_pool",
+        "survive_region_loss", "transition_usd_per_accelerator", "tidal",
+    )]  # fmt: skip
+    spots += [(region, "power_kw") for region in file.get("regions", {}).values()]
+    for offer in file.get("offers", ()):
+        spots += [(offer, key) for key in ("max_hosts", "max_accelerators", "lot_hosts", "lot_accelerators")]
+        spots += [] if capex_by_period else [(offer, "lead_time_quarters")]
+    spots += [(pool, "maintenance_hosts") for pool in file.get("pools", ())]
+    for service in file["services"]:
+        spots += [(service, key) for key in ("runtimes", "hardware", "quality_floor")]
+        spots += [(service, "slo")] if not _shares_limits(file) and "traffic" not in service else []
+    there = [(node, key) for node, key in spots if key in node]
+    if not there:
+        return None
+    node, key = dice.choice(there)
+    del node[key]
+    name = f"{node['name']}.{key}" if "name" in node else key
+    return Law(f"without {name}", file, tables)
+
+
+def _shares_limits(file: Mapping[str, Any]) -> bool:
+    return any("ttft_share" in each.get("follows", {}) for each in file["services"])
+
+
+def only_what_is_used(
+    file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
+) -> Law | None:
+    """A fleet with nothing but the offers, or the hardware of services, that a plan uses costs the same."""
+    if _regrets(file) or "survive_region_loss" in file.get("policy", {}):
+        return None
+    used = {row.offer for row in plan.purchases}
+    kept = [offer for offer in file.get("offers", ()) if offer["name"] in used]
+    if len(kept) < len(file.get("offers", ())) and (kept or file.get("pools")):
+        if kept:
+            file["offers"] = kept
+        else:
+            del file["offers"]
+        return Law("only the offers that are used", file, tables, at_least=True)
+    for service in file["services"]:
+        parts = sorted({row.hardware for row in plan.placements if row.service == service["name"]})
+        whole = not any(row.service == service["name"] for row in plan.unmet)
+        # A version of the framework that none of the parts was measured under is refused.
+        if parts and whole and "framework_version" not in service:
+            service["hardware"] = parts
+    return Law("only the hardware that is used", file, tables, at_least=True)
+
+
+def scaled_prices(
+    file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
+) -> Law | None:
+    """With every price and budget times a factor, so is the cost."""
+    factor = dice.choice((0.5, 3.0))
+    return Law(f"prices x {factor:g}", _scaled(file, factor), tables, factor, at_least=True, only_usd=True)
+
+
+def _scaled(node: Any, factor: float, *, inside: bool = False) -> Any:
+    if isinstance(node, dict):
+        return {key: _scaled(each, factor, inside=inside or key in USD_KEYS) for key, each in node.items()}
+    if isinstance(node, list):
+        return [_scaled(each, factor, inside=inside) for each in node]
+    counts = inside and isinstance(node, int | float) and not isinstance(node, bool)
+    return node * factor if counts else node
+
+
+def doubled(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
+    """Twice the demand with twice of every supply and limit costs twice as much at most."""
+    if _regrets(file):
+        return None
+    for pool in file.get("pools", ()):
+        for key in ("hosts", "accelerators", "maintenance_hosts"):
+            _double(pool, key)
+    for offer in file.get("offers", ()):
+        for key in ("max_hosts", "max_accelerators"):
+            _double(offer, key)
+    for region in file.get("regions", {}).values():
+        _double(region, "power_kw")
+    for key in ("capex_usd", "opex_usd", "tco_usd"):
+        _double(file.get("budget", {}), key)
+    for link in file.get("kv_links", ()):
+        _double(link, "gb_per_s")
+    for service in file["services"]:
+        _double(service, "demand")
+        _double(service.get("offline", {}), "requests_per_day")
+    return Law("twice of everything", file, tables, 2.0)
+
+
+def _double(node: dict[str, Any], key: str) -> None:
+    if key in node:
+        node[key] = _scaled(node[key], 2, inside=True)
+
+
+def renamed(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
+    """Names and the order of things change no cost."""
+    names = [f"s{n}" for n in range(9)] + [f"p{n}" for n in range(9)] + [f"r{n}" for n in range(9)]
+    names += [f"o{n}" for n in range(9)] + ["ca", "cb", "cc", "gpu-a", "gpu-b", "gpu-c"]
+    new = dict(zip(names, dice.sample([f"x{n}" for n in range(len(names))], len(names)), strict=True))
+    changed = _with_names(file, new)
+    for block in ("services", "pools", "offers", "kv_links"):
+        if block in changed:
+            dice.shuffle(changed[block])
+    for block in ("regions", "hardware"):
+        if block in changed:
+            changed[block] = dict(dice.sample(list(changed[block].items()), len(changed[block])))
+    texts = {name: _table_with_names(text, new) for name, text in tables.items()}
+    return Law("other names and another order", changed, texts, at_least=True)
+
+
+def _with_names(node: Any, new: Mapping[str, str]) -> Any:
+    if isinstance(node, dict):
+        return {new.get(key, key): _with_names(each, new) for key, each in node.items()}
+    if isinstance(node, list):
+        return [_with_names(each, new) for each in node]
+    return new.get(node, node) if isinstance(node, str) else node
+
+
+def _table_with_names(text: str, new: Mapping[str, str]) -> str:
+    if text.startswith("version"):
+        return "\n".join(
+            line if not line.startswith("- hardware: ") else f"- hardware: {new.get(line[12:], line[12:])}"
+            for line in text.split("\n")
+        )
+    if not text.startswith("phase,"):
+        return text
+    return "\n".join(",".join(new.get(cell, cell) for cell in line.split(",")) for line in text.split("\n"))
+
+
+def joined_services(
+    file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
+) -> Law | None:
+    """Two services with half of the demand of one cost as much at least: they share no replica."""
+    followed = {each["follows"]["service"] for each in file["services"] if "follows" in each}
+    several = [each for each in file["services"] if "demand" in each and each["name"] not in followed]
+    if _regrets(file) or not several or "max_configs_per_service_region" in file.get("policy", {}):
+        return None
+    if _ratios_by_service(file):
+        return None
+    one = dice.choice(several)
+    one["demand"] = _scaled(one["demand"], 0.5, inside=True)
+    twin = copy.deepcopy(one) | {"name": "twin"}
+    file["services"].append(twin)
+    kept = file.get("policy", {}).get("survive_region_loss", [])
+    if one["name"] in kept:
+        kept.append("twin")
+    return Law(f"{one['name']} as two services", file, tables, at_most=False, at_least=True)
+
+
+def _ratios_by_service(file: Mapping[str, Any]) -> bool:
+    scenarios = file.get("uncertainty", {}).get("scenarios", ())
+    return any(isinstance(each.get("demand_ratio"), dict) for each in scenarios)
+
+
+def two_classes(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
+    """A class as two equal classes of half the demand costs the same."""
+    able = [
+        each
+        for each in file["services"]
+        if "engines" in each and "demand" in each and "workload" not in each
+        and "ca" in tables[each["engines"]] and not _followed(file, each["name"])
+    ]  # fmt: skip
+    if _regrets(file) or not able:
+        return None
+    service = dice.choice(able)
+    service["demand"] = _split_class(service["demand"])
+    header, *rows = tables[service["engines"]].splitlines()
+    twins = [",".join("cz" if cell == "ca" else cell for cell in row.split(",")) for row in rows]
+    added = [twin for twin, row in zip(twins, rows, strict=True) if twin != row]
+    tables[service["engines"]] = "\n".join((header, *rows, *added)) + "\n"
+    return Law(f"a class of {service['name']} as two", file, tables, at_least=True)
+
+
+def _followed(file: Mapping[str, Any], name: str) -> bool:
+    return any(each.get("follows", {}).get("service") == name for each in file["services"])
+
+
+def _split_class(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if "ca" in node:
+        half = _scaled(node["ca"], 0.5, inside=True)
+        return node | {"ca": half, "cz": half}
+    return {key: _split_class(each) for key, each in node.items()}
+
+
+def repeated_period(
+    file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random
+) -> Law | None:
+    """A quarter planned twice, with rent alone, costs twice as much at most."""
+    periods = file.get("horizon", {}).get("periods", [ONE_PERIOD])
+    owns = any("owned" in pool or "maintenance_hosts" in pool for pool in file.get("pools", ()))
+    buys = any("capex_usd_per_host" in offer for offer in file.get("offers", ()))
+    coupled = _regrets(file) or "discount_rate" in file.get("finance", {})
+    if len(periods) != 1 or periods == [ONE_PERIOD] or owns or buys or coupled:
+        return None
+    # What arrives later serves in the second quarter alone.
+    late = any(
+        offer.get("lead_time_quarters") or "term_quarters" in offer for offer in file.get("offers", ())
+    )
+    by_name = str(periods[0]) in str({key: block for key, block in file.items() if key != "horizon"})
+    if by_name:
+        return None
+    file["horizon"]["periods"] = [periods[0], QUARTERS[QUARTERS.index(periods[0]) + 1]]
+    for key in ("opex_usd", "tco_usd"):
+        _double(file.get("budget", {}), key)
+    starts = "transition_usd_per_accelerator" in file.get("policy", {})
+    return Law("the quarter twice", file, tables, 2.0, at_least=not late and not starts)
+
+
+def in_force(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
+    """With the plan itself in force nothing starts, and nothing costs more."""
+    # Of uncertain demand one scenario is in force, and what others run starts.
+    if _uncertain(file):
+        return None
+    return Law("the plan itself in force", file, tables, baseline=plan)
+
+
+def own_budget(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
+    """A budget of what the plan costs leaves it a plan."""
+    if plan.demand_scenarios:
+        return None
+    usd = plan.objective_usd * (1 + BUDGET_RESOLUTION)
+    file["budget"] = file.get("budget", {}) | {"tco_usd": usd}
+    return Law("its own cost as budget", file, tables)
+
+
+LAWS: tuple[LawMaker, ...] = (
+    dropped_limit,
+    only_what_is_used,
+    scaled_prices,
+    doubled,
+    renamed,
+    joined_services,
+    two_classes,
+    repeated_period,
+    in_force,
+    own_budget,
+)
+"""Every law."""

@@ -1,0 +1,128 @@
+"""How a fleet ended, as figures in the order in which they are minimised, and whether two keep a law."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fleetplan.planner.api import NoPlanFoundError, prepare, solve_problem
+from fleetplan.planner.plan import Infeasible, Plan
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
+from tests.fuzz.laws import Law
+from tests.oracles.independent.planned import unmet_by_priority
+
+PLAN, INFEASIBLE, NO_PLAN = "plan", "infeasible", "no plan"
+COST = "cost"
+
+RELATIVE_TOLERANCE = 1e-5
+"""Of every figure: the planner takes unmet demand and goals within this share for equals."""
+
+ENERGY_TOLERANCE = 1e-4
+"""Of the energy in a cost: the planner bills whole load units (planner/FORMULATION.md, Integers)."""
+
+ABSOLUTE_TOLERANCE = 1e-3
+"""Of figures near zero, in their unit."""
+
+
+class Solves(Protocol):
+    """What a solve may take."""
+
+    time_limit_s: float
+    gap_ratio: float
+    workers: int
+    explain: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is minimised, in its unit: a plan reaches `value`, and none is below `bound`."""
+
+    name: str
+    value: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan with its figures, or how the search ended without one."""
+
+    kind: str
+    wall_s: float
+    figures: tuple[Figure, ...] = ()
+    plan: Plan | Infeasible | None = None
+    energy_usd: float = 0.0
+
+
+def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
+    """Plan a fleet file; exceptions are the planner's own."""
+    fleet = load_expanded_fleet(path, (), ())
+    candidates, problem = prepare(fleet, lambda _: None, baseline)
+    limits = SearchLimits(solves.time_limit_s, solves.gap_ratio, workers=solves.workers)
+    started = time.monotonic()
+    try:
+        found = solve_problem(candidates, problem, limits, None, lambda _: None, final=solves.explain).outcome
+    except NoPlanFoundError:
+        return Outcome(NO_PLAN, time.monotonic() - started)
+    wall_s = time.monotonic() - started
+    if isinstance(found, Infeasible):
+        return Outcome(INFEASIBLE, wall_s, plan=found)
+    gaps = {each.priority: each.gap for each in found.unmet_gaps}
+    # What `served` leaves unmet is its goal, not a figure before it.
+    unmet = {} if fleet.objective == "served" else unmet_by_priority(found, fleet)
+    figures = [
+        Figure(f"unmet of priority {priority}", value, value * (1 - gaps.get(priority, 0.0)))
+        for priority, value in sorted(unmet.items())
+    ]
+    if found.goal is not None:
+        sign = -1.0 if found.goal.objective == "served" else 1.0
+        figures.append(Figure(found.goal.objective, sign * found.goal.value, sign * found.goal.bound))
+    figures.append(Figure(COST, found.objective_usd, found.bound_usd))
+    return Outcome(PLAN, wall_s, tuple(figures), found, found.cost_breakdown.get("energy", 0.0))
+
+
+def broken(first: Outcome, second: Outcome, law: Law) -> str | None:
+    """Return how a changed fleet breaks a law, or None where it keeps it or nothing is proven.
+
+    Parameters
+    ----------
+    first, second : Outcome
+        Of the fleet, which has a plan, and of the changed one.
+    law : Law
+        What holds between them.
+    """
+    if second.kind == INFEASIBLE:
+        return "infeasible" if law.at_most else None
+    if second.kind == NO_PLAN:
+        return None
+    names = sorted({each.name for each in (*first.figures, *second.figures)}, key=_order)
+    for name in names:
+        factor = law.factor if name == COST or not law.only_usd else 1.0
+        one, other = _figure(first, name), _figure(second, name)
+        tolerance = _tolerance(first, second, name, one.value * factor)
+        said = f"{name} {other.value!r} (bound {other.bound!r}) after {one.value!r} (bound {one.bound!r})"
+        if law.at_most and other.bound > one.value * factor + tolerance:
+            return f"worse: {said}"
+        if law.at_least and one.bound * factor > other.value + tolerance:
+            return f"better: {said}"
+        # A bound is one of the plans that reach the figures before it.
+        if other.value != one.value * factor:
+            return None
+    return None
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    return name == COST, not name.startswith("unmet"), name
+
+
+def _figure(outcome: Outcome, name: str) -> Figure:
+    return next((each for each in outcome.figures if each.name == name), Figure(name, 0.0, 0.0))
+
+
+def _tolerance(first: Outcome, second: Outcome, name: str, value: float) -> float:
+    tolerance = max(RELATIVE_TOLERANCE * abs(value), ABSOLUTE_TOLERANCE)
+    if name == COST:
+        return tolerance + ENERGY_TOLERANCE * max(first.energy_usd, second.energy_usd)
+    return tolerance + ENERGY_TOLERANCE * abs(value) * (name in ("energy", "carbon"))

@@ -1,0 +1,120 @@
+"""Try many random fleets: `make soak`, or one again with `--first SEED --fleets 1 --keep FOLDER`.
+
+Prints every failure with its seed, and at the end how the fleets ended, which keys, pairs, laws and commands
+were tried, and what failed; exits with 1 if anything did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tests.fuzz.fleets import random_fleet
+from tests.fuzz.keys import Coverage
+from tests.fuzz.trial import Effort, Report, try_fleet
+
+FLEETS = 10_000
+
+OVERRUN_S = 10.0
+"""How much longer than its limit a solve may take. [s]"""
+
+EFFORT = Effort(
+    most_cells=6, time_limit_s=3.0, gap_ratio=1e-4, workers=2, laws=2, questions=2, explain=True,
+    overrun_s=OVERRUN_S,
+)  # fmt: skip
+
+LARGE_EVERY = 50
+"""Of so many fleets one is large enough for the search over blocks."""
+
+LARGE_CELLS, LARGE_SERVICES = 12, 16
+LARGE_EFFORT = replace(EFFORT, most_cells=LARGE_CELLS, time_limit_s=15.0, gap_ratio=0.02, laws=1, questions=1)
+
+BLOCK = 5
+"""Fleets that a process takes at a time."""
+
+PROGRESS_S = 30.0
+"""How often the count is printed. [s]"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    first: int
+    fleets: int
+    jobs: int
+    keep: Path | None
+
+
+def try_seeds(keep: Path | None, seeds: range) -> list[Report]:
+    """Try the fleets of some seeds, in a process of their own with a cache of its own."""
+    with tempfile.TemporaryDirectory(prefix="soak-cache-") as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        return [_try(seed, None if keep is None else keep / str(seed)) for seed in seeds]
+
+
+def _try(seed: int, folder: Path | None) -> Report:
+    if seed % LARGE_EVERY == LARGE_EVERY - 1:
+        return try_fleet(seed, LARGE_EFFORT, folder, LARGE_SERVICES)
+    return try_fleet(seed, EFFORT, folder)
+
+
+def reports(asked: Asked) -> Iterator[Report]:
+    """Try many fleets, as many at once as there are jobs."""
+    ends = asked.first + asked.fleets
+    blocks = [range(start, min(start + BLOCK, ends)) for start in range(asked.first, ends, BLOCK)]
+    if asked.jobs == 1:
+        for block in blocks:
+            yield from try_seeds(asked.keep, block)
+        return
+    # Threads of the solvers do not survive a fork.
+    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
+        for found in pool.map(partial(try_seeds, asked.keep), blocks):
+            yield from found
+
+
+def main() -> int:
+    """Run from the command line; return the exit code."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--fleets", type=int, default=FLEETS)
+    options.add_argument("--first", type=int, default=0, help="seed of the first fleet")
+    options.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options.add_argument("--keep", type=Path, help="keep the files of every fleet in this folder")
+    asked = Asked(**vars(options.parse_args()))
+    kinds: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
+    seen = Coverage()
+    failed: dict[int, list[str]] = {}
+    told = started = time.monotonic()
+    for report in reports(asked):
+        seen.add(random_fleet(report.seed, EFFORT.most_cells).file)
+        kinds[report.kind] += 1
+        tried += report.tried
+        if report.failures:
+            failed[report.seed] = report.failures
+        for failure in report.failures:
+            print(f"seed {report.seed}: {failure}", flush=True)
+        if time.monotonic() - told > PROGRESS_S:
+            told = time.monotonic()
+            print(f"{seen.fleets} of {asked.fleets} fleets, {told - started:.0f} s; {seen}", flush=True)
+    print(f"seeds {asked.first} to {asked.first + asked.fleets - 1} in {time.monotonic() - started:.0f} s")
+    print(f"covered: {seen}")
+    for counts in (kinds, tried):
+        for name, count in counts.most_common():
+            print(f"  {count:6} {name}")
+    print(f"{len(failed)} fleets failed: {', '.join(map(str, failed)) or 'none'}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

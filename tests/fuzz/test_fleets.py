@@ -1,0 +1,79 @@
+"""Two hundred random fleets hold; `make soak` tries ten thousand larger ones and asks more of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fleetplan.planner.search.blocks import solve
+from tests.fuzz.fleets import random_fleet
+from tests.fuzz.keys import Coverage
+from tests.fuzz.laws import LAWS
+from tests.fuzz.trial import Effort, try_fleet
+
+FLEETS = 200
+BLOCKS = 20
+"""Parts that the fleets are tried in, so that several processes can share them."""
+
+EFFORT = Effort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
+LAW_EVERY, QUESTION_EVERY = 4, 8
+
+FEWEST_PLANS = 3
+"""Of each part: fleets that cannot be served say little."""
+
+LEAST_PAIRS = 0.94
+"""Share of the pairs of keys that may go together; a thousand fleets have 98 % of them."""
+
+IN_BLOCKS = (1, 4, 5, 7)
+"""Seeds of fleets that are solved block by block although they are small."""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def test_every_key_and_most_pairs_are_covered() -> None:
+    seen = Coverage()
+    for seed in range(FLEETS):
+        seen.add(random_fleet(seed, EFFORT.most_cells).file)
+    assert seen.missing_keys == []
+    assert seen.pair_ratio >= LEAST_PAIRS, f"{seen}: {[sorted(pair) for pair in seen.missing_pairs[:20]]}"
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_random_fleets_hold(block: int, tmp_path: Path) -> None:
+    size = FLEETS // BLOCKS
+    kinds: Counter[str] = Counter()
+    failures = []
+    for seed in range(block * size, (block + 1) * size):
+        effort = replace(EFFORT, laws=int(seed % LAW_EVERY == 0), questions=int(seed % QUESTION_EVERY == 1))
+        report = try_fleet(seed, effort, tmp_path / str(seed))
+        kinds[report.kind] += 1
+        failures += [f"seed {seed}: {failure}" for failure in report.failures]
+    assert failures == []
+    assert kinds["plan"] >= FEWEST_PLANS
+
+
+@pytest.mark.parametrize("seed", IN_BLOCKS)
+def test_fleets_hold_that_are_solved_in_blocks(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solve, "LEAST_VARIABLES", 1)
+    monkeypatch.setattr(solve, "LEAST_BLOCKS", 1)
+    monkeypatch.setattr(solve, "LARGEST_BLOCK_SHARE", 1.0)
+    report = try_fleet(seed, replace(EFFORT, questions=0), tmp_path)
+    assert report.failures == []
+    assert report.kind == "plan"
+
+
+def test_the_dice_of_a_seed_fall_alike() -> None:
+    one, other = random_fleet(7), random_fleet(7)
+    assert (one.file, one.tables) == (other.file, other.tables)
+
+
+def test_every_law_is_tried() -> None:
+    assert len({law.__name__ for law in LAWS}) == 10

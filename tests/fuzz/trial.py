@@ -1,0 +1,128 @@
+"""One random fleet: plan it, change it, ask about it, and say what went wrong."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from fleetplan.planner.plan import Plan
+from tests.fuzz.commands import ask, questions
+from tests.fuzz.fleets import Made, random_fleet
+from tests.fuzz.laws import laws_of
+from tests.fuzz.outcome import Outcome, broken, solved
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done with a fleet.
+
+    Attributes
+    ----------
+    most_cells : int
+        Regions, periods, slices and scenarios of a fleet together.
+    time_limit_s, gap_ratio, workers
+        Of each solve.
+    laws, questions : int
+        How many of each.
+    explain : bool
+        Whether it is found out of an infeasible fleet what is short.
+    overrun_s : float or None
+        How much longer than its limit a solve may take; None where other work may hold it up. [s]
+    """
+
+    most_cells: int = 4
+    time_limit_s: float = 2.0
+    gap_ratio: float = 0.001
+    workers: int = 1
+    laws: int = 1
+    questions: int = 1
+    explain: bool = False
+    overrun_s: float | None = None
+
+
+@dataclass
+class Report:
+    """What became of a fleet: how it ended, what was tried, and every failure."""
+
+    seed: int
+    kind: str = "none"
+    tried: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+def try_fleet(seed: int, effort: Effort, folder: Path | None = None, services: int | None = None) -> Report:
+    """Try the fleet of a seed.
+
+    Parameters
+    ----------
+    seed : int
+        Of the fleet, and of what is asked of it.
+    effort : Effort
+        How much is done.
+    folder : Path, optional
+        Where its files are kept; nowhere if left out.
+    services : int, optional
+        How many services it has; a few if left out.
+    """
+    report = Report(seed)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as scratch:
+        place = Path(scratch) if folder is None else folder
+        made = random_fleet(seed, effort.most_cells, services=services)
+        path = made.write(place)
+        first = _guarded(report, "solve", lambda: solved(path, effort))
+        if first is None:
+            return report
+        report.kind = first.kind
+        _check_time(report, "solve", first, effort)
+        dice = random.Random(seed)
+        if isinstance(first.plan, Plan):
+            _hold_to_laws(report, made, first, first.plan, place, effort)
+        for question in list(questions(made, path, first.plan, dice))[: effort.questions]:
+            report.tried[f"plan {question.command}"] += 1
+            wrong = _guarded(report, str(question), lambda asked=question: ask(asked))  # type: ignore[misc]
+            if wrong:
+                report.failures.append(f"{question}: {wrong}")
+    return report
+
+
+def _hold_to_laws(
+    report: Report, made: Made, first: Outcome, plan: Plan, place: Path, effort: Effort
+) -> None:
+    for law in list(laws_of(made.file, made.tables, plan, random.Random(made.seed)))[: effort.laws]:
+        changed = Made(made.seed, made.dice, file=law.file, tables=law.tables)
+        # Each in a folder of its own, so that what is written can be tried again by hand.
+        path = changed.write(place / law.name.replace(" ", "-").replace("/", "-"))
+        second = _guarded(report, law.name, lambda at=path, by=law: solved(at, effort, by.baseline))  # type: ignore[misc]
+        report.tried[law.law] += 1
+        if second is None:
+            continue
+        _check_time(report, law.name, second, effort)
+        wrong = broken(first, second, law)
+        if wrong:
+            report.failures.append(f"{law.name}: {wrong}")
+
+
+def _check_time(report: Report, what: str, outcome: Outcome, effort: Effort) -> None:
+    if effort.overrun_s is not None and outcome.wall_s > effort.time_limit_s + effort.overrun_s:
+        report.failures.append(
+            f"{what}: {outcome.kind} after {outcome.wall_s:.0f} s of {effort.time_limit_s:g}"
+        )
+
+
+def _guarded(report: Report, what: str, act: Callable[[], Found]) -> Found | None:
+    """Do something; an exception is a failure with the place that raised it."""
+    try:
+        return act()
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        report.failures.append(f"{what}: {type(error).__name__} at {place}: {error}")
+        return None

@@ -1,0 +1,127 @@
+"""What frameworks can run: excluded from the search with that reason, and refused by predict in words."""
+
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.perfmodel.fakes import accelerator, dense_model, mixture_model
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.inventory import Precision
+from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
+from fleetplan.perfmodel.evaluator import build_evaluator
+from fleetplan.perfmodel.landscape import (
+    FRAMEWORK_LAYOUTS,
+    REASON_TEXTS,
+    REASONS,
+    LatencyTarget,
+    RequestShape,
+    SearchSpace,
+    configuration_problem,
+    framework_problem,
+    service_landscape,
+)
+from fleetplan.perfmodel.landscape.frameworks import framework_reason
+from fleetplan.perfmodel.parallelism import parse_parallelism
+from fleetplan.perfmodel.predict import predict
+
+DENSE, MIXTURE = dense_model(), mixture_model()
+LATENT = load_architecture("deepseek-ai/DeepSeek-V3", Path())
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "label", "phase", "reason"),
+    [
+        # Four whole copies under vLLM; SGLang shares the feed-forward part out.
+        ("vllm", DENSE, "DP4-TP4", "decode", "framework: attention dp"),
+        ("trtllm", DENSE, "DP4-TP4", "aggregated", "framework: attention dp"),
+        ("sglang", DENSE, "DP4-TP4", "decode", ""),
+        ("vllm", MIXTURE, "DP4-TP4", "decode", ""),
+        ("trtllm", MIXTURE, "DP4-TP4", "decode", ""),
+        ("trtllm", MIXTURE, "TP2DP4-TP8", "decode", "framework: dp beside tp"),
+        ("vllm", MIXTURE, "TP2DP4-TP8", "decode", ""),
+        ("vllm", MIXTURE, "TP8-TP2EP4", "prefill", "framework: expert groups"),
+        ("vllm", MIXTURE, "TP8-EP8", "prefill", ""),
+        ("trtllm", MIXTURE, "TP8-TP2EP4", "prefill", ""),
+        ("vllm", DENSE, "TP4CP2-TP4EP2", "prefill", ""),
+        ("vllm", DENSE, "TP4CP2-TP8", "prefill", "framework: cp and feed-forward"),
+        ("vllm", DENSE, "TP4CP2-TP8", "decode", ""),
+        ("vllm", DENSE, "CP2-TP2", "decode", "framework: cp of unshared heads"),
+        ("vllm", DENSE, "TP4CP2-TP4EP2", "aggregated", "framework: cp of both phases"),
+        ("sglang", DENSE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
+        ("sglang", MIXTURE, "TP4CP2-TP8", "prefill", ""),
+        ("sglang", LATENT, "TP4CP2-TP8", "decode", ""),
+        ("sglang", MIXTURE, "TP4CP2-TP8", "decode", "framework: cp of generation"),
+        ("trtllm", DENSE, "TP4CP2-TP8", "prefill", "framework: cp of prompts"),
+        ("trtllm", LATENT, "TP4CP2-TP8", "decode", ""),
+        ("", DENSE, "DP4-TP4", "decode", ""),
+        ("vllm", DENSE, "PP2-TP8", "aggregated", ""),
+    ],
+)
+def test_layouts_by_framework(
+    framework: str, model: ModelArchitecture, label: str, phase: str, reason: str
+) -> None:
+    layout = parse_parallelism(label)
+    assert framework_reason(framework, model, layout, phase) == reason
+    text = framework_problem(framework, model, layout, phase)
+    assert bool(text) == bool(reason)
+    if reason:
+        known = FRAMEWORK_LAYOUTS[framework]
+        assert text.startswith(f"{framework} {known.version} cannot run {layout.label} for {phase}: ")
+        assert REASON_TEXTS[reason] in text
+        assert configuration_problem(model, layout, accelerator(), phase, framework) == text
+
+
+def test_every_reason_has_a_text_and_every_limit_a_source() -> None:
+    assert set(REASONS) == {"", *REASON_TEXTS}
+    for known in FRAMEWORK_LAYOUTS.values():
+        limited = {"attention_dp", "prompt_cp", "generation_cp"}
+        assert limited <= set(known.source)
+        assert known.dp_beside_tp or "dp_beside_tp" in known.source
+        assert known.expert_groups == "any" or "expert_groups" in known.source
+
+
+@pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("model", ["llama3-8b", "Qwen/Qwen3-30B-A3B"])
+def test_predict_refuses_what_the_landscape_refuses_and_nothing_else(framework: str, model: str) -> None:
+    part = accelerators()["MI300X"]
+    evaluator = build_evaluator(model, part, framework, Precision("fp8", "fp8"), Path())
+    space = SearchSpace(
+        max_accelerators=16, prefill_batches=(1,), decode_batches=(4,), context_ranks=(1, 2), expert_ranks=0
+    )
+    request = RequestShape(2000, 100)
+    table = service_landscape(evaluator, request, LatencyTarget(), space, framework).table
+    modes = {"prefill": "prefill", "decode": "decode", "aggregated": "closed_loop"}
+    cases = pd.DataFrame(
+        {
+            "case_id": table.index,
+            "model": model,
+            "hardware": "MI300X",
+            "backend": framework,
+            "weights": "fp8",
+            "kv": "fp8",
+            "mode": table["phase"].map(modes),
+            **{name: table[name] for name in ("pp", "tp", "cp", "dp", "ep", "batch")},
+            "concurrency": table["batch"] * table["dp"] * table["pp"],
+            "input_tokens": 2000,
+            "output_tokens": 100,
+        }
+    )
+    predicted = predict(cases, Path())
+    refused = table["excluded"].isin([reason for reason in REASONS[1:] if "memory" not in reason])
+    assert refused.any()
+    assert (predicted["status"] == "rejected").tolist() == refused.tolist()
+    reasons = predicted.loc[refused, "reason"].tolist()
+    for short, said in zip(table.loc[refused, "excluded"], reasons, strict=True):
+        assert REASON_TEXTS[short] in said or said.startswith("pp ")
+
+
+def test_degrees_that_no_search_tries_are_refused_by_both() -> None:
+    models = product((DENSE, MIXTURE), ("PP8-TP2", "PP3-TP2"))
+    said = [
+        configuration_problem(model, parse_parallelism(label), accelerator(), "decode", "")
+        for model, label in models
+    ]
+    assert said[0] == said[2] == "pp 8 is more than the 4 layers"
+    assert said[1] == said[3] == "pp 3 does not share 4 layers out evenly: stages of 2"

@@ -1,0 +1,55 @@
+"""What candidates take for granted is said: towers that are not priced, prefixes that a cache always has."""
+
+from pathlib import Path
+
+from fleetplan.fleet.resolve import load_fleet
+from fleetplan.planner.candidates.assumptions import assumptions
+
+FLEET = """\
+version: 1
+pools: [{{name: p, hardware: MI300X, hosts: 2, rented: {{usd_per_accelerator_hour: 2}}}}]
+services:
+  - name: chat
+    model: {model}
+    precision: {{weights: fp8, kv: fp8}}
+    workload: {{input_tokens: 2000, output_tokens: 100, context_tokens: {context}}}
+    demand: 1
+    techniques: {techniques}
+"""
+TIERS = "[{tier: hbm, gib_per_accelerator: 10}]"
+KEPT = f"{{persistent_kv: {{hit_ratio: 0.8, sessions_per_accelerator: 20, tiers: {TIERS}}}}}"
+
+
+def said(
+    folder: Path, model: str = "llama3-8b", context: int = 2000, techniques: str = "{}"
+) -> tuple[str, ...]:
+    path = folder / "fleet.yaml"
+    path.write_text(FLEET.format(model=model, context=context, techniques=techniques), encoding="utf-8")
+    fleet = load_fleet(str(path))
+    return assumptions(fleet, fleet.services[0])
+
+
+def test_a_cached_prefix_says_how_often_it_is_there_and_what_it_takes(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, context=8192)
+    # 6192 tokens of 32 layers, 8 heads, keys and values of 128, a byte each.
+    gib = 6192 * 32 * 8 * 2 * 128 / 1024**3
+    assert text.startswith(f"chat: 6,192 of 8,192 prompt tokens come from a cache ({gib:.2f} GiB a session)")
+    assert "hit ratio 100 %" in text
+    (kept,) = said(tmp_path, context=8192, techniques=KEPT)
+    assert "80% of the requests find theirs" in kept
+    assert said(tmp_path) == ()
+    # What all requests share is in memory once, and is there.
+    assert said(tmp_path, context=8192, techniques="{shared_prefix_tokens: 6192}") == ()
+
+
+def test_a_tower_that_is_not_priced_is_named(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, "llama4-scout")
+    assert "the vision tower of" in text
+    assert "is not priced" in text
+
+
+def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path) -> None:
+    model = "Qwen/Qwen3-VL-32B-Instruct"
+    (text,) = said(tmp_path, model)
+    assert "prompts count as text tokens" in text
+    assert said(tmp_path, model, techniques="{image_token_ratio: 0.5}") == ()

@@ -1,0 +1,194 @@
+"""`plan` as a process: signals, output that cannot be written, terminals without UTF-8."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner.plan.read import read_outcome, read_plan
+
+REPOSITORY = Path(__file__).parents[2]
+FLEET = """\
+version: 1
+name: "{name}"
+pools: [{{name: own, hardware: H100-SXM, hosts: 1, owned: {{capex_usd_per_host: 1000}}}}]
+services: [{{name: chat, engines: rates.csv, slo: {{}}, demand: 5}}]
+"""
+ENGINES = "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,H100-SXM,1,one,10\n"
+
+
+def plan(
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    stdout: object = subprocess.PIPE,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "fleetplan.planner", *arguments],
+        cwd=folder,
+        stdout=stdout,  # type: ignore[arg-type]
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **(env or {})},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "fleet.yaml").write_text(FLEET.format(name="zwölf €"), encoding="utf-8")
+    (tmp_path / "rates.csv").write_text(ENGINES, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", [["check", "fleet.yaml"], ["schema"]])
+def test_a_full_disk_behind_standard_output_is_said(folder: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = plan(arguments, folder, stdout=full)
+        said = process.communicate(timeout=100)[1].decode()
+    assert process.returncode == 2
+    assert said.endswith("standard output cannot be written: No space left on device\n")
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("arguments", [["check", "fleet.yaml"], ["schema"]])
+def test_a_reader_that_left_ends_the_command_as_a_shell_expects(folder: Path, arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = plan(arguments, folder, stdout=writing)
+    os.close(writing)
+    said = process.communicate(timeout=100)[1].decode()
+    assert process.returncode == 128 + signal.SIGPIPE
+    assert "Traceback" not in said
+    assert "Exception" not in said
+    assert "written" not in said
+
+
+def test_progress_that_cannot_be_written_loses_no_result(folder: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fleetplan.planner", "fleet.yaml", "--json"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=full,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+            check=False,
+        )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["fleet"] == "zwölf €"
+
+
+def test_a_terminal_without_utf8_gets_letters_that_it_has(folder: Path) -> None:
+    encoding = "latin-1"
+    process = plan(["fleet.yaml"], folder, env={"PYTHONIOENCODING": encoding})
+    out, said = process.communicate(timeout=100)
+    assert (process.returncode, b"Traceback" in said) == (0, False)
+    assert out.decode(encoding).startswith("zwölf ?")
+    process = plan(["fleet.yaml", "--json"], folder, env={"PYTHONIOENCODING": encoding})
+    # JSON says the same everywhere.
+    assert json.loads(process.communicate(timeout=100)[0].decode("ascii"))["fleet"] == "zwölf €"
+
+
+@pytest.mark.parametrize(("number", "module"), [("SIGINT", "typer"), ("SIGTERM", "numpy")])
+def test_a_signal_in_an_import_ends_without_a_traceback(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str, module: str
+) -> None:
+    monkeypatch.chdir(folder)
+    program = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.{number})
+sys.meta_path.insert(0, Finder())
+sys.argv = ["plan", "fleet.yaml"]
+from fleetplan.planner.start import main
+main()
+"""
+    done = _run(program)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "stopped\n")
+
+
+def _run(program: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def _stopped_while(body: str, number: str) -> subprocess.CompletedProcess[str]:
+    """Run `plan` with a search that sends the process a signal, waits until it is heard, and runs `body`."""
+    program = f"""
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from types import SimpleNamespace
+from fleetplan.planner import api
+from fleetplan.planner.search.result import SolveStatus
+real = api._searched
+def searched(problem, evaluation, watch, forecasts):
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.{number})
+    while not evaluation.stop.requested:
+        time.sleep(0.01)
+    {body}
+api._searched = searched
+sys.argv = ["plan", "fleet.yaml"]
+from fleetplan.planner.start import main
+main()
+"""
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_stop_before_the_first_plan_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    monkeypatch.chdir(folder)
+    done = _stopped_while("return problem, SimpleNamespace(status=SolveStatus.NO_PLAN), ()", number)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.endswith(
+        "stopping at the best plan; once more to give up\nstopped before there was a plan\n"
+    )
+
+
+def test_sigterm_keeps_the_best_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = _stopped_while(
+        "from fleetplan.planner.search.solvers.interrupt import Stop\n"
+        "    from dataclasses import replace\n"
+        "    return real(problem, replace(evaluation, stop=Stop()), watch, forecasts)",
+        "SIGTERM",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("zwölf €")
+
+
+@pytest.mark.parametrize("name", [r"a\u001b[31m", "a\\u009B", "a\x9b", r"a\\\r"])
+def test_a_plan_with_names_that_steer_a_terminal_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(f'{{"fleet": "{name}"}}', encoding="utf-8")
+    for read in (read_plan, read_outcome):
+        with pytest.raises(InputError, match=r"is not a plan: the character \S+ is in one of its names"):
+            read(path)
+    path.write_text(r'{"fleet": "a\\u001b"}', encoding="utf-8")
+    with pytest.raises(InputError, match="Field required"):
+        read_plan(path)
+
+
+def test_names_of_files_and_options_steer_no_terminal(folder: Path) -> None:
+    bad = "a\x1b[31m\x9b\x7f"
+    (folder / f"{bad}.yaml").write_text("version: 1\nnaem: x\n", encoding="utf-8")
+    for arguments in (["check", f"{bad}.yaml"], ["fleet.yaml", "--set", f"{bad}=3"]):
+        process = plan(arguments, folder)
+        out, said = process.communicate(timeout=100)
+        assert process.returncode == 2
+        assert r"a\x1b[31m\x9b\x7f" in said.decode()
+        assert not set("\x1b\x9b\x7f") & set((out + said).decode())
