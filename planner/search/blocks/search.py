@@ -35,7 +35,13 @@ from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.patterns import PatternPool
 from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
-from fleetplan.planner.search.blocks.rounds import InfeasibleBlockError, Prices, pricing_jobs, take
+from fleetplan.planner.search.blocks.rounds import (
+    InfeasibleBlockError,
+    PartFailedError,
+    Prices,
+    pricing_jobs,
+    take,
+)
 from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.whole_masters import WholeMasters
 from fleetplan.planner.search.blocks.whole_supply import WholeSupply
