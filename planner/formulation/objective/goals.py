@@ -24,8 +24,9 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
-from fleetplan.planner.formulation.variables import LoadKey, Variables, rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
