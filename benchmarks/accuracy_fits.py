@@ -19,7 +19,8 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.serving import Load, closed_loop
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop
+from fleetplan.perfmodel.serving import Load, default_scheduling
 
 SEED: Final = 20260101
 """Of every draw of rows, so that a table can be repeated."""
@@ -146,6 +147,7 @@ def _roofline_tpot_ms(rows: pd.DataFrame, efficiency: Efficiency) -> FloatArray:
     )
     layouts = Layouts.of([Parallelism(pp=1, tp=int(tp), dp=1, ffn_tp=int(tp), ep=1) for tp in rows["tp"]])
     inputs, outputs = (rows[name].to_numpy(dtype=np.int64) for name in ("input_tokens", "output_tokens"))
-    load = Load(layouts, inputs, np.zeros_like(inputs), outputs)
+    scheduling = default_scheduling(framework, part)
+    load = Load(layouts, inputs, np.zeros_like(inputs), outputs, scheduling)
     concurrency = rows["load"].to_numpy(dtype=np.float64) / (rows["n_accelerators"] / rows["tp"]).to_numpy()
-    return closed_loop(evaluator, framework, load, concurrency).tpot_ms
+    return closed_loop(evaluator, load, concurrency).tpot_ms

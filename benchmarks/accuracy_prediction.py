@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.accuracy_rules import excluded
+from benchmarks.queueing_launches import ROUNDS, admission
 
 from fleetplan.perfmodel.predict import predict
 
@@ -26,9 +27,9 @@ def predicted(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        With `status` and `reason` of the prediction, `rule`, and the columns `tpot_error`, `prefill_error`,
-        `throughput_error` and `latency_error`: predicted over measured less one, NaN where a row has no
-        such figure, is excluded or was refused.
+        With `status` and `reason` of the prediction, `rule`, and the columns `tpot_error`, `ttft_error`,
+        `prefill_error`, `throughput_error` and `latency_error`: predicted over measured less one, NaN where a
+        row has no such figure, is excluded or was refused.
     """
     found = predict(_cases(rows), folder)
     joined = rows.assign(
@@ -46,6 +47,7 @@ def predicted(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     closed = joined["mode"].isin(["closed_loop", "burst"])
     measured = {
         "tpot_error": joined["tpot_ms"].where(closed),
+        "ttft_error": joined["ttft_ms"].where(joined["mode"] == "closed_loop"),
         "prefill_error": joined["ttft_ms"].where(~closed),
         "throughput_error": joined["output_tokens_per_s_per_accelerator"]
         .fillna(_identity(joined))
@@ -54,6 +56,7 @@ def predicted(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     }
     ours = {
         "tpot_error": joined["predicted_tpot_ms"],
+        "ttft_error": joined["predicted_ttft_ms"],
         "prefill_error": joined["predicted_ttft_ms"],
         "throughput_error": joined["predicted_tokens_per_s"],
         "latency_error": joined["predicted_latency_s"],
@@ -93,5 +96,24 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             "activation_scales": rows["activation_scales"],
             "concurrency": rows["load"],
             "n_accelerators": rows["n_accelerators"],
+            **_launched(rows),
         }
     )
+
+
+def _launched(rows: pd.DataFrame) -> dict[str, list[float | None]]:
+    """Columns of how the servers of closed loops let requests in, and of the requests that were sent."""
+    closed = (rows["mode"] == "closed_loop").tolist()
+    rules = [
+        admission(row) if loops else None for loops, (_, row) in zip(closed, rows.iterrows(), strict=True)
+    ]
+    sent = [
+        ROUNDS * load if loops and mean else None
+        for loops, mean, load in zip(closed, rows["ttft_statistic"] == "mean", rows["load"], strict=True)
+    ]
+    return {
+        "iterations_ahead": [None if each is None else each.iterations_ahead for each in rules],
+        "polled_iterations": [None if each is None else each.polled_iterations for each in rules],
+        "gathering_iterations": [None if each is None else each.gathering_iterations for each in rules],
+        "n_requests": sent,
+    }

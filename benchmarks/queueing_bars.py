@@ -25,7 +25,15 @@ from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
-from fleetplan.perfmodel.serving import Range, Requests, StepCosts, renewal_times_ms, step_costs
+from fleetplan.perfmodel.serving import (
+    Range,
+    Requests,
+    StepCosts,
+    StepGrids,
+    renewal_times_ms,
+    step_costs,
+    step_grids,
+)
 
 AMPLE_KV: Final = 10**9
 """Tokens of cache that no cell fills: limited caches are the simulator's own tests."""
@@ -186,15 +194,16 @@ def _simulated_utilisation(
     return low
 
 
-def engine_tables(quick: bool) -> Iterator[tuple[int, StepCosts]]:
-    """Token budgets with step costs of Llama-3.3-70B on H100 that a cell runs on."""
+def engine_tables(quick: bool) -> Iterator[tuple[int, StepCosts, StepGrids]]:
+    """Token budgets with step costs, and their grids, of Llama-3.3-70B on H100 that a cell runs on."""
     evaluator = build_evaluator(
         "llama3.3-70b", accelerators()["H100-SXM"], "vllm", Precision("fp8", "fp8"), Path()
     )
     for tp in (4,) if quick else (2, 4, 8):
         for budget in (2048, 8192):
             layout = Parallelism(1, tp, 1, tp, 1)
-            yield budget, step_costs(evaluator, layout, Range(512, budget, LONGEST))
+            reach = Range(512, budget, LONGEST)
+            yield budget, step_costs(evaluator, layout, reach), step_grids(evaluator, layout, reach)
 
 
 def drawn(nominal: tuple[int, int], times: FloatArray, seed: int) -> Requests:
@@ -208,14 +217,14 @@ def drawn(nominal: tuple[int, int], times: FloatArray, seed: int) -> Requests:
 def open_bars(seed: int, quick: bool) -> list[Bar]:
     """Continuous batching under open load, up to prompts in 0.6 of the time."""
     errors: dict[float, list[list[float]]] = {1.0: [], 4.0: []}
-    for budget, costs in engine_tables(quick):
+    for budget, costs, grids in engine_tables(quick):
         for nominal in ((1024, 1024), (1024, 128), (4096, 256), (8192, 1024)):
-            times = IterationTimes(costs, Lengths(0.9 * nominal[0], 0, 0.9 * nominal[1]), budget)
+            times = IterationTimes(grids, Lengths(0.9 * nominal[0], 0, 0.9 * nominal[1]), budget)
             room_ms = float(times.mixed_ms(np.array([budget - 64.0]), np.array([64.0]))[0])
             for burstiness, found in errors.items():
                 for share in (0.1, 0.3, 0.5, 0.6):
                     rate = share / (room_ms / (budget - 64) * 0.9 * nominal[0])
-                    cell = _open_cell(times, rate, burstiness, nominal, seed)
+                    cell = _open_cell(costs, times, rate, burstiness, nominal, seed)
                     if cell is not None:
                         found.append(cell)
     poisson, bursty = np.array(errors[1.0]), np.array(errors[4.0])
@@ -229,7 +238,12 @@ def open_bars(seed: int, quick: bool) -> list[Bar]:
 
 
 def _open_cell(
-    times: IterationTimes, rate_per_ms: float, burstiness: float, nominal: tuple[int, int], seed: int
+    costs: StepCosts,
+    times: IterationTimes,
+    rate_per_ms: float,
+    burstiness: float,
+    nominal: tuple[int, int],
+    seed: int,
 ) -> list[float] | None:
     """Errors of mean, p95 and p99; None beyond the range of the formulas or of the batch."""
     formula = open_loop(times, np.array([rate_per_ms]), burstiness)
@@ -239,7 +253,7 @@ def _open_cell(
     arrivals = renewal_times_ms(1e3 * rate_per_ms, burstiness, count, np.random.default_rng(seed))
     requests = drawn(nominal, arrivals, seed)
     limits = EngineLimits(512, times.iteration_tokens, AMPLE_KV)
-    log = run_engines(times.costs, limits, requests, 1, "random", seed)
+    log = run_engines(costs, limits, requests, 1, "random", seed)
     ttft = (np.array(log.first_ms) - arrivals)[count // 5 :]
     found = [formula.ttft_ms[0] / ttft.mean() - 1]
     for share in (0.95, 0.99):
@@ -265,9 +279,9 @@ def closed_bars(seed: int, quick: bool) -> list[Bar]:
     """Closed loops of ten rounds against the simulator."""
     rounds, errors = 10, []
     clients_of: Sequence[int] = (4, 64) if quick else (1, 4, 16, 64, 128, 256)
-    for budget, costs in engine_tables(quick):
+    for budget, costs, grids in engine_tables(quick):
         for nominal in ((1024, 1024), (1024, 8192), (8192, 1024), (4096, 256)):
-            times = IterationTimes(costs, Lengths(0.9 * nominal[0], 0, 0.9 * nominal[1]), budget)
+            times = IterationTimes(grids, Lengths(0.9 * nominal[0], 0, 0.9 * nominal[1]), budget)
             for clients in clients_of:
                 formula = closed_loop(times, np.array([float(clients)]), np.array([float(rounds)]))
                 requests = drawn(nominal, np.zeros(clients * rounds), seed)

@@ -23,7 +23,10 @@ from typing import Final
 import pandas as pd
 from benchmarks.accuracy_rows import MEAN_LENGTH_RATIO
 
-from fleetplan.perfmodel.queueing.admission import Admission
+from fleetplan.perfmodel.serving import Admission
+
+ROUNDS: Final = 10
+"""Prompts a client of InferenceX: its scripts ask for ten times the concurrency."""
 
 AHEAD: Final = 1.0
 """Iterations that are made up before the running one has ended, in all three frameworks."""
@@ -49,17 +52,9 @@ DEEPSEEK_GATHERS_FROM: Final = 64
 """Clients from which on DeepSeek's script gathers prompts."""
 
 
-def admission(row: pd.Series, prompts_apart: bool) -> Admission:
-    """How the server of a row let requests in.
-
-    Parameters
-    ----------
-    row : pandas.Series
-        Of `benchmarks.accuracy_rows.published_rows`.
-    prompts_apart : bool
-        Whether its framework runs prompts in iterations of their own.
-    """
-    return Admission(AHEAD, _polled(row), _gathering(row), prompts_apart)
+def admission(row: pd.Series) -> Admission:
+    """How the server of a row, of `benchmarks.accuracy_rows.published_rows`, let requests in."""
+    return Admission(AHEAD, _polled(row), _gathering(row), prompts_apart=row["framework"] == "sglang")
 
 
 def _polled(row: pd.Series) -> float:

@@ -45,7 +45,7 @@ class Column:
 
 
 PHASES: Final = ("aggregated", "prefill", "decode")
-MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
+MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop", "offline")
 SOURCES: Final = ("measured", "interpolated", "extrapolated", "roofline")
 
 _ENGINES: Final = (
@@ -114,6 +114,14 @@ _TECHNIQUES: Final = tuple(
         ("expert_overlap", "text", "", "what tokens' travel hides behind: none, two-batch, single-batch"),
         ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
         ("power_cap_w", "number", "W", "power cap of a card"),
+        ("max_sequences", "number", "", "most requests in the batch of a rank"),
+        ("max_batched_tokens", "number", "", "most tokens of an iteration"),
+        ("iterations_ahead", "number", "", "iterations made up before the running one has ended"),
+        ("polled_iterations", "number", "", "iterations from one look at new requests to the next"),
+        ("gathering_iterations", "number", "", "iterations for which a prompt waits for others"),
+        ("front_end_ms", "number", "ms", "time of a request outside the engine"),
+        ("front_end_token_us", "number", "us", "time of a prompt token outside the engine"),
+        ("length_variation", "number", "", "squared coefficient of variation of lengths, offline"),
         ("software_date", "text", "", "year and month of the framework (YYYY-MM)"),
         ("activation_scales", "text", "", "of products in FP8: static, or dynamic (trtllm)"),
     )
@@ -138,6 +146,7 @@ _PREDICT_INPUT: Final = (
     Column("concurrency", "count", "", "requests in flight", required=False),
     Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
     Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
+    Column("n_requests", "count", "", "requests that are sent in all", required=False),
     Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
     Column("cp", "count", "", "context parallelism", required=False),
     *_TECHNIQUES,

@@ -109,7 +109,7 @@ class ExpertRouting:
         How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load.
     balance : {"auto", "eplb", "none", "perfect"}
         How tokens spread over expert-parallel ranks: by a load balancer with redundant experts, as they come,
-        or evenly. auto is eplb for experts over several hosts, and none elsewhere.
+        or evenly. auto is eplb where more accelerators than a host of eight share the experts, else none.
     redundant_experts : int or None
         Copies of experts that the load balancer places; None is one for eight experts.
     """

@@ -96,7 +96,8 @@ class ExpertsSpec(Spec):
     """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
     balance: ExpertBalance = "auto"
     """Tokens of expert-parallel ranks: evened out by a load balancer (eplb), as they come (none), or even
-    (perfect). auto is eplb where experts are spread over several hosts, and none elsewhere."""
+    (perfect). auto is eplb where more accelerators than a host of eight share the experts, and none
+    elsewhere."""
     redundant_experts: Count | None = None
     """Copies of experts that eplb places, on all ranks together; one for eight experts where left out."""
 

@@ -10,12 +10,15 @@ The rules come from predictions of published closed-loop results, without any fi
 * TensorRT-LLM takes its own GEMM where its table times the product alone, or can be made to: in BF16, where
   nothing is quantised, and in FP8 with static scales, less the quantisation that was measured apart. With
   scales that are found while it serves (a checkpoint in BF16, quantised at load), it takes the fastest.
-* Experts in block-FP8 take the fastest of the three frameworks, and so do those in MXFP4 under vLLM on
-  Blackwell; TensorRT-LLM before Blackwell has kernels of its own and keeps them.
+* Experts in block-FP8 take the fastest of the three frameworks, and so do those in FP4 (one kernel, of
+  TensorRT-LLM, which the others call through FlashInfer) and those in MXFP4 under vLLM on Blackwell;
+  TensorRT-LLM before Blackwell has kernels of its own and keeps them.
 * Prompts over latent attention under SGLang before Blackwell take the fastest: its table times the absorbed
   form there (three times the operations, and 3.0 times TensorRT-LLM's time for 4 prompts of 4,096 tokens on
   H100), but its servers rebuild the keys and values of prompts. Its own table of whole modules says so: 9.7
   ms with all projections, where the absorbed form alone takes 16.4.
+* Dispatch and combine within an NVLink rack are read from the rack of the same links where a part has no
+  table of its own: GB300 from GB200.
 * An all-reduce is never slower than one of a larger message, as a message can be padded: the tables of vLLM
   on B200 have steps where one algorithm takes over from another.
 * Experts split by tensor parallelism that the framework did not measure take its own measurement of as many
@@ -49,6 +52,13 @@ from fleetplan.perfmodel.optables.measured.tables import (
     table_files,
 )
 from fleetplan.perfmodel.optables.rows import MeasuredRows, fastest, with_missing_sites
+
+NVLINK_FAMILY: Final = "trtllm_alltoall"
+"""Tables of dispatch and combine by kernels within an NVLink domain."""
+
+SAME_LINKS: Final = {"gb300": "gb200"}
+"""Systems whose NVLink domain is that of another one. Source: systems/gb200.yaml and gb300.yaml of
+aiconfigurator-core 0.12.0 (72 accelerators, 900 GB/s a direction each)."""
 
 _ORDINARY_EXPERTS: Final = frozenset({OperatorKind.MOE, OperatorKind.EVEN_MOE})
 _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
@@ -134,7 +144,8 @@ class TableLibrary:
         root = data_folder() if self._data_folder is None else self._data_folder
         if root is None:
             return ()
-        files = sorted((root / self.system).rglob("*.parquet"))
+        systems = (self.system, SAME_LINKS.get(self.system, self.system))
+        files = sorted({file for system in systems for file in (root / system).rglob("*.parquet")})
         return tuple(f"{file.relative_to(root)} {known_sha256(file)}" for file in files)
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
@@ -184,7 +195,7 @@ class TableLibrary:
             return False
         if dtype == "fp8_block":
             return blackwell or framework != "trtllm"
-        return blackwell and framework == "vllm" and dtype == "mxfp4"
+        return blackwell and (dtype == "fp4" or (framework == "vllm" and dtype == "mxfp4"))
 
     def _of_framework(
         self, kind: OperatorKind, dtype: str, framework: str, version: str = ""
@@ -197,18 +208,28 @@ class TableLibrary:
         found = []
         borrowed = []
         for family in FAMILIES[kind]:
-            for file in table_files(self.system, family, framework, self._data_folder):
+            for file in self._files(family, framework):
                 tables, source = self._table(file)
                 sources = (source, *self._quantisation_sources(file)) if dtype == PRODUCT_ALONE else (source,)
                 chosen = [
                     ChosenRows(rows, sources) for rows in tables if rows.kind is kind and rows.dtype == dtype
                 ]
+                if file.system != self.system:
+                    chosen = [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
                 if version and file.framework == framework and file.version != version:
                     borrowed += [ChosenRows(each.rows.borrowed(), each.sources) for each in chosen]
                 else:
                     found += chosen
         everything = [*found, *borrowed]
         return reduce(_with_missing_sites, everything) if everything else None
+
+    def _files(self, family: str, framework: str) -> tuple[TableFile, ...]:
+        """Files of a family, or those of the part with the same links where it has none."""
+        own = table_files(self.system, family, framework, self._data_folder)
+        alike = SAME_LINKS.get(self.system)
+        if own or alike is None or family != NVLINK_FAMILY:
+            return own
+        return table_files(alike, family, framework, self._data_folder)
 
     def _table(self, file: TableFile) -> tuple[list[MeasuredRows], TableSource]:
         if file.path not in self._read:
@@ -224,7 +245,7 @@ class TableLibrary:
         return TableSource(
             PACKAGE,
             file.package_version,
-            self.system,
+            file.system,
             family,
             file.framework,
             file.version,

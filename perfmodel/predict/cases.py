@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.tables import MODES
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.predict.case_files import ROW_PROBLEM
@@ -19,7 +20,6 @@ from fleetplan.perfmodel.predict.technique_columns import (
     parse_technique_columns,
 )
 
-MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop")
 FRAMEWORKS: Final = ("vllm", "sglang", "trtllm")
 DEFAULT_FRAMEWORK: Final = "vllm"
 
@@ -38,6 +38,7 @@ OPTIONAL_COLUMNS: Final = (
     "concurrency",
     "requests_per_s",
     "n_accelerators",
+    "n_requests",
 )
 
 _LOAD_COLUMN: Final = {
@@ -47,8 +48,9 @@ _LOAD_COLUMN: Final = {
     "closed_loop": "concurrency",
     "burst": "concurrency",
     "open_loop": "requests_per_s",
+    "offline": "n_requests",
 }
-_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop")
+_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop", "offline")
 _OTHER_SPELLINGS: Final = {
     "tensorrt-llm": "trtllm",
     "trt-llm": "trtllm",
@@ -112,9 +114,11 @@ class Cases:
     input_tokens, output_tokens, prefix_tokens : IntArray
         0 where left out. [tokens]
     load : FloatArray
-        Batch, concurrency or rate, as the mode asks for.
+        Batch, concurrency, rate or number of requests, as the mode asks for.
     n_accelerators : IntArray
         0 where left out: one replica.
+    n_requests : IntArray
+        Requests that a closed loop sends in all; 0 where left out: TTFT of the long run.
     techniques : TechniqueColumns
         What is switched on.
     reason : NDArray
@@ -134,6 +138,7 @@ class Cases:
     prefix_tokens: IntArray
     load: FloatArray
     n_accelerators: IntArray
+    n_requests: IntArray
     techniques: TechniqueColumns
     reason: NDArray[np.object_]
 
@@ -193,6 +198,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
         prefix_tokens=_whole(frame, "prefix_tokens", 0, 0, reasons),
         load=_load(frame, mode, reasons),
         n_accelerators=_whole(frame, "n_accelerators", 0, 1, reasons),
+        n_requests=_whole(frame, "n_requests", 0, 1, reasons),
         techniques=techniques,
         reason=reasons.texts,
     )
@@ -277,7 +283,7 @@ def _whole(frame: pd.DataFrame, column: str, default: int | None, least: int, re
 
 def _load(frame: pd.DataFrame, mode: NDArray[np.object_], reasons: _Reasons) -> FloatArray:
     load = np.ones(len(frame))
-    for column in ("batch", "concurrency"):
+    for column in ("batch", "concurrency", "n_requests"):
         rows = np.array([_LOAD_COLUMN.get(each) == column for each in mode], dtype=np.bool_)
         if rows.any():
             selected = _Reasons(len(frame))

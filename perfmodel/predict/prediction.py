@@ -30,7 +30,10 @@ from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
 from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, SteadyState, burst, closed_loop, open_loop
+from fleetplan.perfmodel.predict.technique_columns import LOOPS
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
+from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
+from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 
@@ -73,7 +76,8 @@ def predict(
         an accelerator with more memory. `latency_ms` is one step in prefill and decode mode, the whole
         batch in static mode and a request from end to end in the loops. Rates are those of
         `n_accelerators`, or of one replica. `source` is the weakest kind of evidence that holds a tenth
-        of the time.
+        of the time. In offline mode all `n_requests` are there at the start, and `latency_ms` is the time
+        until the last of them ends.
 
     Raises
     ------
@@ -205,21 +209,9 @@ def _predict_mode(
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
-        if mode in {"closed_loop", "burst", "open_loop"}:
-            framework = str(cases.backend[rows[0]])
-            load = Load(
-                layouts,
-                cases.input_tokens[rows],
-                cases.prefix_tokens[rows],
-                cases.output_tokens[rows],
-                evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT,
-            )
-            each = cases.load[rows] / replicas
-            if mode == "burst":
-                state = burst(evaluator, load, each)
-            else:
-                solve = closed_loop if mode == "closed_loop" else open_loop
-                state = solve(evaluator, framework, load, each)
+        if mode in LOOPS:
+            load = _load(cases, rows, layouts, evaluator)
+            state = _loop(cases, rows, load, mode, evaluator, replicas)
             result = _loop_result(state, load)
             _reject_overload(answers, rows, state, replicas)
         else:
@@ -228,9 +220,38 @@ def _predict_mode(
         answers.reject(rows, f"weights: {error}")
     except UnsupportedArchitecture as error:
         answers.reject(rows, f"model: {error}")
+    except TooManyRequestsError as error:
+        answers.reject(rows, str(error))
     else:
         answers.fill(rows, result)
         answers.numbers["requests_per_s"][rows] *= replicas
+
+
+def _load(cases: Cases, rows: IntArray, layouts: Layouts, evaluator: Evaluator) -> Load:
+    first = int(rows[0])
+    default = default_scheduling(str(cases.backend[first]), evaluator.accelerator, evaluator.software_date)
+    setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
+    return Load(
+        layouts,
+        cases.input_tokens[rows],
+        cases.prefix_tokens[rows],
+        cases.output_tokens[rows],
+        setting.scheduling.applied(default),
+    )
+
+
+def _loop(
+    cases: Cases, rows: IntArray, load: Load, mode: str, evaluator: Evaluator, replicas: IntArray
+) -> SteadyState:
+    each = cases.load[rows] / replicas
+    if mode == "offline":
+        setting = cases.techniques.distinct[int(cases.techniques.codes[rows[0]])]
+        return offline(evaluator, load, each, setting.length_variation)
+    if mode == "burst":
+        return burst(evaluator, load, each)
+    if mode == "open_loop":
+        return open_loop(evaluator, load, each)
+    return closed_loop(evaluator, load, each, cases.n_requests[rows] / replicas)
 
 
 def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> ConfigurationBatch:
@@ -312,9 +333,9 @@ def _loop_result(state: SteadyState, load: Load) -> ModeResult:
         output_tokens_per_s_per_accelerator=tokens_per_s / load.layouts.accelerators,
         memory_gib_per_accelerator=state.memory.total_gib,
         fits=state.memory.fits & state.fits,
-        by_provenance_ms=state.by_provenance_ms,
-        bottleneck=state.bottleneck,
-        names=state.names,
+        by_provenance_ms=state.iteration.by_provenance_ms,
+        bottleneck=state.iteration.bottleneck,
+        names=state.iteration.names,
     )
 
 

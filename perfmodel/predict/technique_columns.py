@@ -27,11 +27,15 @@ from fleetplan.fleet.inventory.techniques import (
     ExpertPlacement,
     Sampling,
 )
+from fleetplan.fleet.tables import MODES
 from fleetplan.perfmodel.operators import ActivationScales, IntArray
+from fleetplan.perfmodel.serving import SchedulingOverrides
 from fleetplan.perfmodel.steps import TODAYS_SOFTWARE, Software
 
-ALL_MODES: Final = frozenset({"prefill", "decode", "static", "closed_loop", "burst", "open_loop"})
-_LOOPS: Final = frozenset({"closed_loop", "open_loop"})
+ALL_MODES: Final = frozenset(MODES)
+LOOPS: Final = frozenset({"closed_loop", "burst", "open_loop", "offline"})
+_STEADY_LOOPS: Final = frozenset({"closed_loop", "open_loop"})
+_DRAFTING_LOOPS: Final = _STEADY_LOOPS | {"offline"}
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
@@ -83,7 +87,7 @@ def _number(
 
 
 _PROMPTS: Final = ALL_MODES - {"decode"}
-_GENERATES: Final = frozenset({"decode", "static"}) | _LOOPS
+_GENERATES: Final = frozenset({"decode", "static"}) | _DRAFTING_LOOPS
 _SMALLEST: Final = 1e-9
 _LARGEST: Final = 1e9
 
@@ -109,13 +113,23 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "expert_overlap": TechniqueColumn(0, 0, False, ALL_MODES, (), OVERLAPS),
     "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
+    "max_sequences": _number(1, 1e6, LOOPS, whole=True),
+    "max_batched_tokens": _number(1, 1e8, LOOPS, whole=True),
+    "iterations_ahead": _number(0, 1e3, _STEADY_LOOPS),
+    "polled_iterations": _number(1, 1e6, _STEADY_LOOPS),
+    "gathering_iterations": _number(0, 1e6, _STEADY_LOOPS),
+    "front_end_ms": _number(0, 1e6, LOOPS),
+    "front_end_token_us": _number(0, 1e6, LOOPS),
+    "length_variation": _number(0, 100, frozenset({"offline"})),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
     "activation_scales": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATION_SCALES),
 }
 """Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`.
 `software_date` is the year and month of the framework, for parts whose software became faster
 (`Efficiency.maturity`) and for software that is older than a kernel (`older_software`). `activation_scales`
-says how activations are quantised for weights in FP8 (`optables.choice`)."""
+says how activations are quantised for weights in FP8 (`optables.choice`). `max_sequences` to
+`front_end_token_us` are what a server was started with (`serving.SchedulingOverrides`); `length_variation` is
+the squared coefficient of variation of both lengths of the requests."""
 
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
@@ -132,6 +146,10 @@ class CaseTechniques:
         Power cap of the accelerator. [W]
     software : Software
         Its date, and how it quantises activations.
+    scheduling : SchedulingOverrides
+        What the server was started with.
+    length_variation : float
+        Squared coefficient of variation of prompt and output; 0 where all requests are alike.
     problem : str
         Why the columns cannot be used; '' where they can.
     """
@@ -139,6 +157,8 @@ class CaseTechniques:
     techniques: Techniques = field(default_factory=Techniques)
     power_cap_w: float | None = None
     software: Software = TODAYS_SOFTWARE
+    scheduling: SchedulingOverrides = field(default_factory=SchedulingOverrides)
+    length_variation: float = 0.0
     problem: str = ""
 
 
@@ -218,7 +238,29 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
         return CaseTechniques(problem="; ".join(problems))
     scales = {str(each): each for each in ACTIVATION_SCALES}[names.get("activation_scales", "static")]
     software = Software(names.get("software_date", ""), scales)
-    return CaseTechniques(_techniques(numbers, names), numbers.get("power_cap_w"), software)
+    return CaseTechniques(
+        _techniques(numbers, names),
+        numbers.get("power_cap_w"),
+        software,
+        _scheduling(numbers),
+        numbers.get("length_variation", 0.0),
+    )
+
+
+def _scheduling(numbers: dict[str, float]) -> SchedulingOverrides:
+    def whole(name: str) -> int | None:
+        return int(numbers[name]) if name in numbers else None
+
+    return SchedulingOverrides(
+        whole("max_sequences"),
+        # A service that cuts its prompts says how many of their tokens share an iteration.
+        whole("max_batched_tokens") or whole("chunk_tokens"),
+        numbers.get("iterations_ahead"),
+        numbers.get("polled_iterations"),
+        numbers.get("gathering_iterations"),
+        numbers.get("front_end_ms"),
+        numbers.get("front_end_token_us"),
+    )
 
 
 def _value(name: str, column: TechniqueColumn, text: str) -> float | str:

@@ -89,23 +89,27 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     burstiness : float
         Squared coefficient of variation of the times between them.
     """
-    prompt, output = times.lengths.input_tokens, times.lengths.output_tokens
-    tpot = times.decode_ms(np.ones_like(requests_per_ms))
+    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
+    iteration = times.decode_ms(np.ones_like(requests_per_ms))
     for _ in range(_ROUNDS):
-        arrivals = requests_per_ms * tpot
-        sequences = np.minimum(arrivals * (output - 1), times.costs.most_sequences)
+        arrivals = requests_per_ms * iteration
+        sequences = np.minimum(arrivals * steps, times.most_sequences)
         carrying, taken = _prompts(times, arrivals, sequences)
-        mixed, plain = times.mixed_ms(taken, sequences), times.decode_ms(sequences)
-        tpot = (tpot + carrying * mixed + (1 - carrying) * plain) / 2
+        mixed, plain = times.cycle_ms(taken, sequences), times.decode_ms(sequences)
+        iteration = (iteration + carrying * mixed + (1 - carrying) * plain) / 2
     in_mixed = carrying * mixed / (carrying * mixed + (1 - carrying) * plain)
     first = in_mixed * _after_ms(times, mixed, requests_per_ms, burstiness, sequences)
     first += (1 - in_mixed) * _after_ms(times, plain, requests_per_ms, burstiness, sequences)
-    room = times.prompt_room(sequences)
-    full_ms = times.mixed_ms(room, sequences)
+    # Who finds the engine idle waits for no iteration that was made up before.
+    busy = np.minimum(1.0, sequences + requests_per_ms * iteration)
+    admission_ms = busy * times.admission.wait_iterations(requests_per_ms * iteration) * iteration
+    room = times.cycle_room(sequences)
+    full_ms = times.cycle_ms(room, sequences)
     share = requests_per_ms * prompt * full_ms / room
     bounded = np.minimum(share, 0.999)
     wait = burstiness * bounded / (2 * (1 - bounded)) * prompt / room * full_ms
-    ttft = burstiness ** BURST_EXPONENTS[None] * (first + bounded * wait)
+    ttft = burstiness ** BURST_EXPONENTS[None] * (first + bounded * wait) + admission_ms
+    tpot = iteration / times.lengths.tokens_per_step
     return OpenLoop(sequences, tpot, ttft, share, burstiness)
 
 
@@ -113,8 +117,9 @@ def _prompts(
     times: IterationTimes, arrivals: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Share of iterations that carry prompts, and tokens of prompts in each of them."""
-    tokens = arrivals * times.lengths.input_tokens
-    carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals), tokens / times.prompt_room(sequences)))
+    joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.input_tokens
+    filled = tokens / times.cycle_room(sequences)
+    carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals * joint) / joint, filled))
     return carrying, tokens / np.maximum(carrying, 1e-12)
 
 
@@ -127,7 +132,7 @@ def _after_ms(
 ) -> FloatArray:
     """Mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
     together = 1 + 2 * renewals(requests_per_ms * iteration_ms / 2, burstiness)
-    return iteration_ms / 2 + times.mixed_ms(times.lengths.input_tokens * together, sequences)
+    return iteration_ms / 2 + times.prompts_ms(times.lengths.input_tokens * together, sequences)
 
 
 def renewals(expected: FloatArray, burstiness: float) -> FloatArray:

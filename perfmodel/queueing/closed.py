@@ -1,8 +1,9 @@
 """Latency of one engine in a closed loop, as benchmarks run it: each client sends when it is answered.
 
 With c clients, N = m c requests, I prompt and O generated tokens and a budget of b tokens an iteration, a
-request takes L = (O - 1) + s + 1 iterations, s = max(1, I / (b - B)) of them for its prompt, so x = c / L
-requests start an iteration. The share phi of iterations with prompts and TPOT follow as in open loop. A
+request takes L = (O - 1) + s + (1 - 1/c) iterations, s = max(1, I / (b - B)) of them for its prompt and one
+for which it waits unless it is alone, so x = c / L requests start an iteration; time outside the engine
+counts as iterations too. The share phi of iterations with prompts and TPOT follow as in open loop. A
 request then waits for the iteration that runs when it arrives, shares the next one with those that came with
 it, and queues where prompts nearly fill the iterations::
 
@@ -17,8 +18,8 @@ iteration, B is what they feed, and by Little's law whoever does not decode wait
 An `Admission` adds the iterations that pass before a prompt is let in, whose arrivals then run together.
 Where prompts run apart (SGLang), an iteration with prompts is one of prompts alone and one of decoding.
 
-Lengths are taken to vary from request to request; with fixed lengths requests stay together in cohorts, which
-`cohort_ttft_ms` describes.
+Lengths are taken to vary from request to request; with fixed lengths requests stay together in cohorts, whose
+TTFT is up to half as long again.
 """
 
 from __future__ import annotations
@@ -29,18 +30,13 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.queueing.admission import Admission
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes
+from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Numbers
 
 _ROUNDS: Final = 60
 """Steps of the fixed point, each halfway."""
 
 _LARGEST_SHARE: Final = 0.995
 """Keeps the queue of prompts finite next to saturation."""
-
-
-EVERY_ITERATION: Final = Admission()
-"""Prompts join the next iteration after their arrival."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +47,29 @@ class ClosedLoop:
     ----------
     sequences : FloatArray
         That generate in the mean.
-    tpot_ms : FloatArray
-        Mean time per output token. [ms]
+    starts : FloatArray
+        Requests that start an iteration in the mean.
+    iteration_ms, tpot_ms : FloatArray
+        Mean iteration, and mean time per output token. [ms]
     steady_ttft_ms, burst_ttft_ms : FloatArray
         Mean TTFT of requests that follow others, and of those that are sent together at the start. [ms]
     admission_ms : FloatArray
         Part of the steady TTFT beyond the iteration that runs at the arrival and the prompt itself, for which
         prompts are not let in. [ms]
+    requests_per_ms : FloatArray
+        In the long run. [1/ms]
     rounds : FloatArray
         Requests of a client.
     """
 
     sequences: FloatArray
+    starts: FloatArray
+    iteration_ms: FloatArray
     tpot_ms: FloatArray
     steady_ttft_ms: FloatArray
     burst_ttft_ms: FloatArray
     admission_ms: FloatArray
+    requests_per_ms: FloatArray
     rounds: FloatArray
 
     @property
@@ -76,8 +79,27 @@ class ClosedLoop:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a request spends outside the engine, which TTFT here leaves out. [ms].
+
+    Attributes
+    ----------
+    request_ms : float or FloatArray
+        Of a request alone.
+    apart_ms : float or FloatArray
+        Between two prompts of a burst that the front end hands over.
+    """
+
+    request_ms: Numbers = 0.0
+    apart_ms: Numbers = 0.0
+
+
+NOTHING_OUTSIDE: Final = Outside()
+
+
 def closed_loop(
-    times: IterationTimes, clients: FloatArray, rounds: FloatArray, admission: Admission = EVERY_ITERATION
+    times: IterationTimes, clients: FloatArray, rounds: FloatArray, outside: Outside = NOTHING_OUTSIDE
 ) -> ClosedLoop:
     """Latency of one engine.
 
@@ -86,47 +108,81 @@ def closed_loop(
     times : IterationTimes
         Of the engine and its requests.
     clients : FloatArray
-        Requests in flight, shape (n,).
+        Requests in flight, at least one, shape (n,).
     rounds : FloatArray
         Requests of each client, at least one, shape (n,).
-    admission : Admission
-        How prompts are let in.
+    outside : Outside
+        What requests spend outside the engine.
     """
-    prompt, output = times.lengths.input_tokens, times.lengths.output_tokens
-    sequences, starts = _settled(times, clients, admission)
-    room = _prompt_room(times, sequences, admission)
+    outside_ms = outside.request_ms
+    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
+    sequences, starts = _settled(times, clients, outside_ms)
+    room = times.cycle_room(sequences)
     tokens = starts * prompt
-    joint = admission.joint_iterations
-    carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, tokens / room))
-    mixed = _mixed_ms(times, tokens / np.maximum(carrying, 1e-12), sequences, admission)
-    tpot = carrying * mixed + (1 - carrying) * times.decode_ms(sequences)
+    iteration, mixed = _mean_iteration(times, starts, sequences)
     share = np.minimum(tokens / room, _LARGEST_SHARE)
-    together = prompt * (1 + starts * joint * _others(clients))
+    together = prompt * (1 + starts * times.admission.joint_iterations * _others(clients))
     queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
+    queue = queue * _others(clients)
     # A single client finds the engine idle.
-    running_ms = tpot * _others(clients)
-    admission_ms = running_ms * admission.wait_iterations(starts)
-    steady = running_ms + admission_ms + _own_ms(times, together, sequences, admission) + queue * mixed
-    # By Little's law whoever does not decode waits for the first token.
-    waiting = clients * tpot / np.maximum(starts, 1e-12) - (output - 1) * tpot
-    steady = np.where(tokens >= room * _LARGEST_SHARE, np.maximum(steady, waiting), steady)
-    burst = _burst_ms(times, clients, admission)
-    return ClosedLoop(sequences, tpot, steady, burst, admission_ms, rounds)
+    running_ms = iteration * _others(clients)
+    admission_ms = running_ms * times.admission.wait_iterations(starts)
+    steady = running_ms + admission_ms + _own_ms(times, together, sequences) + queue * mixed
+    decoding = steps * iteration
+    alone = times.prompts_ms(prompt + np.zeros_like(clients), np.zeros_like(clients))
+    # A single client has a rate that more of them do not fall below.
+    single = 1.0 / (alone + steps * times.decode_ms(np.ones_like(clients)) + outside_ms)
+    rate = np.maximum(clients / (steady + decoding + outside_ms), single)
+    rate = np.minimum(rate, clients / (alone + decoding + outside_ms))
+    # No more requests end than start, and all iterations full of prompts start no more than these.
+    full = room / prompt / times.cycle_ms(room, sequences)
+    rate = np.minimum(rate, np.minimum(starts / iteration, full))
+    # Little's law: whoever does not decode waits for the first token.
+    steady = clients / rate - decoding - outside_ms
+    return ClosedLoop(
+        sequences=sequences,
+        starts=starts,
+        iteration_ms=iteration,
+        tpot_ms=iteration / times.lengths.tokens_per_step,
+        steady_ttft_ms=steady,
+        burst_ttft_ms=_burst_ms(times, clients, outside.apart_ms),
+        admission_ms=admission_ms,
+        requests_per_ms=rate,
+        rounds=rounds,
+    )
+
+
+def _mean_iteration(
+    times: IterationTimes, starts: FloatArray, sequences: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean iteration, and the mean one that carries prompts. [ms]."""
+    joint, tokens = times.admission.joint_iterations, starts * times.lengths.input_tokens
+    filled = tokens / times.cycle_room(sequences)
+    carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
+    # There are no iterations without prompts where nobody generates.
+    plain = (1 - carrying) * np.minimum(1.0, sequences)
+    carrying = carrying / (carrying + plain)
+    mixed = times.cycle_ms(tokens / np.maximum(carrying, 1e-12), sequences)
+    iteration: FloatArray = carrying * mixed + (1 - carrying) * times.decode_ms(sequences)
+    return iteration, mixed
 
 
 def _settled(
-    times: IterationTimes, clients: FloatArray, admission: Admission
+    times: IterationTimes, clients: FloatArray, outside_ms: Numbers
 ) -> tuple[FloatArray, FloatArray]:
     """Sequences that generate, and requests that start an iteration, in the mean."""
-    prompt, output = times.lengths.input_tokens, times.lengths.output_tokens
-    sequences, starts = clients * 0.9, clients / (output + 1)
+    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
+    others = _others(clients)
+    sequences, starts = clients * 0.9, clients / (steps + 2)
     for _ in range(_ROUNDS):
-        room = _prompt_room(times, sequences, admission)
+        room = times.cycle_room(sequences)
         own = np.maximum(1.0, prompt / room)
-        starts = clients / (output + own + _others(clients) * admission.wait_iterations(starts))
+        iteration, _ = _mean_iteration(times, starts, sequences)
+        waits = others * (1 + times.admission.wait_iterations(starts)) + outside_ms / iteration
         bound = room / prompt
-        settled = np.minimum(np.minimum(starts, bound) * (output - 1), times.costs.most_sequences)
-        sequences = (sequences + settled) / 2
+        settled = np.minimum(clients / (steps + own + waits), bound)
+        starts = (starts + settled) / 2
+        sequences = (sequences + np.minimum(settled * steps, times.most_sequences)) / 2
     return sequences, np.minimum(starts, bound)
 
 
@@ -136,66 +192,34 @@ def _others(clients: FloatArray) -> FloatArray:
     return found
 
 
-def _prompt_room(times: IterationTimes, sequences: FloatArray, admission: Admission) -> FloatArray:
-    """Prompt tokens that fit into an iteration. [tokens]."""
-    return times.prompt_room(np.zeros_like(sequences) if admission.prompts_apart else sequences)
-
-
-def _mixed_ms(
-    times: IterationTimes, tokens: FloatArray, sequences: FloatArray, admission: Admission
-) -> FloatArray:
-    """Time in which every sequence gains a token while prompts are computed. [ms]."""
-    if admission.prompts_apart:
-        return times.mixed_ms(tokens, np.zeros_like(sequences)) + times.decode_ms(sequences)
-    return times.mixed_ms(tokens, sequences)
-
-
-def _own_ms(
-    times: IterationTimes, together: FloatArray, sequences: FloatArray, admission: Admission
-) -> FloatArray:
+def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) -> FloatArray:
     """Time from the start of a prompt's first iteration to its first token. [ms]."""
-    prompt, room = times.lengths.input_tokens, _prompt_room(times, sequences, admission)
+    prompt, room = times.lengths.input_tokens, times.cycle_room(sequences)
     tokens = np.where(prompt <= room, np.minimum(room, np.maximum(together, prompt)), prompt)
-    return times.mixed_ms(tokens, np.zeros_like(sequences) if admission.prompts_apart else sequences)
+    return times.prompts_ms(tokens, sequences)
 
 
-def _burst_ms(times: IterationTimes, clients: FloatArray, admission: Admission) -> FloatArray:
+def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> FloatArray:
     """Mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
+    prompts = np.broadcast_to(np.asarray(times.lengths.input_tokens, dtype=np.float64), clients.shape)
+    apart = np.broadcast_to(np.asarray(apart_ms, dtype=np.float64), clients.shape)
+    budget = times.iteration_tokens
     found = []
-    for count in clients:
-        done = np.arange(1, max(1, round(float(count))) + 1) * times.lengths.input_tokens
-        steps = np.ceil(done / times.iteration_tokens)
+    for position, (count, prompt) in enumerate(zip(clients.tolist(), prompts.tolist(), strict=True)):
+        own = times.of(position)
+        done = np.arange(1, max(1, round(count)) + 1) * prompt
+        steps = np.ceil(done / budget)
         # Those whose prompt is done generate beside the prompts that follow.
-        beside = np.minimum((steps - 1) * times.iteration_tokens / times.lengths.input_tokens, done.size)
+        beside = np.minimum((steps - 1) * budget / prompt, done.size)
         last = int(steps[-1])
-        sizes = np.minimum(times.iteration_tokens, done[-1] - times.iteration_tokens * np.arange(last))
+        sizes = np.minimum(budget, done[-1] - budget * np.arange(last))
         running = np.interp(np.arange(1, last + 1), steps, beside)
-        if admission.prompts_apart:
+        if times.admission.prompts_apart:
             running = np.zeros_like(running)
-        ends = np.cumsum(times.mixed_ms(np.minimum(sizes, times.prompt_room(running)), running))
-        found.append(float(ends[steps.astype(np.int64) - 1].mean()))
+        ends = np.cumsum(own.mixed_ms(np.minimum(sizes, own.prompt_room(running)), running))
+        # Where the front end is slower than the engine each prompt runs as it comes.
+        handed = apart[position] * np.arange(done.size) + float(
+            own.prompts_ms(np.array([prompt]), np.zeros(1))[0]
+        )
+        found.append(float(np.maximum(ends[steps.astype(np.int64) - 1], handed).mean()))
     return np.array(found)
-
-
-def cohort_ttft_ms(
-    times: IterationTimes, clients: FloatArray, admission: Admission = EVERY_ITERATION
-) -> FloatArray:
-    """Mean TTFT where requests of one fixed length run in cohorts that start and end together. [ms].
-
-    Parameters
-    ----------
-    times : IterationTimes
-        Of the engine and its requests.
-    clients : FloatArray
-        Requests in flight, shape (n,).
-    admission : Admission
-        How prompts are let in.
-    """
-    prompt = times.lengths.input_tokens
-    cohort = np.minimum(clients, np.maximum(1.0, np.floor(times.iteration_tokens / prompt)))
-    others = np.ceil(clients / cohort)
-    mixed = _mixed_ms(times, cohort * prompt, clients - cohort, admission)
-    own = _own_ms(times, cohort * prompt, clients - cohort, admission)
-    waits = 1 + admission.wait_iterations(clients / times.lengths.output_tokens)
-    found: FloatArray = own + waits * ((others - 1) * mixed + times.decode_ms(clients)) / others
-    return found

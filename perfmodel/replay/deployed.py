@@ -9,7 +9,7 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.replay.engine import EngineLimits
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, StepCosts, step_costs
+from fleetplan.perfmodel.serving import Range, StepCosts, default_scheduling, step_costs
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import held_sessions
@@ -64,7 +64,8 @@ def deployed_engine(
         Tokens that a session keeps between its requests in the mean; 0 where none are kept. [tokens]
     """
     techniques = evaluator.techniques
-    chunk = techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
+    scheduling = default_scheduling(framework, evaluator.accelerator, evaluator.software_date)
+    chunk = techniques.chunk_tokens or scheduling.iteration_tokens
     costs = step_costs(evaluator, parallelism, Range(sequences, max(chunk, 1), longest_tokens))
     return DeployedEngine(
         costs,
@@ -72,7 +73,7 @@ def deployed_engine(
             sequences,
             max(chunk, sequences + 1),
             kv_token_capacity(evaluator, parallelism, sequences, chunk),
-            prompts_apart=framework == "sglang",
+            prompts_apart=scheduling.admission.prompts_apart,
             session_tokens=_kept_tokens(evaluator, parallelism, session_tokens),
         ),
         tokens_per_step(techniques.speculative),

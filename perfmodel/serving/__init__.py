@@ -1,9 +1,11 @@
-"""A replica with traffic: its steady state, the requests that arrive, and what each iteration costs.
+"""A replica with traffic: how it fills its iterations, which requests arrive, what an iteration costs.
 
-In: an evaluator and a load. Out: `closed_loop`, `open_loop` and `burst` return a `SteadyState`; `requests_of`
-draws `Requests`; `step_costs` tabulates the times that queueing and replay read.
+In: an evaluator and a load. Out: `burst` returns a `SteadyState`; `requests_of` draws `Requests`;
+`step_grids` and `step_costs` hold the times that queueing and replay read; `default_scheduling` is what a
+framework does where nothing is set.
 """
 
+from fleetplan.perfmodel.serving.admission import Admission
 from fleetplan.perfmodel.serving.arrivals import (
     Regimes,
     RequestKind,
@@ -12,31 +14,45 @@ from fleetplan.perfmodel.serving.arrivals import (
     requests_of,
 )
 from fleetplan.perfmodel.serving.bursts import burst
-from fleetplan.perfmodel.serving.iteration_costs import PROMPT_GRAIN_TOKENS, Range, StepCosts, step_costs
+from fleetplan.perfmodel.serving.iteration_costs import (
+    PROMPT_GRAIN_TOKENS,
+    Range,
+    StepCosts,
+    StepGrids,
+    step_costs,
+    step_grids,
+)
 from fleetplan.perfmodel.serving.replica_load import (
-    PREFILL_TOKENS_LIMIT,
     Load,
+    MeanIteration,
     SteadyState,
-    closed_loop,
-    open_loop,
+    cache_limit,
+    mean_iteration,
 )
 from fleetplan.perfmodel.serving.requests import Requests
+from fleetplan.perfmodel.serving.scheduling import Scheduling, SchedulingOverrides, default_scheduling
 
 __all__ = [
-    "PREFILL_TOKENS_LIMIT",
     "PROMPT_GRAIN_TOKENS",
+    "Admission",
     "Load",
+    "MeanIteration",
     "Range",
     "Regimes",
     "RequestKind",
     "Requests",
+    "Scheduling",
+    "SchedulingOverrides",
     "SteadyState",
     "StepCosts",
+    "StepGrids",
     "burst",
-    "closed_loop",
-    "open_loop",
+    "cache_limit",
+    "default_scheduling",
+    "mean_iteration",
     "regime_times_ms",
     "renewal_times_ms",
     "requests_of",
     "step_costs",
+    "step_grids",
 ]

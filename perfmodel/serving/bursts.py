@@ -13,12 +13,12 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.serving.replica_load import (
-    Iterations,
     Load,
+    MeanIteration,
     SteadyState,
     cache_limit,
     prompts_taken,
-    steady_state,
+    resident_memory,
 )
 from fleetplan.perfmodel.steps import StepShape
 
@@ -39,9 +39,10 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     concurrency : FloatArray
         Requests that are released to one replica, shape (n_configs,).
     """
-    share = concurrency / (load.layouts.dp * load.layouts.pp)
+    share = concurrency / load.engines
     allowed, fits = cache_limit(evaluator, load, share)
-    batch = np.clip(np.ceil(share), 1, allowed).astype(np.int64)
+    most = np.minimum(allowed, load.scheduling.max_sequences)
+    batch = np.clip(np.ceil(share), 1, most).astype(np.int64)
     prompts, new_tokens = prompts_taken(load, batch.astype(np.float64))
     steps = np.maximum(1.0, batch * load.input_tokens / (prompts * new_tokens))
     prefix = load.prefix_tokens + (load.input_tokens - new_tokens) // 2
@@ -56,14 +57,20 @@ def burst(evaluator: Evaluator, load: Load, concurrency: FloatArray) -> SteadySt
     waiting = (steps - 1.0) / 2.0 / load.output_tokens
     tpot = decode.latency_ms + waiting * prefill.latency_ms
     ttft = (steps + 1.0) / 2.0 * prefill.latency_ms
-    wave = ttft + load.output_tokens * tpot
+    wave = ttft + (load.output_tokens - 1) * tpot
     earlier_waves = np.maximum(0.0, share / batch - 1.0) / 2.0
-    found = Iterations(
-        ttft_ms=ttft + earlier_waves * wave,
-        tpot_ms=tpot,
-        by_provenance_ms=decode.by_provenance_ms + waiting * prefill.by_provenance_ms,
-        bottleneck=decode.bottleneck,
-        names=decode.names,
+    iteration = MeanIteration(
+        decode.by_provenance_ms + waiting * prefill.by_provenance_ms, decode.bottleneck, decode.names
     )
-    everywhere = np.ones(batch.shape, dtype=np.bool_)
-    return steady_state(evaluator, load, batch, found, batch / wave, fits, everywhere)
+    return SteadyState(
+        batch=batch,
+        ttft_ms=np.maximum(ttft, share / 2 * load.front_end_prompt_ms)
+        + earlier_waves * wave
+        + load.front_end_ms,
+        tpot_ms=tpot,
+        requests_per_s=batch / wave * 1e3 * load.engines,
+        iteration=iteration,
+        memory=resident_memory(evaluator, load, batch),
+        fits=fits,
+        sustained=np.ones(batch.shape, dtype=np.bool_),
+    )

@@ -107,8 +107,31 @@ class Range:
     context_tokens: int
 
 
-def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) -> StepCosts:
-    """Tabulate the iterations of one configuration.
+@dataclass(frozen=True, slots=True)
+class StepGrids:
+    """The times of `StepCosts` where they were evaluated; between two points they are straight.
+
+    Attributes
+    ----------
+    tokens, token_ms : FloatArray
+        Tokens of an iteration, and its time. [ms]
+    sequences, decode_ms, slope_ms : FloatArray
+        Sequences, what they add without context, and what each token of their context adds. [ms]
+    lengths, prompt_ms : FloatArray
+        Prompt tokens, and attention over a prompt that long. [ms]
+    """
+
+    tokens: FloatArray
+    token_ms: FloatArray
+    sequences: FloatArray
+    decode_ms: FloatArray
+    slope_ms: FloatArray
+    lengths: FloatArray
+    prompt_ms: FloatArray
+
+
+def step_grids(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) -> StepGrids:
+    """Evaluate the iterations of one configuration at `_GRID_POINTS` token counts, batches and lengths.
 
     Parameters
     ----------
@@ -117,7 +140,7 @@ def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) ->
     parallelism : Parallelism
         Of a replica; all attention-DP ranks are taken to carry the same load.
     wanted : Range
-        How far the tables reach.
+        How far the grids reach.
     """
     tokens = _grid(wanted.prompt_tokens + wanted.sequences)
     sequences = _grid(wanted.sequences)
@@ -134,23 +157,35 @@ def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) ->
         ]
     )
     ratio = step_cost_ratio(evaluator.techniques.speculative)
-    every_token = np.arange(tokens[-1] + 1)
-    token_ms = ratio * np.interp(every_token, tokens, by_tokens.latency_ms - _prompt_part(by_tokens))
+    token_ms = ratio * (by_tokens.latency_ms - _prompt_part(by_tokens))
     slope = ratio * (many.latency_ms - few.latency_ms) / (sequences * (far - near))
     slope = np.maximum(slope, 0.0)
-    without_context = ratio * few.latency_ms - slope * sequences * near - token_ms[sequences]
+    without_context = ratio * few.latency_ms - slope * sequences * near
+    without_context = without_context - np.interp(sequences, tokens, token_ms)
+    cumulative = ratio * np.maximum.accumulate(_prompt_part(by_length))
+    # No sequence, no attention; the slope of none is that of one.
+    return StepGrids(
+        tokens=tokens.astype(np.float64),
+        token_ms=token_ms,
+        sequences=np.r_[0.0, sequences],
+        decode_ms=np.r_[0.0, without_context],
+        slope_ms=np.r_[slope[0], slope],
+        lengths=np.r_[0.0, lengths],
+        prompt_ms=np.r_[0.0, cumulative],
+    )
+
+
+def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) -> StepCosts:
+    """Tabulate the iterations of one configuration; see `step_grids`."""
+    grids = step_grids(evaluator, parallelism, wanted)
+    every_token = np.arange(grids.tokens[-1] + 1)
     every_batch = np.arange(wanted.sequences + 1)
-    decode_ms = np.interp(every_batch, sequences, without_context)
-    # No sequence, no attention.
-    decode_ms[0] = 0.0
-    every_length = np.arange(0, lengths[-1] + PROMPT_GRAIN_TOKENS, PROMPT_GRAIN_TOKENS)
-    cumulative = np.maximum.accumulate(_prompt_part(by_length))
-    prompt_ms = ratio * np.interp(every_length, np.r_[0, lengths], np.r_[0.0, cumulative])
+    every_length = np.arange(0, grids.lengths[-1] + PROMPT_GRAIN_TOKENS, PROMPT_GRAIN_TOKENS)
     return StepCosts(
-        tuple(token_ms.tolist()),
-        tuple(decode_ms.tolist()),
-        tuple(np.interp(every_batch, sequences, slope).tolist()),
-        tuple(prompt_ms.tolist()),
+        tuple(np.interp(every_token, grids.tokens, grids.token_ms).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.decode_ms).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.slope_ms).tolist()),
+        tuple(np.interp(every_length, grids.lengths, grids.prompt_ms).tolist()),
     )
 
 

@@ -1,7 +1,8 @@
 """Shared experts that a framework runs beside the routed ones, at no time of their own.
 
-SGLang counts them among the routed ones, as experts that every token picks; vLLM runs them on a second
-stream. Both read the weights of one more expert while they read those of many, and that is how it is priced.
+SGLang counts them among the routed ones, as experts that every token picks; vLLM and TensorRT-LLM run them
+on a second stream. Both read the weights of one more expert while they read those of many, and that is how
+it is priced.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Final
 from fleetplan.perfmodel.architecture import ModelArchitecture, MoeFfn
 from fleetplan.perfmodel.steps.precision import PartDtypes
 
-MERGING_FRAMEWORKS: Final = frozenset({"sglang", "vllm"})
+MERGING_FRAMEWORKS: Final = frozenset({"sglang", "trtllm", "vllm"})
 """Frameworks that do so. Source: documentation of SGLang, DeepSeek usage, shared experts fusion;
-documentation of vLLM, environment variable VLLM_DISABLE_SHARED_EXPERTS_STREAM."""
+documentation of vLLM, environment variable VLLM_DISABLE_SHARED_EXPERTS_STREAM;
+tensorrt_llm/_torch/models/modeling_deepseekv3.py of TensorRT-LLM (Deepseekv3MoE runs them in parallel, on its
+auxiliary stream)."""
 
 MERGED_MODEL_TYPES: Final = frozenset({"deepseek_v3", "deepseek_v32", "glm_moe_dsa", "kimi_k2"})
 """Decoders for which they do so."""

@@ -46,6 +46,11 @@ EXPERTS_PER_REDUNDANT: Final = 8
 """Experts for which a load balancer places one more copy: 32 for the 256 of DeepSeek-V3. Source: DeepSeek-V3
 technical report (arXiv 2412.19437), section 3.4, and LMSYS blog, 5 May 2025: 288 places."""
 
+USUAL_HOST_ACCELERATORS: Final = 8
+"""Accelerators up to which nobody balances experts: those of most hosts, or of two trays of a rack. Source:
+the recipes of NVIDIA/srt-slurm, whose names say how many places the load balancer has (eplb0 for 4 and 8
+accelerators, eplb288 from 16 on)."""
+
 RANDOM_PLACEMENTS: Final = 512
 """Placements by chance whose busiest rank is averaged: the mean is then known to about 1 %."""
 
@@ -92,6 +97,7 @@ def expert_spread(
     accelerator : Accelerator
         Its host.
     """
+    host = max(accelerator.accelerators_per_host, USUAL_HOST_ACCELERATORS)
     everywhere = np.ones(layouts.ep.shape, dtype=np.bool_)
     nothing = np.zeros_like(layouts.ep)
     if routing.busiest_expert_ratio is not None or routing.balance == "perfect":
@@ -102,7 +108,7 @@ def expert_spread(
         case "eplb":
             balanced = layouts.ep > 1
         case "auto":
-            balanced = (layouts.ep > 1) & (layouts.ep * layouts.ffn_tp > accelerator.accelerators_per_host)
+            balanced = (layouts.ep > 1) & (layouts.ep * layouts.ffn_tp > host)
     stated = routing.redundant_experts
     copies = -(-experts // EXPERTS_PER_REDUNDANT) if stated is None else stated
     return ExpertSpread(balanced, EPLB_BUSIEST_RATIO, np.where(balanced, copies, 0))

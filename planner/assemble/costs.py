@@ -32,24 +32,25 @@ def cost_rows(
     Returns
     -------
     tuple[Cost, ...]
-        The periods add up to the whole cost, and so do the pools; the services without idle capacity.
+        The periods add up to the whole cost, and so do the pools; the services without idle capacity and
+        retirements.
     """
     capacity = capacity_kinds(problem, solution)
     found = []
     for period in problem.periods:
         kinds = _added([kinds for (_, when), kinds in capacity.items() if when == period])
         placed = [row for row in rows if row.period == period]
-        idle = sum(use.idle_usd for use in pools if use.period == period)
-        found.append(_row(problem, "period", period, placed, kinds, idle))
+        uses = [use for use in pools if use.period == period]
+        found.append(_row(problem, ("period", period), placed, kinds, uses))
     for service in problem.services:
         placed = [row for row in rows if row.service == service]
         kinds = {"capacity": sum(row.usd - row.running_usd for row in placed)}
-        found.append(_row(problem, "service", service, placed, kinds, 0.0))
+        found.append(_row(problem, ("service", service), placed, kinds, ()))
     for pool in dict.fromkeys(use.pool for use in pools):
         kinds = _added([kinds for (name, _), kinds in capacity.items() if name == pool])
         placed = [row for row in rows if row.pool == pool]
-        idle = sum(use.idle_usd for use in pools if use.pool == pool)
-        found.append(_row(problem, "pool", pool, placed, kinds, idle))
+        uses = [use for use in pools if use.pool == pool]
+        found.append(_row(problem, ("pool", pool), placed, kinds, uses))
     return tuple(found)
 
 
@@ -63,21 +64,22 @@ def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _row(
     problem: Problem,
-    scope: str,
-    name: str,
+    key: tuple[str, str],
     placed: Sequence[Placement],
     capacity: Mapping[str, float],
-    idle_usd: float,
+    uses: Sequence[PoolUse],
 ) -> Cost:
+    """Cost of a scope and name, of which the uses of pools say what is idle and what left."""
     kinds = {**capacity, **_running_kinds(placed)}
     usd = sum(kinds.values())
     million = million_tokens(problem, placed)
     return Cost(
-        scope=scope,
-        name=name,
+        scope=key[0],
+        name=key[1],
         usd=usd,
         usd_by_kind={kind: value for kind, value in sorted(kinds.items()) if value},
-        idle_usd=idle_usd,
+        idle_usd=sum(use.idle_usd for use in uses),
+        retirement_usd=sum(use.retirement_usd for use in uses),
         million_tokens=million,
         usd_per_million_tokens=usd / million if million else None,
         carbon_kg=carbon_kg(problem, placed),

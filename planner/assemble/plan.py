@@ -8,6 +8,7 @@ from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_row
 from fleetplan.planner.assemble.goal import reached_goal
 from fleetplan.planner.assemble.inputs import state_inputs
 from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
+from fleetplan.planner.assemble.model_figures import model_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
 from fleetplan.planner.assemble.placements import phase_ratios, placements, unmet_rows
 from fleetplan.planner.assemble.pools import pool_uses
@@ -73,9 +74,12 @@ def build_plan(
         transitions=transitions(problem, traffic.replicas),
         tides=tides(problem, traffic.replicas),
         offline_work=offline_rows(problem, traffic.put_off),
-        region_losses=region_losses(problem, solution),
+        region_losses=region_losses(problem, solution, traffic.unmet),
         kv_flows=flows,
         model_usd=result.objective_usd,
+        model_unused_usd=None
+        if result.objective_usd is None
+        else result.objective_usd - model_usd(problem, solution, traffic),
         retirements=retirements(problem, solution),
         goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
         unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),

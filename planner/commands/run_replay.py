@@ -12,7 +12,7 @@ import pandas as pd
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
-from fleetplan.planner.api import prepare
+from fleetplan.planner.candidates import prepare
 from fleetplan.planner.files import write_text
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem

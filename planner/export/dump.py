@@ -11,8 +11,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import prepare
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.files import as_text, write_text
 from fleetplan.planner.formulation import build_model
 from fleetplan.planner.problem import Problem

@@ -147,7 +147,7 @@ GROUPS: Final[tuple[Group, ...]] = (
     Group("started", (_C, _P, _M)),
     Group("surviving", (_X, _C, _P, _M)),
     Group("surviving_load", (_X, _C, _X, _P, _M), continuous=True, kept=True),
-    Group("surviving_separate", (_X, _S, _X, _X, _M), continuous=True),
+    Group("surviving_separate", (_X, _S, _X, _X, _M), continuous=True, kept=True),
     Group("surviving_pooled", (_X, _C, _P, _M, _X)),
     Group("surviving_pooled_replicas", (_X, _C, _P, _M, _X)),
     Group("retired", (_P, _X), kept=True, growth=-1),

@@ -25,7 +25,8 @@ class Solution:
 
     Attributes
     ----------
-    replicas, load, unmet, acquired, packed, retired, surviving_load, disaggregated, put_off : dict
+    replicas, load, unmet, acquired, packed, retired, disaggregated, put_off : dict
+    surviving_load, surviving_separate : dict
         Values by the keys of `Variables`; zeros are left out.
     """
 
@@ -38,6 +39,7 @@ class Solution:
     surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
     disaggregated: dict[PairKey, int] = field(default_factory=dict)
     put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    surviving_separate: dict[tuple[str, str, int, int, int], int] = field(default_factory=dict)
 
     def add(
         self, part: Solution, moments: Sequence[int] | None = None, cells: Sequence[int] | None = None

@@ -16,7 +16,9 @@ class Cost(Record):
     usd_by_kind: dict[str, float]
     """Of a service: capacity and energy."""
     idle_usd: float
-    """The part that no service pays for. [USD]"""
+    """The part of what stands that no service pays for. [USD]"""
+    retirement_usd: float = 0.0
+    """The part that is what hosts that leave cost at once, less their sale. [USD]"""
     million_tokens: float | None
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
     usd_per_million_tokens: float | None

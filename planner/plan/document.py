@@ -24,7 +24,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.1"
+FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_GAP_RATIO = 1e-5
@@ -111,8 +111,10 @@ class Plan(Record):
     inputs: PlanInputs | None = None
     """What the plan was made from, and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
-    """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
-    rounding. [USD]"""
+    """TCO of the solver's solution by the rounded figures that it worked with. [USD]"""
+    model_unused_usd: float | None = None
+    """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
+    `objective_usd`. Never below 0; both but for rounding. [USD]"""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
 

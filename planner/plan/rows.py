@@ -115,6 +115,9 @@ class PoolUse(AtMoment):
     probability of the scenario. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
+    retirement_usd: float = 0.0
+    """What hosts that leave at the start of the period cost besides: what the books still held, less their
+    sale; negative where they sell for more. Part of the hours and the probability, as `usd` is. [USD]"""
     maintenance_accelerators: int = 0
     """Out of service."""
 

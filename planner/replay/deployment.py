@@ -11,7 +11,7 @@ from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
 from fleetplan.perfmodel.replay import Deployment, EngineGroup, PrefillGroup, PrefillPool, deployed_engine
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Range, RequestKind, step_costs
+from fleetplan.perfmodel.serving import Range, RequestKind, step_costs
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.planner.candidates import (
     Calibrator,
@@ -117,8 +117,8 @@ class DeploymentBuilder:
 
     def _prefill_group(self, place: ServedPlace, row: Placement) -> PrefillGroup:
         batch, evaluator, layout = self._configured(place, row)
-        chunk = evaluator.techniques.chunk_tokens or PREFILL_TOKENS_LIMIT
         # Prompts run whole unless the service cuts them.
+        chunk = evaluator.techniques.chunk_tokens or 1
         reach = max(chunk, batch * max(kind.input_tokens for kind in place.kinds), _longest_tokens(place))
         costs = step_costs(evaluator, layout, Range(1, reach, _longest_tokens(place)))
         pool = PrefillPool(

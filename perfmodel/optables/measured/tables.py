@@ -83,6 +83,11 @@ class TableFile:
     package_version: str
 
     @property
+    def system(self) -> str:
+        """What was measured: h200_sxm and the like."""
+        return self.path.parts[-5]
+
+    @property
     def quantisation_files(self) -> tuple[Path, ...]:
         """Tables of what a GEMM table holds beside the product; see `measured_products`."""
         return quantisation_files(self.path, self.family, self.framework)

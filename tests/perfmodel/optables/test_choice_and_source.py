@@ -225,3 +225,53 @@ def test_experts_split_the_other_way_come_before_those_of_another_framework(
     by_site = dict(zip(zip(dims["moe_tp"].tolist(), dims["moe_ep"].tolist(), strict=True), ms, strict=True))
     assert by_site == {(1, 1): 4.0, (1, 4): 2.0, (4, 1): 2.0, (8, 1): 0.5}
     assert found.rows.provenance.tolist().count(Provenance.INTERPOLATED) == 2
+
+
+def latent_prompts(ms: float) -> pd.DataFrame:
+    shape = {"op_name": "context_mla", "kv_cache_dtype": "bfloat16", "num_heads": 128, "batch_size": 1}
+    return pd.DataFrame([{**shape, "isl": 1024, "step": 0, "latency": ms}])
+
+
+@pytest.mark.parametrize(("system", "sglang_ms"), [(SYSTEM, 1.0), ("b200_sxm", 3.0)])
+def test_sglang_rebuilds_the_keys_of_prompts_though_its_table_before_blackwell_does_not(
+    write_table: TableWriter, tmp_path: Path, system: str, sglang_ms: float
+) -> None:
+    for framework, ms in (("sglang", 3.0), ("trtllm", 1.0), ("vllm", 2.0)):
+        path = write_table("mla", framework, "1.0", "context_mla", latent_prompts(ms))
+        target = tmp_path / "data" / system / path.relative_to(tmp_path / "data" / SYSTEM)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    chosen = TableLibrary(system, tmp_path / "data", tmp_path / "cache")
+    kind = OperatorKind.LATENT_PREFILL_ATTENTION
+    found = {name: chosen.rows(kind, "bf16", name) for name in ("sglang", "trtllm", "vllm")}
+    latencies = {name: each.rows.latency_ms.tolist() for name, each in found.items() if each is not None}
+    assert latencies == {"sglang": [sglang_ms], "trtllm": [1.0], "vllm": [2.0]}
+
+
+@pytest.mark.parametrize(("system", "trtllm_ms"), [(SYSTEM, 3.0), ("b200_sxm", 1.0)])
+def test_experts_in_fp4_on_blackwell_take_the_fastest(
+    write_table: TableWriter, tmp_path: Path, system: str, trtllm_ms: float
+) -> None:
+    for framework, ms in (("trtllm", 3.0), ("sglang", 1.0)):
+        row = {
+            "kernel_source": "any",
+            "moe_dtype": "nvfp4",
+            "num_tokens": 1,
+            "hidden_size": 64,
+            "inter_size": 32,
+            "topk": 2,
+            "num_experts": 8,
+            "moe_tp_size": 1,
+            "moe_ep_size": 1,
+            "distribution": "power_law_1.01",
+            "latency": ms,
+        }
+        path = write_table("moe", framework, "1.0", "moe", pd.DataFrame([row]))
+        target = tmp_path / "data" / system / path.relative_to(tmp_path / "data" / SYSTEM)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    chosen = TableLibrary(system, tmp_path / "data", tmp_path / "cache").rows(
+        OperatorKind.MOE, "fp4", "trtllm"
+    )
+    assert chosen is not None
+    assert chosen.rows.latency_ms.tolist() == [trtllm_ms]

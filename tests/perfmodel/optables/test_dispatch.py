@@ -163,3 +163,43 @@ def test_the_package_has_wide_groups_of_hopper() -> None:
     assert all(each.provenance[0] == Provenance.MEASURED for each in found)
     # Microseconds that are taken for milliseconds would be a thousand times this.
     assert 0.005 < times[0] < times[-1] < 0.2
+
+
+def test_a_rack_takes_the_links_of_the_rack_that_was_measured(
+    measured_toy: Accelerator, tmp_path: Path, write_table: TableWriter
+) -> None:
+    row = {
+        "kernel_source": "NVLinkOneSided",
+        "hidden_size": 7168,
+        "topk": 8,
+        "num_experts": 256,
+        "moe_ep_size": 8,
+    }
+    frame = pd.DataFrame(
+        [
+            {**row, "op_name": f"alltoall_{name}", "moe_dtype": dtype, "num_tokens": tokens, "latency": ms}
+            for name, dtype, ms in (("dispatch", "fp8", 0.02), ("combine", "bfloat16", 0.04))
+            for tokens in (16, 32)
+        ]
+    )
+    written = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
+    target = tmp_path / "data" / "gb200" / "comm" / "trtllm" / "1.0" / written.name
+    target.parent.mkdir(parents=True)
+    written.rename(target)
+    own, rack = (TableLibrary(system, tmp_path / "data", tmp_path / "cache") for system in ("gb200", "gb300"))
+    measured, lent = (
+        OperatorSource(measured_toy, "trtllm", library).times(DISPATCH, "fp8", one())
+        for library in (own, rack)
+    )
+    assert (measured.latency_ms.tolist(), measured.provenance.tolist()) == ([0.02], [Provenance.MEASURED])
+    assert (lent.latency_ms.tolist(), lent.provenance.tolist()) == ([0.02], [Provenance.INTERPOLATED])
+    chosen = rack.rows(DISPATCH, "fp8", "trtllm")
+    assert chosen is not None
+    assert {source.system for source in chosen.sources} == {"gb200"}
+    # What it answers depends on that file.
+    assert rack.file_hashes() == own.file_hashes()
+    # Other parts take nobody's links.
+    assert (
+        TableLibrary("b200_sxm", tmp_path / "data", tmp_path / "cache").rows(DISPATCH, "fp8", "trtllm")
+        is None
+    )

@@ -1,16 +1,21 @@
 """How prompts are let in: waits against arrivals counted one by one, and what they add to a closed loop."""
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.perfmodel.queueing.test_loops import BUDGET, COSTS, TIMES, drawn, one
 
-from fleetplan.perfmodel.queueing.admission import Admission
-from fleetplan.perfmodel.queueing.closed import closed_loop, cohort_ttft_ms
+from fleetplan.perfmodel.queueing.closed import ClosedLoop, closed_loop
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.serving import Admission
 
 ITERATIONS = 100_000
+
+
+def loop(clients: np.ndarray, rules: Admission) -> ClosedLoop:
+    return closed_loop(replace(TIMES, admission=rules), clients, np.full(clients.size, 10.0))
 
 
 def counted_wait(admission: Admission, starts: float) -> float:
@@ -55,11 +60,8 @@ def test_looks_before_every_iteration_wait_for_nothing() -> None:
 
 
 def test_an_iteration_made_up_ahead_is_waited_for() -> None:
-    clients, rounds = np.array([1.0, 16.0]), np.array([10.0, 10.0])
-    plain, ahead = (
-        closed_loop(TIMES, clients, rounds),
-        closed_loop(TIMES, clients, rounds, Admission(iterations_ahead=1)),
-    )
+    clients = np.array([1.0, 16.0])
+    plain, ahead = loop(clients, Admission()), loop(clients, Admission(iterations_ahead=1))
     # A single client finds the engine idle.
     assert ahead.steady_ttft_ms[0] == pytest.approx(plain.steady_ttft_ms[0])
     assert ahead.admission_ms[0] == 0
@@ -70,8 +72,8 @@ def test_an_iteration_made_up_ahead_is_waited_for() -> None:
 
 
 def test_prompts_that_came_together_are_computed_together() -> None:
-    found = closed_loop(TIMES, one(32), one(10), Admission(polled_iterations=10))
-    plain = closed_loop(TIMES, one(32), one(10))
+    found = loop(one(32), Admission(polled_iterations=10))
+    plain = loop(one(32), Admission())
     waited = found.admission_ms[0]
     assert waited == pytest.approx(4.5 * found.tpot_ms[0] * 31 / 32)
     assert found.steady_ttft_ms[0] - waited > 1.2 * plain.steady_ttft_ms[0]
@@ -90,15 +92,7 @@ def test_prompts_apart_agree_with_the_simulator(clients: int) -> None:
     first = np.array(log.first_ms)
     ttft = first - np.array(log.arrival_ms)
     tpot = (np.array(log.finish_ms) - first) / (wanted.output_tokens - 1)
-    found = closed_loop(TIMES, one(clients), one(10), Admission(prompts_apart=True))
+    found = loop(one(clients), Admission(prompts_apart=True))
     assert found.burst_ttft_ms[0] == pytest.approx(ttft[:clients].mean(), rel=0.05)
     assert found.mean_ttft_ms[0] == pytest.approx(ttft.mean(), rel=0.15)
     assert found.tpot_ms[0] == pytest.approx(tpot.mean(), rel=0.08)
-
-
-def test_cohorts_wait_to_be_let_in() -> None:
-    waits = cohort_ttft_ms(TIMES, one(8), Admission(iterations_ahead=1)) - cohort_ttft_ms(TIMES, one(8))
-    others = np.ceil(8 / np.floor(BUDGET / 900))
-    mixed_ms = TIMES.mixed_ms(one(1800), one(6))[0]
-    iteration_ms = ((others - 1) * mixed_ms + TIMES.decode_ms(one(8))[0]) / others
-    assert waits[0] == pytest.approx(iteration_ms)

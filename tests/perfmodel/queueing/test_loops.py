@@ -11,18 +11,20 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.queueing.batching import open_loop, renewals
-from fleetplan.perfmodel.queueing.closed import closed_loop, cohort_ttft_ms
+from fleetplan.perfmodel.queueing.closed import Outside, closed_loop
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
-from fleetplan.perfmodel.serving import Range, Requests, step_costs
+from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 BUDGET = 2048
-COSTS = step_costs(EVALUATOR, Parallelism(1, 2, 1, 2, 1), Range(256, BUDGET, 8192))
+REACH = Range(256, BUDGET, 8192)
+COSTS = step_costs(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
+GRIDS = step_grids(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
 LIMITS = EngineLimits(256, BUDGET, 10**9)
 MEAN_INPUT, MEAN_OUTPUT = 900, 135
-TIMES = IterationTimes(COSTS, Lengths(MEAN_INPUT, 0.0, MEAN_OUTPUT), BUDGET)
+TIMES = IterationTimes(GRIDS, Lengths(MEAN_INPUT, 0.0, MEAN_OUTPUT), BUDGET)
 
 
 def one(value: float) -> np.ndarray:
@@ -108,8 +110,37 @@ def test_more_clients_than_prompts_can_feed_wait() -> None:
     assert found.steady_ttft_ms[1] > 3 * found.steady_ttft_ms[0]
 
 
-def test_requests_of_one_length_run_in_cohorts() -> None:
-    clients = 8
-    ttft, _ = simulated_closed(clients, 40, fixed=True)
-    steady = ttft[2 * clients :].mean()
-    assert cohort_ttft_ms(TIMES, one(clients))[0] == pytest.approx(steady, rel=0.15)
+def test_time_outside_the_engine_keeps_clients_out_of_the_batch() -> None:
+    clients, rounds = one(32), one(10)
+    plain = closed_loop(TIMES, clients, rounds)
+    slow = closed_loop(TIMES, clients, rounds, Outside(request_ms=500.0))
+    assert slow.sequences[0] < plain.sequences[0]
+    assert slow.tpot_ms[0] < plain.tpot_ms[0]
+    # Little's law holds of the whole way of a request.
+    cycle_ms = slow.steady_ttft_ms + (MEAN_OUTPUT - 1) * slow.tpot_ms + 500.0
+    assert (slow.requests_per_ms * cycle_ms)[0] == pytest.approx(32.0)
+    assert slow.burst_ttft_ms[0] == plain.burst_ttft_ms[0]
+
+
+def test_a_burst_is_as_fast_as_the_front_end_that_feeds_it() -> None:
+    apart_ms, clients = 1000.0, 16
+    found = closed_loop(TIMES, one(clients), one(10), Outside(apart_ms=apart_ms))
+    alone_ms = TIMES.prompts_ms(one(MEAN_INPUT), one(0))[0]
+    assert found.burst_ttft_ms[0] == pytest.approx(alone_ms + apart_ms * (clients - 1) / 2, rel=1e-3)
+
+
+def test_a_single_client_has_the_engine_to_itself() -> None:
+    found = closed_loop(TIMES, one(1), one(10))
+    prompt_ms = TIMES.prompts_ms(one(MEAN_INPUT), one(0))[0]
+    decode_ms = (MEAN_OUTPUT - 1) * TIMES.decode_ms(one(1))[0]
+    assert found.steady_ttft_ms[0] == pytest.approx(prompt_ms, rel=0.02)
+    assert found.requests_per_ms[0] == pytest.approx(1 / (prompt_ms + decode_ms), rel=0.02)
+
+
+def test_requests_of_different_lengths_have_the_answers_of_each_alone() -> None:
+    lengths = Lengths(np.array([900.0, 100.0]), np.array([0.0, 64.0]), np.array([135.0, 40.0]))
+    together = closed_loop(IterationTimes(GRIDS, lengths, BUDGET), np.array([8.0, 30.0]), np.ones(2))
+    second = IterationTimes(GRIDS, Lengths(100.0, 64.0, 40.0), BUDGET)
+    alone = closed_loop(second, one(30), one(1))
+    for name in ("tpot_ms", "steady_ttft_ms", "burst_ttft_ms", "requests_per_ms"):
+        assert getattr(together, name)[1] == pytest.approx(getattr(alone, name)[0])

@@ -4,14 +4,17 @@ from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.serving import PREFILL_TOKENS_LIMIT, Load, burst, closed_loop
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop
+from fleetplan.perfmodel.serving import Load, Scheduling, burst
 from fleetplan.perfmodel.steps import StepShape
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 
 
 def load(input_tokens: int, output_tokens: int = 200) -> Load:
-    return Load(layouts("TP2"), np.array([input_tokens]), np.array([0]), np.array([output_tokens]))
+    scheduling = Scheduling(max_sequences=4096, iteration_tokens=8192)
+    lengths = (np.array([tokens]) for tokens in (input_tokens, 0, output_tokens))
+    return Load(layouts("TP2"), *lengths, scheduling)
 
 
 def step_ms(batch: int, context: int, prompts: int, new_tokens: int) -> float:
@@ -34,12 +37,11 @@ def test_prompts_go_first_and_the_first_of_them_wait_for_the_rest() -> None:
 def test_one_iteration_of_prompts_delays_no_token() -> None:
     state = burst(EVALUATOR, load(1024), np.array([4.0]))
     assert state.tpot_ms == pytest.approx([step_ms(4, 1124, 0, 0)])
-    assert PREFILL_TOKENS_LIMIT >= 4 * 1024
 
 
 def test_tokens_come_faster_than_in_a_closed_loop_and_the_first_one_later() -> None:
     together = burst(EVALUATOR, load(2048), np.array([64.0]))
-    steady = closed_loop(EVALUATOR, "vllm", load(2048), np.array([64.0]))
+    steady = closed_loop(EVALUATOR, load(2048), np.array([64.0]))
     assert together.tpot_ms < steady.tpot_ms
     assert together.ttft_ms > steady.ttft_ms
 

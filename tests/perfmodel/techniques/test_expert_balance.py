@@ -67,6 +67,14 @@ def test_experts_over_several_hosts_are_balanced_unless_something_else_is_said(
     assert found.busiest_ratio == (EPLB_BUSIEST_RATIO if balanced or routing.balance == "none" else 1.0)
 
 
+def test_two_trays_of_a_rack_balance_no_more_than_a_host_of_eight() -> None:
+    rack = accelerator(accelerators_per_host=4, scale_up_accelerators=72)
+    found = expert_spread(ExpertRouting(), 256, layouts("DP8-EP8", "DP16-EP16"), rack)
+    assert found.even.tolist() == [False, True]
+    large = accelerator(accelerators_per_host=16, scale_up_accelerators=16)
+    assert not expert_spread(ExpertRouting(), 256, layouts("DP16-EP16"), large).even.any()
+
+
 def test_copies_are_one_for_eight_experts() -> None:
     assert 256 / EXPERTS_PER_REDUNDANT == 32
     assert pytest.approx(1 / 0.7) == EPLB_BUSIEST_RATIO

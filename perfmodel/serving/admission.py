@@ -18,6 +18,7 @@ interval); TensorRT-LLM's `TorchLlmArgs.batch_wait_timeout_iters`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -62,3 +63,7 @@ class Admission:
     def joint_iterations(self) -> float:
         """Iterations whose arrivals are computed together. [iterations]."""
         return float(np.maximum(self.polled_iterations, self.gathering_iterations))
+
+
+EVERY_ITERATION: Final = Admission()
+"""Prompts join the next iteration after their arrival."""

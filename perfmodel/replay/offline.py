@@ -1,0 +1,169 @@
+"""Many requests at once and none to follow, as offline benchmarks and batch jobs run: a simulated makespan.
+
+Batches fill as far as sequences, tokens and cache allow, requests end together where they are alike, and the
+last ones run in small batches. No formula holds all of that; the engine of `fleetplan.perfmodel.replay` takes
+some 10 ms for a thousand requests. One engine is simulated; the others have as many requests, or one less.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.replay.deployed import kv_token_capacity
+from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.serving import (
+    Load,
+    Range,
+    Requests,
+    SteadyState,
+    StepCosts,
+    mean_iteration,
+    step_costs,
+)
+from fleetplan.perfmodel.serving.replica_load import resident_memory
+from fleetplan.perfmodel.techniques.speculative import tokens_per_step
+
+MOST_REQUESTS: Final = 1_000_000
+"""Requests of one engine up to which they are simulated."""
+
+_SEED: Final = 1
+"""Of the lengths that are drawn: the same case has the same answer."""
+
+_MS_PER_S: Final = 1e3
+
+
+class TooManyRequestsError(Exception):
+    """More requests of one engine than are simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """One engine's requests: mean of those that run at once, mean latencies, and when the last one ends."""
+
+    running: float
+    ttft_ms: float
+    tpot_ms: float
+    makespan_ms: float
+    fits: bool
+
+
+def offline(
+    evaluator: Evaluator, load: Load, requests: FloatArray, length_variation: float = 0.0
+) -> SteadyState:
+    """Serve requests that are all there at the start.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        The model on its accelerator.
+    load : Load
+        Mean lengths, parallelism and scheduling.
+    requests : FloatArray
+        Of one replica, shape (n_configs,).
+    length_variation : float
+        Squared coefficient of variation of prompt and output, which are gamma-distributed and independent;
+        0 where all requests are alike.
+
+    Raises
+    ------
+    TooManyRequestsError
+        More than `MOST_REQUESTS` of one engine.
+    """
+    shares = np.maximum(1, np.ceil(requests / load.engines)).astype(np.int64)
+    if shares.max() > MOST_REQUESTS:
+        raise TooManyRequestsError(
+            f"n_requests: {shares.max()} of one engine; up to {MOST_REQUESTS} are simulated"
+        )
+    costs: dict[tuple[int, ...], tuple[StepCosts, int]] = {}
+    found = []
+    for row, share in enumerate(shares.tolist()):
+        found.append(_run(evaluator, load, row, share, length_variation, costs))
+    running = np.array([each.running for each in found])
+    makespan = np.array([each.makespan_ms for each in found])
+    batch = np.maximum(1, np.rint(running)).astype(np.int64)
+    # Requests that start an iteration, by Little's law.
+    due = running / load.output_tokens * tokens_per_step(evaluator.techniques.speculative)
+    return SteadyState(
+        batch=batch,
+        ttft_ms=np.array([each.ttft_ms for each in found]),
+        tpot_ms=np.array([each.tpot_ms for each in found]),
+        requests_per_s=requests / makespan * _MS_PER_S,
+        iteration=mean_iteration(evaluator, load, batch, due),
+        memory=resident_memory(evaluator, load, batch),
+        fits=np.array([each.fits for each in found]),
+        sustained=np.ones(shares.shape, dtype=np.bool_),
+    )
+
+
+def _run(
+    evaluator: Evaluator,
+    load: Load,
+    row: int,
+    count: int,
+    length_variation: float,
+    known: dict[tuple[int, ...], tuple[StepCosts, int]],
+) -> _Outcome:
+    scheduling, layouts = load.scheduling, load.layouts
+    degrees = tuple(int(getattr(layouts, name)[row]) for name in ("pp", "tp", "dp", "ffn_tp", "ep", "cp"))
+    requests = _requests(evaluator, load, row, count, length_variation)
+    longest = int((requests.prefix_tokens + requests.input_tokens + requests.output_tokens).max())
+    sequences = min(scheduling.max_sequences, count)
+    budget = max(scheduling.iteration_tokens, sequences + 1)
+    # Ranges in powers of two, so that cases of one layout share their tables.
+    reach = Range(_power_of_two(sequences), budget, _power_of_two(longest))
+    key = (*degrees, reach.sequences, reach.context_tokens)
+    if key not in known:
+        parallelism = Parallelism(*degrees)
+        cache = kv_token_capacity(evaluator, parallelism, sequences, budget)
+        known[key] = step_costs(evaluator, parallelism, reach), cache
+    costs, cache = known[key]
+    limits = EngineLimits(sequences, budget, max(cache, longest), scheduling.admission.prompts_apart)
+    log = Log.of(requests)
+    running = engine(costs, limits, Work.of(requests), log, EngineState(0, deque(range(count)), count))
+    next(running)
+    running.send(inf)
+    first, finish = np.array(log.first_ms), np.array(log.finish_ms)
+    later = requests.output_tokens > 1
+    gained = tokens_per_step(evaluator.techniques.speculative)
+    tokens = gained * (requests.output_tokens[later] - 1)
+    outside, makespan = float(load.front_end_ms[row]), float(finish.max())
+    return _Outcome(
+        running=float((finish - np.array(log.start_ms)).sum()) / makespan,
+        ttft_ms=float(first.mean()) + outside,
+        tpot_ms=float(((finish - first)[later] / tokens).mean())
+        if later.any()
+        else costs.iteration_ms(0, 0, 1, 0),
+        makespan_ms=makespan + outside,
+        fits=longest <= cache,
+    )
+
+
+def _requests(evaluator: Evaluator, load: Load, row: int, count: int, length_variation: float) -> Requests:
+    gained = tokens_per_step(evaluator.techniques.speculative)
+    prefix = np.full(count, int(load.prefix_tokens[row]))
+    means = float(load.input_tokens[row]), 1.0 + (float(load.output_tokens[row]) - 1.0) / gained
+    if length_variation == 0.0:
+        lengths = [np.full(count, max(1, round(mean))) for mean in means]
+    else:
+        random = np.random.default_rng(_SEED)
+        lengths = [_drawn(mean, length_variation, count, random) for mean in means]
+    return Requests(np.zeros(count), lengths[0], prefix, lengths[1])
+
+
+def _drawn(mean: float, variation: float, count: int, random: np.random.Generator) -> IntArray:
+    """Whole lengths of at least one token with a given mean, however few they are."""
+    drawn = random.gamma(1 / variation, variation * mean, count)
+    found: IntArray = np.maximum(1, np.rint(drawn * mean / drawn.mean())).astype(np.int64)
+    return found
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()

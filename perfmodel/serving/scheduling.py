@@ -1,0 +1,211 @@
+"""How a framework fills its iterations where nobody says otherwise, by framework, month and memory.
+
+Each row is a fact of the documentation or the argument defaults of that software; `Scheduling` is what a
+server runs with once a case or a benchmark has overridden some of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from fleetplan.fleet.inventory import Accelerator
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.serving.admission import EVERY_ITERATION, Admission
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """The server in front of the engines of a replica: HTTP, tokenisation, the first token's way back.
+
+    Attributes
+    ----------
+    request_ms : float
+        What every request takes, side by side with others. [ms]
+    token_us : float
+        What every token of a prompt takes, one prompt after the other. [us]
+    """
+
+    request_ms: float = 0.0
+    token_us: float = 0.0
+
+    def prompt_ms(self, input_tokens: FloatArray | IntArray) -> FloatArray:
+        """Time of prompts one after the other, each of shape (n,). [ms]."""
+        found: FloatArray = self.token_us / 1e3 * np.asarray(input_tokens, dtype=np.float64)
+        return found
+
+
+NO_FRONT_END: Final = FrontEnd()
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduling:
+    """Limits and rules by which one engine makes up its iterations.
+
+    Attributes
+    ----------
+    max_sequences : int
+        Most requests that are in the batch at once, of one attention-DP rank.
+    iteration_tokens : int
+        Most tokens of an iteration, generated ones included; of prompts alone where they run apart. [tokens]
+    admission : Admission
+        How requests are let in.
+    front_end : FrontEnd
+        What a request takes outside the engine.
+    """
+
+    max_sequences: int
+    iteration_tokens: int
+    admission: Admission = EVERY_ITERATION
+    front_end: FrontEnd = NO_FRONT_END
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingOverrides:
+    """What a server was started with; None is the default of its framework.
+
+    Attributes
+    ----------
+    max_sequences, iteration_tokens
+        As in `Scheduling`.
+    iterations_ahead, polled_iterations, gathering_iterations
+        As in `Admission`.
+    front_end_ms, front_end_token_us
+        As in `FrontEnd`.
+    """
+
+    max_sequences: int | None = None
+    iteration_tokens: int | None = None
+    iterations_ahead: float | None = None
+    polled_iterations: float | None = None
+    gathering_iterations: float | None = None
+    front_end_ms: float | None = None
+    front_end_token_us: float | None = None
+
+    def applied(self, default: Scheduling) -> Scheduling:
+        """Return `default` with what is set here."""
+        admission = replace(
+            default.admission,
+            **_given(self, ("iterations_ahead", "polled_iterations", "gathering_iterations")),
+        )
+        own = default.front_end
+        front_end = FrontEnd(
+            own.request_ms if self.front_end_ms is None else self.front_end_ms,
+            own.token_us if self.front_end_token_us is None else self.front_end_token_us,
+        )
+        limits = _given(self, ("max_sequences", "iteration_tokens"))
+        return replace(default, admission=admission, front_end=front_end, **limits)
+
+
+def _given(overrides: SchedulingOverrides, names: tuple[str, ...]) -> dict[str, Any]:
+    values = {name: getattr(overrides, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkDefault:
+    """What a framework does on accelerators of some memory from a month on, until a later row replaces it.
+
+    Attributes
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    since : str
+        Year and month (YYYY-MM) of the release; empty for all that came before the next row.
+    least_gib : float
+        Memory from which it holds; of several rows the one with the most memory counts. [GiB]
+    max_sequences, iteration_tokens : int
+        As in `Scheduling`.
+    iterations_ahead : float
+        As in `Admission`.
+    source : str
+        Where that is written.
+    """
+
+    framework: str
+    since: str
+    least_gib: float
+    max_sequences: int
+    iteration_tokens: int
+    iterations_ahead: float
+    source: str
+
+
+_VLLM_V0: Final = (
+    "vLLM 0.5 to 0.7, SchedulerConfig: max_num_seqs 256; prompts are whole, so that an iteration holds what "
+    "max_model_len allows (8,192 of the models of that time); iterations are made up one by one"
+)
+_VLLM_V1: Final = (
+    "vLLM 0.8 (March 2025) to 0.24, EngineArgs.get_batch_defaults for its server: 8,192 tokens and 1,024 "
+    "sequences from 70 GiB on, except on A100; else 2,048 and 256"
+)
+_VLLM_ASYNC: Final = "vLLM 0.14 (January 2026): --async-scheduling is on by default; limits as in 0.8"
+_SGLANG: Final = (
+    "SGLang 0.4.6 to 0.5.14, ServerArgs: chunked_prefill_size 2,048 below 35 GiB, 8,192 below 160, 16,384 "
+    "from there on; max_running_requests at least 2,048; the overlap schedule is on by default (0.4, "
+    "December 2024)"
+)
+_TRTLLM_C: Final = (
+    "TensorRT-LLM 0.12 (August 2024): max_batch_size 2,048 and max_num_tokens 8,192 by default "
+    "(docs/source/performance/perf-benchmarking.md); the C++ batch manager makes up iterations one by one"
+)
+_TRTLLM_PY: Final = (
+    "TensorRT-LLM 0.17 (February 2025) and later, PyTorch backend: the overlap scheduler is on by default; "
+    "limits as in 0.12"
+)
+
+FRAMEWORK_DEFAULTS: Final = (
+    FrameworkDefault("vllm", "", 0, 256, 8192, 0.0, _VLLM_V0),
+    FrameworkDefault("vllm", "2025-03", 0, 256, 2048, 0.0, _VLLM_V1),
+    FrameworkDefault("vllm", "2025-03", 70, 1024, 8192, 0.0, _VLLM_V1),
+    FrameworkDefault("vllm", "2026-01", 0, 256, 2048, 1.0, _VLLM_ASYNC),
+    FrameworkDefault("vllm", "2026-01", 70, 1024, 8192, 1.0, _VLLM_ASYNC),
+    FrameworkDefault("sglang", "", 0, 2048, 2048, 1.0, _SGLANG),
+    FrameworkDefault("sglang", "", 35, 2048, 8192, 1.0, _SGLANG),
+    FrameworkDefault("sglang", "", 160, 2048, 16384, 1.0, _SGLANG),
+    FrameworkDefault("trtllm", "", 0, 2048, 8192, 0.0, _TRTLLM_C),
+    FrameworkDefault("trtllm", "2025-02", 0, 2048, 8192, 1.0, _TRTLLM_PY),
+)
+"""Every default that is known."""
+
+FRONT_ENDS: Final = {
+    "vllm": FrontEnd(10.0, 10.0),
+    "trtllm": FrontEnd(30.0, 2.0),
+    "sglang": FrontEnd(160.0, 7.0),
+}
+"""What requests take outside the engine. Fitted on InferenceX's TTFT of October 2025 to May 2026, models
+weighing alike; its clients run beside the server. Left out one by one, the models give 10 to 25 ms and 10 to
+15 us under vLLM, 30 ms and 2 us under TensorRT-LLM (of gpt-oss as of Llama-70B; not of DeepSeek, whose ranks
+also wait for each other), 160 to 225 ms and 2 to 4 us under SGLang."""
+
+_VLLM_SMALL_LIMITS: Final = "A100"
+"""Accelerators that vLLM gives small limits whatever their memory. Source: vLLM's pull request 17885."""
+
+_NEWEST: Final = "9999-99"
+
+
+def default_scheduling(framework: str, accelerator: Accelerator, software_date: str = "") -> Scheduling:
+    """Return what a server runs with where nothing is set.
+
+    Parameters
+    ----------
+    framework : str
+        trtllm, sglang or vllm.
+    accelerator : Accelerator
+        Where it runs.
+    software_date : str
+        Year and month of the framework (YYYY-MM); the newest where it is empty.
+    """
+    small = framework == "vllm" and accelerator.name.startswith(_VLLM_SMALL_LIMITS)
+    memory_gib = 0.0 if small else accelerator.hbm_gib
+    month = software_date or _NEWEST
+    known = [
+        row
+        for row in FRAMEWORK_DEFAULTS
+        if row.framework == framework and row.since <= month and row.least_gib <= memory_gib
+    ]
+    row = max(known, key=lambda each: (each.since, each.least_gib))
+    admission = Admission(row.iterations_ahead, prompts_apart=framework == "sglang")
+    return Scheduling(row.max_sequences, row.iteration_tokens, admission, FRONT_ENDS[framework])
