@@ -558,8 +558,19 @@ class Shortage(AtMoment):
     unmet_requests_per_s: float
     demand_requests_per_s: float
     accelerators_short: dict[str, int] = Field(default_factory=dict)
-    """Accelerators that would serve it, by hardware; empty where no configuration meets the SLO."""
+    """Accelerators that would serve it, by hardware that its regions have or are offered; empty where no
+    configuration meets the SLO."""
+    power_short_kw: float | None = None
+    """Least facility power that would run them, with PUE; None where power is not what is missing. [kW]"""
     reason: str
+
+    @property
+    def would_take(self) -> str:
+        """What would serve it: power where that is short, else accelerators; empty where nothing would."""
+        if self.power_short_kw is not None:
+            return f"{self.power_short_kw:.4g} kW"
+        ways = [f"{count} {name}" for name, count in self.accelerators_short.items()]
+        return f"{' or '.join(ways)} accelerators" if ways else ""
 
 
 class GivenWay(_Record):
