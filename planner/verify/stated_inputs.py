@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -179,7 +180,11 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
     goal_gap = 0.0 if plan.goal is None else plan.goal.gap - GOAL_ROUNDING_RATIO
     unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
-    allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
+    allowed = {
+        "optimal": SHARE_FLOOR,
+        "within_gap": plan.provenance.gap_limit + SHARE_FLOOR,
+        "limit": math.inf,
+    }
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")
     elif not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
