@@ -48,7 +48,7 @@ NO_PRICES = {
     "unmet_units",
     "unmet_units_per_request",
 }
-"""Functions of these modules that return ages, counts, or expressions of the model."""
+"""Functions of these modules that return ages, counts, errors or expressions of the model."""
 
 VERIFYING = """
 import sys
