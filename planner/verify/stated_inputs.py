@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -183,7 +184,11 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
         off_by = goal_rounding(check, plan.goal.objective, figure) / figure if figure > 0 else 0.0
         goal_gap = plan.goal.gap - off_by
     unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
-    allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
+    allowed = {
+        "optimal": SHARE_FLOOR,
+        "within_gap": plan.provenance.gap_limit + SHARE_FLOOR,
+        "limit": math.inf,
+    }
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")
     elif not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
