@@ -15,7 +15,7 @@ from tests.fuzz.laws import Law
 from tests.oracles.independent.planned import unmet_by_priority
 
 PLAN, INFEASIBLE, NO_PLAN = "plan", "infeasible", "no plan"
-COST = "cost"
+COST, REGRET = "cost", "least-regret"
 
 RELATIVE_TOLERANCE = 1e-5
 """Of every figure: the planner takes unmet demand and goals within this share for equals."""
@@ -99,7 +99,7 @@ def broken(first: Outcome, second: Outcome, law: Law) -> str | None:
         return None
     names = sorted({each.name for each in (*first.figures, *second.figures)}, key=_order)
     for name in names:
-        factor = law.factor if name == COST or not law.only_usd else 1.0
+        factor = law.factor if name in (COST, REGRET) or not law.only_usd else 1.0
         one, other = _figure(first, name), _figure(second, name)
         tolerance = _tolerance(first, second, name, one.value * factor)
         said = f"{name} {other.value!r} (bound {other.bound!r}) after {one.value!r} (bound {one.bound!r})"
