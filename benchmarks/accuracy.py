@@ -19,6 +19,7 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.accuracy_bars import Bar, bars
+from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import packaged_file, published_rows
@@ -41,6 +42,9 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
     """Return the whole result as Markdown, and the bars."""
     rows = predicted(published_rows(path), ROOT)
     found = bars(rows)
+    pools = predicted_pools(disaggregated_rows(path), ROOT) if path == packaged_file() else None
+    if pools is not None:
+        found += pool_bars(pools)
     sections = {
         "Bars": bars_text(found),
         "Coverage": coverage_text(rows),
@@ -48,6 +52,8 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
         "Errors by slice: median / 90th percentile of the absolute error in %, and rows": slices_text(rows),
         "What is worst": worst_text(rows),
     }
+    if pools is not None:
+        sections["Disaggregated deployments that state their replicas"] = pools_text(pools)
     units = units_text(rows)
     if units:
         sections["End to end where the unit of a throughput is ambiguous, read both ways"] = units

@@ -45,6 +45,25 @@ Qwen/Qwen3-235B-A22B-FP8). That the name is meant literally is inferred: no file
 InferenceX is nvidia/Llama-3.3-70B-Instruct-FP8 by its launch scripts, which has static scales."""
 
 
+STREAMED_TOKENS: Final = (
+    ("sglang", "B200-SXM", 30),
+    ("sglang", "", 50),
+    ("vllm", "", 32),
+    ("trtllm", "", 20),
+)
+"""Framework, hardware (empty is any) and tokens that the servers of disaggregated rows send at a time.
+
+A client sees the first of them together. Source: the recipes that launched them, `stream-interval` of
+SGLang in ishandhanani/srt-slurm (b200-fp8/8k1k.yaml; gb200-fp4/1k1k/max-tpt.yaml and
+gb200-fp8/1k1k/mid-curve.yaml), of vLLM in NVIDIA/srt-slurm-recipes (MiniMax-M2.5 on GB200),
+`stream_interval` of TensorRT-LLM in trtllm/b200-fp8/1k1k/stp (its recipes for H200 say 100, which the TTFT
+of those rows contradicts)."""
+
+REQUESTS_PER_CLIENT: Final = 10
+"""Requests of each client of InferenceX. Source: its benchmark scripts (`--num-prompts $(( CONC * 10 ))`),
+and sa-bench of srt-slurm for disaggregated rows."""
+
+
 def release_months(rows: pd.DataFrame) -> pd.Series[str]:
     """Month of the software: what the row says, or when the version came out that it names."""
     from_docs = rows["source"] == "trtllm_docs"
@@ -83,6 +102,13 @@ def samplings(rows: pd.DataFrame) -> pd.Series[str]:
     # What TensorRT-LLM does by default is the likeliest token.
     taken = np.where(drawn & (rows["framework"] != "trtllm"), "top-p", "greedy")
     return pd.Series(taken, index=rows.index)
+
+
+def streamed_tokens(framework: str, hardware: str) -> int:
+    """Tokens that a server sends at a time."""
+    return next(
+        tokens for name, part, tokens in STREAMED_TOKENS if name == framework and part in ("", hardware)
+    )
 
 
 def on_one_host(degrees: dict[str, pd.Series[int]], is_rack: pd.Series[bool]) -> dict[str, pd.Series[int]]:

@@ -79,7 +79,7 @@ _SOURCES: Final = {
     "Splitwise": "splitwise",
     "AMD ROCm": "rocm",
 }
-_HARDWARE: Final = {
+HARDWARE: Final = {
     "B200-SXM-180GB": "B200-SXM",
     "B300-SXM": "B300-SXM",
     "H100-SXM-80GB": "H100-SXM",
@@ -193,12 +193,12 @@ def _full(table: pd.DataFrame) -> pd.DataFrame:
             "row_id": table["row_id"],
             "source": _first_match(table["source"], _SOURCES),
             "model": model,
-            "hardware": table["hardware"].map(_HARDWARE).fillna(table["hardware"]),
+            "hardware": table["hardware"].map(HARDWARE).fillna(table["hardware"]),
             "framework": table["runtime"].map(_FRAMEWORKS).fillna(table["runtime"]),
             "version": table["date_version"],
             "month": table["date_version"].str.extract(r"(20\d\d-\d\d)", expand=False).fillna(""),
             "weights": [
-                _weights(name, precision)
+                weights_label(name, precision)
                 for name, precision in zip(table["model"], table["precision"], strict=True)
             ],
             "mode": mode,
@@ -241,12 +241,12 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
             "row_id": table["id"],
             "source": source,
             "model": table["model_path"],
-            "hardware": table["system"].map(_HARDWARE).fillna(table["system"]),
+            "hardware": table["system"].map(HARDWARE).fillna(table["system"]),
             "framework": table["backend"],
             "version": table["backend_version"],
             "month": said.str.extract(r"measured=(20\d\d-\d\d)", expand=False).fillna(""),
             "weights": [
-                _weights(name, precision)
+                weights_label(name, precision)
                 for name, precision in zip(table["model_path"], table["precision"], strict=True)
             ],
             "mode": "closed_loop",
@@ -278,7 +278,7 @@ def _degrees(
     return degrees | {"moe_tp": _numbers(moe_tp).fillna(0).astype(np.int64)}
 
 
-def _weights(model: str, precision: str) -> str:
+def weights_label(model: str, precision: str) -> str:
     """Return the label of the weights: what checkpoints of that name hold, whatever the table calls it."""
     if "gpt-oss" in model:
         return "mxfp4"

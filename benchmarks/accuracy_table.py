@@ -25,11 +25,11 @@ def slices_text(rows: pd.DataFrame) -> str:
     lines = []
     for column in SLICES:
         body = [
-            [str(name), *(_figures(group[measure]) for measure in _MEASURES)]
+            [str(name), *(error_figures(group[measure]) for measure in _MEASURES)]
             for name, group in rows.groupby(column, sort=True)
             if group[list(_MEASURES)].notna().any(axis=None)
         ]
-        lines.append(_table([column.replace("_", " "), *_MEASURES.values()], body))
+        lines.append(markdown_table([column.replace("_", " "), *_MEASURES.values()], body))
     return "\n\n".join(lines)
 
 
@@ -40,12 +40,12 @@ def coverage_text(rows: pd.DataFrame) -> str:
         kept = selected[selected["rule"] == ""]
         answered = int((kept["status"] == "ok").sum())
         body.append([name, str(len(selected)), str(len(kept)), str(answered), f"{answered / len(kept):.1%}"])
-    lines = [_table(["rows", "published", "not excluded", "predicted", "coverage"], body)]
+    lines = [markdown_table(["rows", "published", "not excluded", "predicted", "coverage"], body)]
     refused = rows[(rows["rule"] == "") & (rows["status"] != "ok")]
     if len(refused):
         reasons = refused["reason"].str.split(";").str[0].value_counts()
         lines.append(
-            _table(["refused because", "rows"], [[str(name), str(n)] for name, n in reasons.items()])
+            markdown_table(["refused because", "rows"], [[str(name), str(n)] for name, n in reasons.items()])
         )
     return "\n\n".join(lines)
 
@@ -54,7 +54,7 @@ def exclusions_text(rows: pd.DataFrame) -> str:
     """Rows that each rule took, with its reason."""
     counts = rows["rule"].value_counts()
     body = [[rule.code, rule.reason, str(int(counts.get(rule.code, 0)))] for rule in RULES]
-    return _table(["rule", "reason", "rows"], body)
+    return markdown_table(["rule", "reason", "rows"], body)
 
 
 def bars_text(bars: Sequence[Bar]) -> str:
@@ -65,8 +65,10 @@ def bars_text(bars: Sequence[Bar]) -> str:
         if bar.percentile_limit is not None:
             limit += f" / {bar.percentile_limit:g}"
         verdict = "met" if bar.met else f"MISSED by {_missed_by(bar)}"
-        body.append([bar.name, str(bar.n_rows), _figures(bar.errors), f"{bar.bias:+.1f}", limit, verdict])
-    lines = [_table(["bar", "rows", "median / p90, %", "bias, %", "limit, %", ""], body)]
+        body.append(
+            [bar.name, str(bar.n_rows), error_figures(bar.errors), f"{bar.bias:+.1f}", limit, verdict]
+        )
+    lines = [markdown_table(["bar", "rows", "median / p90, %", "bias, %", "limit, %", ""], body)]
     met = sum(bar.met for bar in bars)
     return "\n\n".join([*lines, f"{met} of {len(bars)} bars met."])
 
@@ -98,7 +100,7 @@ def units_text(rows: pd.DataFrame) -> str:
         "of each: bias, %",
         "of each: rows faster than possible",
     ]
-    return _table(head, body)
+    return markdown_table(head, body)
 
 
 def peer_text(rows: pd.DataFrame, peer: pd.Series[float]) -> str:
@@ -106,11 +108,11 @@ def peer_text(rows: pd.DataFrame, peer: pd.Series[float]) -> str:
     asked = rows.loc[peer.index]
     answered = asked[peer.notna()]
     errors = peer[peer.notna()]
-    body = [["all", _figures(answered["tpot_error"]), _figures(errors)]]
+    body = [["all", error_figures(answered["tpot_error"]), error_figures(errors)]]
     for column in ("framework", "model_class", "hardware"):
         for name, group in answered.groupby(column, sort=True):
-            body.append([str(name), _figures(group["tpot_error"]), _figures(errors[group.index])])
-    table = _table(["slice", "ours, median / p90, %", "aiconfigurator 0.12.0"], body)
+            body.append([str(name), error_figures(group["tpot_error"]), error_figures(errors[group.index])])
+    table = markdown_table(["slice", "ours, median / p90, %", "aiconfigurator 0.12.0"], body)
     shared = f"Of {len(asked)} quality-A rows drawn by seed, aiconfigurator predicts {len(answered)}."
     return f"{table}\n\n{shared}"
 
@@ -132,7 +134,7 @@ def worst_text(rows: pd.DataFrame) -> str:
         [*(str(part) for part in labels), str(int(row["rows"])), f"{row['bias'] * PERCENT:+.1f}"]
         for labels, row in zip(found.index.tolist(), found.to_dict("records"), strict=True)
     ]
-    return _table([*keys, "rows", "bias, %"], body)
+    return markdown_table([*keys, "rows", "bias, %"], body)
 
 
 def _missed_by(bar: Bar) -> str:
@@ -143,14 +145,14 @@ def _missed_by(bar: Bar) -> str:
     return ", ".join(part for part in over if part)
 
 
-def _figures(errors: pd.Series[float]) -> str:
+def error_figures(errors: pd.Series[float]) -> str:
     known = errors.dropna().abs() * PERCENT
     if known.empty:
         return ""
     return f"{known.median():.1f} / {known.quantile(0.9):.1f} ({len(known)})"
 
 
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+def markdown_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
     columns = list(head)
     lines = [columns, ["---"] * len(columns), *(list(row) for row in body)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

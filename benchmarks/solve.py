@@ -42,9 +42,8 @@ from benchmarks.solve_families import FAMILIES, Bar, Family
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.api import prepare
 from fleetplan.planner.assemble import build_plan
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import (
     PlanningModel,
     Solution,

@@ -1,35 +1,163 @@
-"""Text files that are there whole or not at all: written beside their name, and then renamed."""
+"""Files and folders that are there whole or not at all: written beside their names, then renamed."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+_PART_MARK: Final = ".fleetplan-"
+"""What the names of files and folders begin with that are being written."""
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file, over an older one if there is one; its folder is made where there is none.
+class FileNotWrittenError(OSError):
+    """A file of results cannot be written.
+
+    Attributes
+    ----------
+    path : Path
+        The file or the folder.
+    """
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(error.errno, error.strerror or str(error))
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: cannot be written: {self.strerror}"
+
+
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file, over an older one if there is one; its folder is made where there is none.
+
+    Parameters
+    ----------
+    path : Path
+        A link is followed; a device or a pipe is written to as it is.
+    content : str or bytes
+        Text is written as UTF-8.
+
+    Returns
+    -------
+    Path
+        The path.
 
     Raises
     ------
-    OSError
+    FileNotWrittenError
         It cannot be written; an older file is then as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    part = Path(name)
+    raw = content.encode("utf-8") if isinstance(content, str) else content
+    with written_whole(path) as part:
+        part.write_bytes(raw)
+    return path
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A new empty file to fill, which takes the name of another one when all is in it.
+
+    A file that is replaced keeps its permissions; a new one has those that the process gives new files.
+
+    Parameters
+    ----------
+    path : Path
+        As in `write_whole`.
+
+    Raises
+    ------
+    FileNotWrittenError
+        There is a folder of that name, or it cannot be written; an older file is then as it was.
+    """
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # A temporary file is its owner's alone; what comes of it is as readable as any new file.
-        part.chmod(0o666 & ~_umask())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+        target = path.resolve() if path.is_symlink() else path
+        mode = target.stat().st_mode if target.exists() else None
+        if mode is not None and stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, os.strerror(21))
+        special = mode is not None and not stat.S_ISREG(mode)
+        if not special:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.gettempdir()) if special else target.parent
+        part = place / f"{_PART_MARK}{secrets.token_hex(8)}"
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if special else 0o666))
+        try:
+            if mode is not None and not special:
+                part.chmod(stat.S_IMODE(mode))
+            yield part
+            if special:
+                _write_through(target, part)
+            else:
+                part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except FileNotWrittenError:
         raise
+    except OSError as error:
+        raise FileNotWrittenError(path, error) from error
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def written_together(folder: Path) -> Iterator[Path]:
+    """A folder to fill, whose files take their places in another one when all of them are there.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there is none. Files of it that are not written stay as they are.
+
+    Raises
+    ------
+    FileNotWrittenError
+        A file cannot be written, or a folder stands where one belongs; the folder is then as it was.
+    """
+    try:
+        made = _made(folder)
+        parts = Path(tempfile.mkdtemp(dir=folder, prefix=_PART_MARK))
+        try:
+            yield parts
+            files = [each.relative_to(parts) for each in sorted(parts.rglob("*")) if each.is_file()]
+            for name in files:
+                if (folder / name).is_dir():
+                    raise IsADirectoryError(21, f"{os.strerror(21)}: {name}")
+            for name in files:
+                _put(parts / name, folder / name)
+            made = []
+        finally:
+            shutil.rmtree(parts, ignore_errors=True)
+            for each in made:
+                each.rmdir()
+    except OSError as error:
+        raise FileNotWrittenError(folder, error) from error
+
+
+def _made(folder: Path) -> list[Path]:
+    """Make a folder, and return which ones that took, the innermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _put(part: Path, target: Path) -> None:
+    """Let a whole file take its place; through a link, to a device as to any file."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = target.lstat().st_mode if target.is_symlink() or target.exists() else None
+    if mode is None or stat.S_ISREG(mode):
+        if mode is not None:
+            part.chmod(stat.S_IMODE(mode))
+        part.replace(target)
+    else:
+        write_whole(target, part.read_bytes())
+
+
+def _write_through(target: Path, part: Path) -> None:
+    """Write a file to a device or a pipe; a pipe that nobody reads is an error, not a wait."""
+    handle = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as stream, part.open("rb") as whole:
+        shutil.copyfileobj(whole, stream)

@@ -45,7 +45,16 @@ class Column:
 
 
 PHASES: Final = ("aggregated", "prefill", "decode")
-MODES: Final = ("prefill", "decode", "static", "closed_loop", "burst", "open_loop", "offline")
+MODES: Final = (
+    "prefill",
+    "decode",
+    "static",
+    "closed_loop",
+    "burst",
+    "open_loop",
+    "offline",
+    "disaggregated",
+)
 SOURCES: Final = ("measured", "interpolated", "extrapolated", "roofline")
 
 _ENGINES: Final = (
@@ -112,6 +121,7 @@ _TECHNIQUES: Final = tuple(
         ("expert_balance", "text", "", "over expert ranks: auto (eplb between hosts), eplb, none, perfect"),
         ("redundant_experts", "number", "", "copies that eplb places; one for eight experts"),
         ("expert_overlap", "text", "", "what tokens' travel hides behind: none, two-batch, single-batch"),
+        ("image_token_ratio", "number", "", "share of the new prompt tokens that are images"),
         ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
         ("power_cap_w", "number", "W", "power cap of a card"),
         ("max_sequences", "number", "", "most requests in the batch of a rank"),
@@ -147,6 +157,14 @@ _PREDICT_INPUT: Final = (
     Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
     Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
     Column("n_requests", "count", "", "requests that are sent in all", required=False),
+    Column("prefill_tp", "count", "", "disaggregated: tensor parallelism of prefill", required=False),
+    Column("prefill_pp", "count", "", "disaggregated: pipeline parallelism of prefill", required=False),
+    Column("prefill_dp", "count", "", "disaggregated: attention data parallelism of prefill", required=False),
+    Column("prefill_ep", "count", "", "disaggregated: expert parallelism of prefill", required=False),
+    Column("prefill_moe_tp", "count", "", "disaggregated: split of a prefill expert", required=False),
+    Column("prefill_replicas", "count", "", "disaggregated: replicas that prefill", required=False),
+    Column("decode_replicas", "count", "", "disaggregated: replicas that generate", required=False),
+    Column("streamed_tokens", "count", "", "disaggregated: tokens that are sent at a time", required=False),
     Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
     Column("cp", "count", "", "context parallelism", required=False),
     *_TECHNIQUES,

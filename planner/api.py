@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record
-from fleetplan.planner.candidates import CandidateSet, build_candidates
+from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.plan import (
     Infeasible,
     Plan,
     Shortage,
     WrongForecast,
 )
-from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import (
     LEAST_REGRET,
     Evaluation,
@@ -176,19 +175,3 @@ def _searched(
         if all((planned, name) in others for name in alone if name != planned)
     ]
     return problem, best_of(problem, result, found, limits), wrong
-
-
-def prepare(
-    fleet: Fleet, announce: Callable[[str], None], baseline: Plan | None = None
-) -> tuple[CandidateSet, Problem]:
-    """Candidates and problem of a fleet, the plan in force included where there is one."""
-    keep = frozenset() if baseline is None else configurations_in_force(baseline)
-    candidates = build_candidates(fleet, announce, keep)
-    problem = build_problem(fleet, candidates.candidates)
-    warnings: tuple[str, ...] = ()
-    if baseline is not None:
-        problem, warnings = with_baseline(problem, baseline)
-    elif fleet.policy.transition_usd_per_accelerator > 0 and not problem.counts_changes:
-        text = "policy.transition_usd_per_accelerator has no effect: one period, and no plan in force"
-        warnings = (f"{text} (--baseline)",)
-    return replace(candidates, warnings=(*candidates.warnings, *warnings)), problem

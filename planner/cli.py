@@ -109,14 +109,15 @@ def _with_command(arguments: list[str]) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
-    A user's mistake prints its message and exits with 2; anything unforeseen keeps its traceback and
-    exits with 1.
+    A user's mistake, or a file that cannot be written, prints its message and exits with 2; anything
+    unforeseen keeps its traceback and exits with 1.
     """
     from fleetplan.fleet.errors import InputError
+    from fleetplan.fleet.files import FileNotWrittenError
 
     try:
         app(args=_with_command(sys.argv[1:] if arguments is None else arguments))
-    except InputError as error:
+    except (InputError, FileNotWrittenError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         sys.exit(ExitCode.BAD_INPUT)
 

@@ -17,9 +17,8 @@ from benchmarks.solve import NOTHING
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import prepare
 from fleetplan.planner.assemble import build_plan
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import Solution, build_model, values_of
 from fleetplan.planner.plan import Solve
 from fleetplan.planner.problem import Candidate, Phase, Problem, build_problem

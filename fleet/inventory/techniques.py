@@ -161,6 +161,8 @@ class Techniques:
         Whether the likeliest token is taken, or one is drawn from the most likely ones.
     expert_overlap : {"none", "two-batch", "single-batch"}
         What is computed while tokens travel to experts and back, where that is faster.
+    image_token_ratio : float
+        Share of the new prompt tokens that are images, which an encoder computes first.
     """
 
     chunk_tokens: int | None = None
@@ -173,6 +175,7 @@ class Techniques:
     kv_transfer: KvTransfer = field(default_factory=KvTransfer)
     sampling: Sampling = "greedy"
     expert_overlap: ExpertOverlap = "none"
+    image_token_ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,5 +64,5 @@ class SearchSpec(Spec):
     pipeline_stages: Degrees | None = None
     """Pipeline stages that are tried; powers of two up to 64 where they are left out."""
     context_ranks: Degrees | None = None
-    """Degrees of context parallelism that are tried. Left out: 1, and also 2, 4 and 8 for prompts of 32,768
-    tokens or more."""
+    """Degrees of context parallelism that are tried. Left out: 1, and also 2, 3, 4, 6 and 8 for prompts of
+    32,768 tokens or more."""

@@ -156,3 +156,5 @@ class TechniquesSpec(Spec):
     """What is computed while tokens travel to experts and back, where that is faster: the other half of the
     batch (two-batch), or the last product of the experts and the shared ones (single-batch, for the way
     back)."""
+    image_token_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the new prompt tokens that are images: an encoder computes their patches first."""

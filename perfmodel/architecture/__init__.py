@@ -5,6 +5,7 @@ In: a model's name or path. Out: a `ModelArchitecture` of layers. Entry points: 
 """
 
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation, WeightCount
+from fleetplan.perfmodel.architecture.encoder import VisionEncoder
 from fleetplan.perfmodel.architecture.hf.reader import UnsupportedArchitecture
 from fleetplan.perfmodel.architecture.layers import (
     WHOLE_CONTEXT,
@@ -39,6 +40,7 @@ __all__ = [
     "NativeQuantisation",
     "SparseIndex",
     "UnsupportedArchitecture",
+    "VisionEncoder",
     "WeightCount",
     "architecture_from_config",
     "index_bytes_per_token",

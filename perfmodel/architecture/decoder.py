@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from fleetplan.perfmodel.architecture.encoder import VisionEncoder
 from fleetplan.perfmodel.architecture.layers import (
     DenseFfn,
     LayerGroup,
@@ -86,6 +87,8 @@ class ModelArchitecture:
     parallel_blocks : bool
         Attention and feed-forward block of a layer read the same normed input, and their sums are added
         before they are reduced over tensor-parallel accelerators (GPT-J, Falcon).
+    vision : VisionEncoder or None
+        The encoder of images; None without one, or where its shapes are not known.
     """
 
     name: str
@@ -98,6 +101,7 @@ class ModelArchitecture:
     quantisation: NativeQuantisation | None = None
     left_out: tuple[str, ...] = ()
     parallel_blocks: bool = False
+    vision: VisionEncoder | None = None
 
     @property
     def routed_experts(self) -> int:

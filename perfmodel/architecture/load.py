@@ -13,6 +13,7 @@ from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
+from fleetplan.perfmodel.architecture.encoder import vision_encoder
 from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, Family
 from fleetplan.perfmodel.architecture.hf.mistral_params import as_hugging_face, is_params
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
@@ -105,6 +106,7 @@ def architecture_from_config(config: Mapping[str, object], name: str) -> ModelAr
         quantisation=_quantisation(reader, config),
         left_out=left_out,
         parallel_blocks=family.parallel_blocks(reader),
+        vision=vision_encoder(config, name, reader.count("hidden_size")),
     )
     if found.total_parameters > MOST_PARAMETERS:
         reader.refuse(f"it has more than {MOST_PARAMETERS:.0e} parameters")

@@ -22,6 +22,7 @@ from fleetplan.perfmodel.evaluator.rates import (
     decode_requests_per_s,
     prefill_mix,
     prefill_requests_per_s,
+    prompt_iteration_ms,
 )
 from fleetplan.perfmodel.evaluator.result import PhaseResult
 from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
@@ -37,6 +38,7 @@ from fleetplan.perfmodel.steps import (
     decode_shape,
     mixed_shape,
     prefill_shape,
+    steady_shape,
 )
 from fleetplan.perfmodel.techniques.chunked_prefill import (
     PromptTimes,
@@ -150,14 +152,19 @@ class Evaluator(StepEvaluator):
         steps = self._steps_per_sequence(configurations)
         mix = prefill_mix(configurations.batch, steps * techniques.samples_per_prompt)
         fewer, more = self.steps(
-            [mixed_shape(configurations, mix.fewer), mixed_shape(configurations, mix.more)]
+            [steady_shape(configurations, mix.fewer), steady_shape(configurations, mix.more)]
         )
         ratio = self._draft_ratio
         iteration_ms = ratio * continuous_batching_tpot_ms(mix, fewer.latency_ms, more.latency_ms)
+        first_ms = ratio * prompt_iteration_ms(mix, fewer.latency_ms, more.latency_ms)
         more_share = mix.more_share
         by_provenance = (1.0 - more_share) * fewer.by_provenance_ms + more_share * more.by_provenance_ms
         rate = continuous_batching_requests_per_s(
-            configurations.layouts.pp, configurations.sequences, steps, ratio * more.latency_ms, iteration_ms
+            configurations.layouts.pp,
+            configurations.sequences,
+            self._steps_after_first(configurations),
+            first_ms,
+            iteration_ms,
         )
         return PhaseResult(
             iteration_ms,
@@ -175,11 +182,12 @@ class Evaluator(StepEvaluator):
         together = self._prompts_together(configurations)
         ratio = self._draft_ratio
         decode = scaled_times(self.step(decode_shape(configurations)), ratio)
-        prompts = self._prompts(configurations, mixed_shape(configurations, together))
+        shape = mixed_shape(configurations, together, self._generating_beside(configurations, together))
+        prompts = self._prompts(configurations, shape)
         prompts = replace(prompts, iteration=scaled_times(prompts.iteration, ratio))
         found = batching(
             configurations.batch,
-            self._steps_per_sequence(configurations),
+            self._steps_after_first(configurations),
             self.techniques.samples_per_prompt,
             together,
             decode.latency_ms,
@@ -209,6 +217,21 @@ class Evaluator(StepEvaluator):
     def _steps_per_sequence(self, configurations: ConfigurationBatch) -> FloatArray:
         steps: FloatArray = configurations.output_tokens / self._tokens_per_step
         return steps
+
+    def _steps_after_first(self, configurations: ConfigurationBatch) -> FloatArray:
+        """Steps of a sequence after its prompt, which ends with its first token."""
+        steps: FloatArray = np.maximum(0, configurations.output_tokens - 1) / self._tokens_per_step
+        return steps
+
+    def _generating_beside(self, configurations: ConfigurationBatch, together: IntArray) -> IntArray:
+        """Sequences that generate beside `together` prompts: no more than such prompts keep supplied."""
+        samples, chunk = self.techniques.samples_per_prompt, self.techniques.chunk_tokens
+        count = chunks_of(configurations.input_tokens, configurations.prefix_tokens, chunk).count
+        supplied = np.ceil(samples * together * self._steps_after_first(configurations) / count)
+        found: IntArray = np.minimum(
+            np.maximum(0, configurations.batch - together), supplied.astype(np.int64)
+        )
+        return found
 
     def _prompts_together(self, configurations: ConfigurationBatch) -> IntArray:
         """Prompts that share an iteration: as many as are due, and as chunks leave room for."""

@@ -37,7 +37,11 @@ def decode_requests_per_s(
 def continuous_batching_requests_per_s(
     pp: Numbers, sequences: Numbers, output_tokens: Numbers, ttft_ms: FloatArray, tpot_ms: FloatArray
 ) -> FloatArray:
-    """PP * BS / (TTFT + OUT * TPOT): requests that one replica of both phases completes. [1/s]."""
+    """PP * BS / (TTFT + OUT * TPOT): requests that one replica of both phases completes. [1/s].
+
+    The paper counts all generated tokens. The first one comes with the prompt, so whoever asks for the rate
+    of a service passes the tokens after it.
+    """
     rate: FloatArray = pp * sequences / (ttft_ms + output_tokens * tpot_ms) * _MS_PER_S
     return rate
 
@@ -93,6 +97,13 @@ def prefill_mix(batch: Numbers, output_tokens: Numbers) -> PrefillMix:
     fewer = np.floor(prompts).astype(np.int64)
     more = np.ceil(prompts).astype(np.int64)
     return PrefillMix(fewer, more, np.where(more > fewer, prompts - fewer, 1.0))
+
+
+def prompt_iteration_ms(mix: PrefillMix, fewer_ms: FloatArray, more_ms: FloatArray) -> FloatArray:
+    """Iteration that the mean prompt runs in, from the two kinds of iteration of `mix`. [ms]."""
+    fewer, more = (1.0 - mix.more_share) * mix.fewer, mix.more_share * mix.more
+    mean: FloatArray = (fewer * fewer_ms + more * more_ms) / (fewer + more)
+    return mean
 
 
 def continuous_batching_tpot_ms(mix: PrefillMix, fewer_ms: FloatArray, more_ms: FloatArray) -> FloatArray:

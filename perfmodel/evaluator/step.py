@@ -31,12 +31,18 @@ from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.steps.grid_latency import crossed_step_times
 from fleetplan.perfmodel.steps.latency import joined_times
-from fleetplan.perfmodel.steps.memory import KvResidency, kv_gib_per_sequence, weights_gib
+from fleetplan.perfmodel.steps.memory import (
+    RESERVE_OF_FREE_FRAMEWORKS,
+    KvResidency,
+    kv_gib_per_sequence,
+    weights_gib,
+)
 from fleetplan.perfmodel.steps.merged_experts import MERGING_FRAMEWORKS, merged_experts
 from fleetplan.perfmodel.steps.software_versions import as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
 from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
+from fleetplan.perfmodel.techniques.images import image_operators
 from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
 from fleetplan.perfmodel.techniques.memory import (
     HeldCache,
@@ -167,7 +173,7 @@ class StepEvaluator:
         sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
         attended = verifying_attention(operators, self.techniques)
         split = split_attention(attended, self.techniques, queries, shape.layouts.cp)
-        return chain(split, sampled)
+        return chain(split, sampled, image_operators(architecture, shape, self.techniques))
 
     @property
     def _routed_source(self) -> OperatorTimesSource:
@@ -211,8 +217,16 @@ class StepEvaluator:
         dtypes, techniques, layouts = self.dtypes, self.techniques, shape.layouts
         largest = verifying_shape(shape, techniques)
         use = memory_use(
-            self.architecture, dtypes, self.accelerator, largest, sequences, kv_tokens, self.kv_residency
+            self.architecture,
+            dtypes,
+            self.accelerator,
+            largest,
+            sequences,
+            kv_tokens,
+            self.kv_residency,
         )
+        if isinstance(self.source, OperatorSource):
+            use = replace(use, reserve_of_free=self.source.framework in RESERVE_OF_FREE_FRAMEWORKS)
         redundant = self._spread(layouts).redundant
         if redundant.any():
             weights = weights_gib(self.architecture, dtypes, layouts, redundant_experts=redundant)

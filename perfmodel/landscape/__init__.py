@@ -8,8 +8,6 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 from fleetplan.perfmodel.landscape.cache import cached_landscape
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
 from fleetplan.perfmodel.landscape.grid import (
-    REASON_TEXTS,
-    REASONS,
     Block,
     Option,
     Place,
@@ -20,6 +18,7 @@ from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import AGGREGATED, DECODE, PREFILL, LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers
+from fleetplan.perfmodel.landscape.reasons import REASON_TEXTS, REASONS
 from fleetplan.perfmodel.landscape.search_space import (
     SearchSpace,
     configuration_problem,

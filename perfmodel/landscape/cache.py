@@ -5,7 +5,8 @@ techniques, the request, the limits, the search space, the contents of every ope
 read, and the program itself. What changes any of them changes the name, so a kept landscape never needs to
 be compared with anything. Files are NumPy archives without pickled objects. They are written beside their
 name and renamed: a reader sees a whole file or none, and of two writers the later one wins with the same
-contents. A file that cannot be read is computed anew.
+contents. A file holds the hash that it is for: one that lies under another name is computed anew, as is one
+that cannot be read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 from dataclasses import asdict, fields
 from functools import cache
@@ -27,6 +27,7 @@ import pandas as pd
 import platformdirs
 from numpy.typing import NDArray
 
+from fleetplan.fleet.files import written_whole
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
@@ -148,6 +149,8 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
         note = json.loads(bytes(held[_NOTE]).decode())
+        if note["key"] != path.stem:
+            raise ValueError("this is the landscape of something else")
         sources = tuple(TableSource(**each) for each in note["table_sources"])
         columns = {
             name: np.array(note["texts"][name], dtype=object)[held[name]]
@@ -173,21 +176,15 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
             texts[name] = [str(text) for text in distinct]
         columns[name] = values
     note = {
+        "key": path.stem,
         "columns": list(columns),
         "texts": texts,
         "table_sources": [asdict(source) for source in sources],
     }
     columns[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:16]}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            # numpy's type hints take the names of the arrays for options.
-            np.savez(stream, **columns)  # type: ignore[arg-type]
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as part, part.open("wb") as stream:
+        # numpy's type hints take the names of the arrays for options.
+        np.savez(stream, **columns)  # type: ignore[arg-type]
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_REASONS
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import (
     DECODE,
@@ -20,39 +19,13 @@ from fleetplan.perfmodel.landscape.phases import (
     memory_of_phase,
 )
 from fleetplan.perfmodel.landscape.points import Points
-from fleetplan.perfmodel.landscape.search_space import UNEVEN_PIPELINE, layout_reason
+from fleetplan.perfmodel.landscape.reasons import CODES, USABLE, is_early
+from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
-REASONS: Final = (
-    "",
-    UNEVEN_PIPELINE,
-    *FRAMEWORK_REASONS,
-    "memory: weights",
-    "memory: activations",
-    "memory: kv cache",
-    "dtype",
-    "ttft",
-    "tpot",
-)
-"""Reasons of exclusion; a row's reason is its position here, and the first that holds counts."""
-
-REASON_TEXTS: Final = {
-    UNEVEN_PIPELINE: "stages of the pipeline differ too much",
-    **FRAMEWORK_REASONS,
-    "memory: weights": "weights do not fit in memory",
-    "memory: activations": "activations do not fit in memory",
-    "memory: kv cache": "KV cache does not fit in memory",
-    "dtype": "no such data type on the hardware",
-    "ttft": "misses the TTFT limit",
-    "tpot": "misses the TPOT limit",
-}
-"""What the reasons mean."""
-
-USABLE: Final = 0
-_CODES: Final = {reason: code for code, reason in enumerate(REASONS)}
 _S_PER_HOUR: Final = 3600.0
 _TOKENS_PER_MILLION: Final = 1e6
 
@@ -121,7 +94,8 @@ class Block:
     batches : IntArray
         Second axis.
     excluded : ByteArray
-        Position in `REASONS`. Numbers of rows that are excluded before they are evaluated are NaN.
+        Position in `REASONS`. Rows that the layout, memory or a data type excludes have no numbers: what
+        stands in their place is of no meaning, and `points_of` leaves it out.
     latency_ms : FloatArray
         Of the step. [ms]
     ttft_ms, tpot_ms : FloatArray or None
@@ -134,6 +108,8 @@ class Block:
         Of the fullest accelerator. [GiB]
     usd_per_million_tokens, kwh_per_million_tokens : FloatArray
         Of input and output tokens, at full load; NaN where no price or power is known.
+    whole : bool
+        Whether rows that cannot run have numbers too.
     """
 
     place: Place
@@ -148,6 +124,13 @@ class Block:
     memory_gib: FloatArray
     usd_per_million_tokens: FloatArray
     kwh_per_million_tokens: FloatArray
+    whole: bool = False
+
+    def known(self, values: FloatArray) -> FloatArray:
+        """The numbers with NaN in rows that were excluded before they were evaluated, flattened."""
+        if self.whole:
+            return values.ravel()
+        return np.where(is_early(self.excluded), np.nan, values).ravel()
 
 
 def crossed_configurations(
@@ -208,7 +191,7 @@ def evaluate_block(
             found = _phase_numbers(evaluator, place.phase, crossed_configurations(*part))
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
-            excluded[:] = _CODES["dtype"]
+            excluded[:] = CODES["dtype"]
         else:
             into = np.ix_(kept[0], kept[1], np.arange(shape[2]))
             part_shape = (kept[0].size, kept[1].size, shape[2])
@@ -218,9 +201,6 @@ def evaluate_block(
                 else:
                     numbers[name][into] = values
     _exclude_late(excluded, numbers, target)
-    if not whole and excluded.any():
-        early = (excluded > USABLE) & (excluded < _CODES["ttft"])
-        numbers = {name: np.where(early, np.nan, values) for name, values in numbers.items()}
     rate = numbers["requests_per_s"] / configurations.layouts.accelerators
     million_tokens_per_hour = (
         rate
@@ -240,6 +220,7 @@ def evaluate_block(
         np.broadcast_to(memory.total_gib, shape),
         _per(option.usd_per_accelerator_hour, million_tokens_per_hour, shape),
         _per(option.kw_per_accelerator, million_tokens_per_hour, shape),
+        whole,
     )
 
 
@@ -303,8 +284,8 @@ def _exclusions_before(
         (memory.without_kv_gib > memory.capacity_gib, "memory: activations"),
         (~memory.weights_fit, "memory: weights"),
     ):
-        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(_CODES[reason]))
-    of_layouts = [_CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
+        np.putmask(excluded, np.broadcast_to(holds, shape), np.uint8(CODES[reason]))
+    of_layouts = [CODES[layout_reason(architecture, layout, phase, option.framework)] for layout in layouts]
     refused = np.flatnonzero(of_layouts)
     excluded[refused] = np.array(of_layouts, dtype=np.uint8)[refused, None, None]
     return excluded
@@ -326,7 +307,7 @@ def _exclude_late(excluded: ByteArray, numbers: dict[str, FloatArray], target: L
     ):
         if limit is not None:
             # A phase without the latency has NaN there, which exceeds nothing.
-            np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(_CODES[reason]))
+            np.putmask(excluded, (numbers[name] > limit) & (excluded == USABLE), np.uint8(CODES[reason]))
 
 
 def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) -> FloatArray:
@@ -342,8 +323,10 @@ def points_of(block: Block, flat: IntArray) -> Points:
     layouts[:] = block.layouts
     places = (layout, batch, request)
 
+    early = is_early(block.excluded[places]) & (not block.whole)
+
     def at(values: FloatArray | None) -> FloatArray:
-        return np.full(flat.size, np.nan) if values is None else values[places]
+        return np.full(flat.size, np.nan) if values is None else np.where(early, np.nan, values[places])
 
     place = block.place
     return Points(
@@ -356,7 +339,7 @@ def points_of(block: Block, flat: IntArray) -> Points:
         at(block.ttft_ms),
         at(block.tpot_ms),
         at(block.requests_per_s_per_accelerator),
-        at(block.memory_gib),
+        block.memory_gib[places],
         at(block.usd_per_million_tokens),
         at(block.kwh_per_million_tokens),
     )

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.grid import REASONS, USABLE, Block, Option, evaluate_block, points_of
+from fleetplan.perfmodel.landscape.grid import Block, Option, evaluate_block, points_of
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
+from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_table, point_table
@@ -120,8 +121,8 @@ def _table(block: Block, whole: SweepSpace) -> pd.DataFrame:
     texts = evidence[["source", "bottleneck"]].fillna("")
     return table.assign(
         requests_per_s=rate,
-        latency_ms=block.latency_ms.ravel(),
-        kv_transfer_ms=block.kv_transfer_ms.ravel(),
+        latency_ms=block.known(block.latency_ms),
+        kv_transfer_ms=block.known(block.kv_transfer_ms),
         **{str(name): texts[name] if name in texts else evidence[name] for name in evidence},
         excluded=np.array(REASONS, dtype=object)[excluded],
     )

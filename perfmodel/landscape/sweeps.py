@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.landscape.grid import (
-    REASONS,
     Axes,
     Block,
     Option,
@@ -29,6 +28,7 @@ from fleetplan.perfmodel.landscape.grid import (
 )
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.points import Points, frontiers
+from fleetplan.perfmodel.landscape.reasons import REASONS
 from fleetplan.perfmodel.landscape.search_space import SearchSpace, fitted, phases_of, search_layouts
 
 BLOCK_CONFIGURATIONS: Final = 524_288

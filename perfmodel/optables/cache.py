@@ -2,15 +2,14 @@
 
 One file per source file, named by the hash of its contents and the version of the importer. It is written
 beside its name and then renamed: a reader sees a whole file or none, and of two writers the later one wins
-with the same contents. A file that cannot be read is imported anew.
+with the same contents. A file holds the name that it was written for: one that lies under another name is
+imported anew, as is one that cannot be read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -20,13 +19,15 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from fleetplan.fleet.files import written_whole
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables.measured.tables import IMPORTER_VERSION, TableFile, read_table
 from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
 
-_AnyArray = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
+_AnyArray = NDArray[np.uint8] | NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 
 _LATENCY: Final = "latency_ms"
+_OWN_NAME: Final = "name"
 _BESIDE_DIGITS: Final = 16
 # What a damaged file makes zipfile and numpy raise.
 _UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -90,11 +91,17 @@ def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[M
 
 def _load(path: Path) -> list[MeasuredRows]:
     columns: dict[tuple[OperatorKind, str], dict[str, _AnyArray]] = {}
+    own_name = ""
     # Opened here: numpy leaves a file open that turns out to be damaged.
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         for entry in archive.files:
+            if entry == _OWN_NAME:
+                own_name = bytes(archive[entry]).decode()
+                continue
             kind, dtype, column = entry.split(".")
             columns.setdefault((OperatorKind(kind), dtype), {})[column] = archive[entry]
+    if own_name != path.name:
+        raise ValueError("this is the import of another file")
     return [_table(kind, dtype, found) for (kind, dtype), found in columns.items()]
 
 
@@ -108,22 +115,15 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
 
 
 def _store(target: Path, tables: list[MeasuredRows]) -> None:
-    arrays: dict[str, _AnyArray] = {}
+    arrays: dict[str, _AnyArray] = {_OWN_NAME: np.frombuffer(target.name.encode(), dtype=np.uint8)}
     for table in tables:
         prefix = f"{table.kind}.{table.dtype}."
         for name, column in table.dims.items():
             fits = column.size == 0 or int(column.max()) <= np.iinfo(np.int32).max
             arrays[prefix + name] = column.astype(np.int32) if fits else column
         arrays[prefix + _LATENCY] = table.latency_ms
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            _write(stream, arrays)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with written_whole(target) as part, part.open("wb") as stream:
+        _write(stream, arrays)
 
 
 def _write(stream: BinaryIO, arrays: dict[str, _AnyArray]) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.fleet.tables import MODES
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.predict.case_files import ROW_PROBLEM
+from fleetplan.perfmodel.predict.degrees import Degrees, PoolCase
 from fleetplan.perfmodel.predict.technique_columns import (
     TechniqueColumns,
     misspelt_columns,
@@ -21,6 +21,19 @@ from fleetplan.perfmodel.predict.technique_columns import (
 )
 
 FRAMEWORKS: Final = ("vllm", "sglang", "trtllm")
+DISAGGREGATED: Final = "disaggregated"
+"""The mode in which the columns of parallelism are those of decode, and `POOL_COLUMNS` say the rest."""
+
+POOL_COLUMNS: Final = (
+    "prefill_tp",
+    "prefill_pp",
+    "prefill_dp",
+    "prefill_ep",
+    "prefill_moe_tp",
+    "prefill_replicas",
+    "decode_replicas",
+    "streamed_tokens",
+)
 DEFAULT_FRAMEWORK: Final = "vllm"
 
 REQUIRED_COLUMNS: Final = ("case_id", "model", "hardware", "weights", "mode", "tp", "input_tokens")
@@ -39,6 +52,7 @@ OPTIONAL_COLUMNS: Final = (
     "requests_per_s",
     "n_accelerators",
     "n_requests",
+    *POOL_COLUMNS,
 )
 
 _LOAD_COLUMN: Final = {
@@ -49,8 +63,9 @@ _LOAD_COLUMN: Final = {
     "burst": "concurrency",
     "open_loop": "requests_per_s",
     "offline": "n_requests",
+    DISAGGREGATED: "concurrency",
 }
-_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop", "offline")
+_NEEDS_OUTPUT: Final = ("static", "closed_loop", "burst", "open_loop", "offline", DISAGGREGATED)
 _OTHER_SPELLINGS: Final = {
     "tensorrt-llm": "trtllm",
     "trt-llm": "trtllm",
@@ -64,39 +79,6 @@ _OTHER_SPELLINGS: Final = {
 
 LARGEST_COUNT: Final = 100_000_000
 """Largest token count, batch or degree that is taken at its word; products stay within 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Degrees:
-    """Parallelism as a row states it; `moe_tp` is 0 where it is left out."""
-
-    pp: int
-    tp: int
-    dp: int
-    ep: int
-    moe_tp: int
-    cp: int = 1
-
-    def parallelism(self, has_experts: bool) -> Parallelism:
-        """Return the layout that is meant.
-
-        A left-out `moe_tp` follows from the accelerators of a stage. Decoders without experts have no
-        use for it, so benchmark tables write 1 there: it is ignored.
-
-        Raises
-        ------
-        ValueError
-            Attention and experts do not take the same accelerators.
-        """
-        stage = self.tp * self.dp * self.cp
-        stated = self.moe_tp if has_experts else 0
-        ffn_tp = stated or max(1, stage // self.ep)
-        if ffn_tp * self.ep != stage:
-            attention = "tp*dp" if self.cp == 1 else "tp*dp*cp"
-            raise ValueError(
-                f"{attention} = {stage} and moe_tp*ep = {ffn_tp}*{self.ep} must be the same accelerators"
-            )
-        return Parallelism(pp=self.pp, tp=self.tp, dp=self.dp, ffn_tp=ffn_tp, ep=self.ep, cp=self.cp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +101,8 @@ class Cases:
         0 where left out: one replica.
     n_requests : IntArray
         Requests that a closed loop sends in all; 0 where left out: TTFT of the long run.
+    pools : tuple[PoolCase, ...]
+        Of disaggregated rows; without meaning elsewhere.
     techniques : TechniqueColumns
         What is switched on.
     reason : NDArray
@@ -139,6 +123,7 @@ class Cases:
     load: FloatArray
     n_accelerators: IntArray
     n_requests: IntArray
+    pools: tuple[PoolCase, ...]
     techniques: TechniqueColumns
     reason: NDArray[np.object_]
 
@@ -199,6 +184,7 @@ def parse_cases(frame: pd.DataFrame, path: str) -> Cases:
         load=_load(frame, mode, reasons),
         n_accelerators=_whole(frame, "n_accelerators", 0, 1, reasons),
         n_requests=_whole(frame, "n_requests", 0, 1, reasons),
+        pools=_pools(frame, mode, reasons),
         techniques=techniques,
         reason=reasons.texts,
     )
@@ -303,13 +289,28 @@ def _load(frame: pd.DataFrame, mode: NDArray[np.object_], reasons: _Reasons) -> 
     return load
 
 
-def _degrees(frame: pd.DataFrame, reasons: _Reasons) -> tuple[Degrees, ...]:
+def _pools(frame: pd.DataFrame, mode: NDArray[np.object_], reasons: _Reasons) -> tuple[PoolCase, ...]:
+    elsewhere = mode != DISAGGREGATED
+    for column in POOL_COLUMNS:
+        given: NDArray[np.bool_] = _text(frame, column) != ""
+        for each in set(mode[given & elsewhere].tolist()) & set(MODES):
+            reasons.add(given & (mode == each), f"{column}: has no effect in {each} mode")
+    counts = [_whole(frame, column, 1, 1, reasons) for column in POOL_COLUMNS[-3:]]
+    return tuple(
+        PoolCase(degrees, *row)
+        for degrees, row in zip(
+            _degrees(frame, reasons, "prefill_"), np.stack(counts, axis=1).tolist(), strict=True
+        )
+    )
+
+
+def _degrees(frame: pd.DataFrame, reasons: _Reasons, prefix: str = "") -> tuple[Degrees, ...]:
     columns = [
-        _whole(frame, "pp", 1, 1, reasons),
-        _whole(frame, "tp", None, 1, reasons),
-        _whole(frame, "dp", 1, 1, reasons),
-        _whole(frame, "ep", 1, 1, reasons),
-        _whole(frame, "moe_tp", 0, 1, reasons),
-        _whole(frame, "cp", 1, 1, reasons),
+        _whole(frame, f"{prefix}pp", 1, 1, reasons),
+        _whole(frame, f"{prefix}tp", 1 if prefix else None, 1, reasons),
+        _whole(frame, f"{prefix}dp", 1, 1, reasons),
+        _whole(frame, f"{prefix}ep", 1, 1, reasons),
+        _whole(frame, f"{prefix}moe_tp", 0, 1, reasons),
+        _whole(frame, f"{prefix}cp", 1, 1, reasons),
     ]
     return tuple(Degrees(*row) for row in np.stack(columns, axis=1).tolist())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +16,6 @@ from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.fleet.power import power_capped
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import (
-    NO_TECHNIQUES,
     Calibration,
     Evaluator,
     build_evaluator,
@@ -28,20 +26,23 @@ from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
-from fleetplan.perfmodel.predict.cases import Cases, Degrees, parse_cases
+from fleetplan.perfmodel.predict.cases import DISAGGREGATED, Cases, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
+from fleetplan.perfmodel.predict.degrees import Degrees
+from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
+from fleetplan.perfmodel.predict.step_modes import step_result
 from fleetplan.perfmodel.predict.technique_columns import LOOPS
 from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
 from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
-from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
+from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
-_MS_PER_S: Final = 1e3
-_PHASES: Final = {"prefill": PREFILL, "decode": DECODE}
-"""Phases of modes; all others serve prompts and generation on the same accelerators."""
+_PHASES: Final = {"prefill": PREFILL, "decode": DECODE, DISAGGREGATED: DECODE}
+"""Phases of modes whose columns of parallelism are those of one phase; all others serve prompts and
+generation on the same accelerators."""
 
 
 def predict(
@@ -180,6 +181,9 @@ def _runnable(
         if (degrees, phase) not in known:
             known[degrees, phase] = _layout(degrees, evaluator, phase, str(cases.backend[row]))
         layout = known[degrees, phase]
+        if not isinstance(layout, str) and cases.mode[row] == DISAGGREGATED:
+            prefill = _layout(cases.pools[row].prefill, evaluator, PREFILL, str(cases.backend[row]))
+            layout = f"prefill_tp: {prefill}" if isinstance(prefill, str) else layout
         if isinstance(layout, str):
             answers.reason[row] = layout
         elif cases.n_accelerators[row] % layout.accelerators:
@@ -214,8 +218,10 @@ def _predict_mode(
             state = _loop(cases, rows, load, mode, evaluator, replicas)
             result = _loop_result(state, load)
             _reject_overload(answers, rows, state, replicas)
+        elif mode == DISAGGREGATED:
+            result = disaggregated_result(cases, rows, _load(cases, rows, layouts, evaluator), evaluator)
         else:
-            result = _step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
+            result = step_result(mode, evaluator, _batch(cases, rows, layouts, mode))
     except UnsupportedDtype as error:
         answers.reject(rows, f"weights: {error}")
     except UnsupportedArchitecture as error:
@@ -263,64 +269,6 @@ def _batch(cases: Cases, rows: IntArray, layouts: Layouts, mode: str) -> Configu
         context = context + output_tokens // 2
     batch = cases.load[rows].astype(np.int64)
     return ConfigurationBatch(layouts, batch, input_tokens, prefix_tokens, context, output_tokens)
-
-
-def _step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    if mode == "static":
-        return _static_result(evaluator, batch)
-    if mode == "prefill":
-        phase = evaluator.prefill(batch)
-        tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
-    else:
-        phase = evaluator.decode(batch)
-        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * _MS_PER_S
-    return ModeResult(
-        ttft_ms=phase.ttft_ms,
-        tpot_ms=phase.tpot_ms,
-        latency_ms=phase.latency_ms,
-        requests_per_s=phase.requests_per_s,
-        output_tokens_per_s_per_accelerator=tokens_per_s / batch.layouts.accelerators,
-        memory_gib_per_accelerator=phase.memory.total_gib,
-        fits=phase.memory.fits,
-        by_provenance_ms=phase.by_provenance_ms,
-        bottleneck=phase.bottleneck,
-        names=phase.names,
-    )
-
-
-def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
-    """One batch from start to end: prefill, then a decode step for each further token."""
-    if evaluator.techniques == NO_TECHNIQUES:
-        prompts, generation = evaluator.steps([prefill_shape(batch), decode_shape(batch)])
-        prefill = evaluator.prefill_result(batch, prompts)
-        decode = evaluator.decode_result(batch, generation)
-    else:
-        prefill, decode = evaluator.prefill(batch), evaluator.decode(batch)
-    tokens = batch.output_tokens - 1
-    decoding = tokens * decode.tpot_ms
-    latency = prefill.latency_ms + decoding
-    rate = batch.sequences / latency * _MS_PER_S
-    mostly_decode = decoding >= prefill.latency_ms
-    memory = _static_memory(evaluator, batch)
-    return ModeResult(
-        ttft_ms=prefill.latency_ms,
-        tpot_ms=decode.tpot_ms,
-        latency_ms=latency,
-        requests_per_s=rate,
-        output_tokens_per_s_per_accelerator=rate * batch.output_tokens / batch.layouts.accelerators,
-        memory_gib_per_accelerator=memory.total_gib,
-        fits=memory.fits,
-        by_provenance_ms=prefill.by_provenance_ms + decoding / decode.latency_ms * decode.by_provenance_ms,
-        bottleneck=np.where(mostly_decode, decode.bottleneck, prefill.bottleneck),
-        names=decode.names,
-    )
-
-
-def _static_memory(evaluator: Evaluator, batch: ConfigurationBatch) -> MemoryUse:
-    # One batch is in the pipeline, so one micro-batch's cache is resident, at its full length at the end.
-    alone = replace(evaluator, kv_residency="microbatch")
-    kv_tokens = batch.input_tokens + batch.prefix_tokens + batch.output_tokens
-    return alone.memory(prefill_shape(batch), batch.batch, kv_tokens)
 
 
 def _loop_result(state: SteadyState, load: Load) -> ModeResult:

@@ -36,6 +36,7 @@ ALL_MODES: Final = frozenset(MODES)
 LOOPS: Final = frozenset({"closed_loop", "burst", "open_loop", "offline"})
 _STEADY_LOOPS: Final = frozenset({"closed_loop", "open_loop"})
 _DRAFTING_LOOPS: Final = _STEADY_LOOPS | {"offline"}
+_LIMITED: Final = LOOPS | {"disaggregated"}
 
 ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
 PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
@@ -87,7 +88,7 @@ def _number(
 
 
 _PROMPTS: Final = ALL_MODES - {"decode"}
-_GENERATES: Final = frozenset({"decode", "static"}) | _DRAFTING_LOOPS
+_GENERATES: Final = frozenset({"decode", "static", "disaggregated"}) | _DRAFTING_LOOPS
 _SMALLEST: Final = 1e-9
 _LARGEST: Final = 1e9
 
@@ -111,15 +112,16 @@ COLUMNS: Final[dict[str, TechniqueColumn]] = {
     "expert_balance": TechniqueColumn(0, 0, False, ALL_MODES, (), BALANCES),
     "redundant_experts": _number(0, 1e4, ALL_MODES, whole=True),
     "expert_overlap": TechniqueColumn(0, 0, False, ALL_MODES, (), OVERLAPS),
+    "image_token_ratio": _number(0, 1, _PROMPTS),
     "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
     "power_cap_w": _number(_SMALLEST, _LARGEST),
-    "max_sequences": _number(1, 1e6, LOOPS, whole=True),
-    "max_batched_tokens": _number(1, 1e8, LOOPS, whole=True),
+    "max_sequences": _number(1, 1e6, _LIMITED, whole=True),
+    "max_batched_tokens": _number(1, 1e8, _LIMITED, whole=True),
     "iterations_ahead": _number(0, 1e3, _STEADY_LOOPS),
     "polled_iterations": _number(1, 1e6, _STEADY_LOOPS),
     "gathering_iterations": _number(0, 1e6, _STEADY_LOOPS),
-    "front_end_ms": _number(0, 1e6, LOOPS),
-    "front_end_token_us": _number(0, 1e6, LOOPS),
+    "front_end_ms": _number(0, 1e6, _LIMITED),
+    "front_end_token_us": _number(0, 1e6, _LIMITED),
     "length_variation": _number(0, 100, frozenset({"offline"})),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
     "activation_scales": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATION_SCALES),
@@ -301,6 +303,7 @@ def _techniques(numbers: dict[str, float], names: dict[str, str]) -> Techniques:
         chunk_tokens=None if chunk is None else int(chunk),
         samples_per_prompt=int(numbers.get("samples_per_prompt", 1)),
         shared_prefix_tokens=int(numbers.get("shared_prefix_tokens", 0)),
+        image_token_ratio=numbers.get("image_token_ratio", 0.0),
         speculative=speculative,
         persistent_kv=persistent,
         offload=offload,

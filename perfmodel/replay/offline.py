@@ -134,14 +134,14 @@ def _run(
     later = requests.output_tokens > 1
     gained = tokens_per_step(evaluator.techniques.speculative)
     tokens = gained * (requests.output_tokens[later] - 1)
-    outside, makespan = float(load.front_end_ms[row]), float(finish.max())
+    outside = float(load.front_end_ms[row])
     return _Outcome(
-        running=float((finish - np.array(log.start_ms)).sum()) / makespan,
+        running=float((finish - np.array(log.start_ms)).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,
         tpot_ms=float(((finish - first)[later] / tokens).mean())
         if later.any()
         else costs.iteration_ms(0, 0, 1, 0),
-        makespan_ms=makespan + outside,
+        makespan_ms=float(finish.max()) + outside,
         fits=longest <= cache,
     )
 
@@ -155,7 +155,9 @@ def _requests(evaluator: Evaluator, load: Load, row: int, count: int, length_var
     else:
         random = np.random.default_rng(_SEED)
         lengths = [_drawn(mean, length_variation, count, random) for mean in means]
-    return Requests(np.zeros(count), lengths[0], prefix, lengths[1])
+    # The front end hands them over one after the other.
+    arrival_ms = float(load.front_end_prompt_ms[row]) * np.arange(count, dtype=np.float64)
+    return Requests(arrival_ms, lengths[0], prefix, lengths[1])
 
 
 def _drawn(mean: float, variation: float, count: int, random: np.random.Generator) -> IntArray:

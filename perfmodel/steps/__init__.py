@@ -23,6 +23,7 @@ from fleetplan.perfmodel.steps.shapes import (
     decode_shape,
     mixed_shape,
     prefill_shape,
+    steady_shape,
 )
 from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Software
 
@@ -45,6 +46,7 @@ __all__ = [
     "part_dtypes",
     "prefill_shape",
     "provenance_shares",
+    "steady_shape",
     "step_operators",
     "step_times",
     "weakest_provenance",

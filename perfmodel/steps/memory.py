@@ -36,6 +36,11 @@ FRAMEWORK_RESERVE_RATIO: Final = 0.10
 Source: vLLM, `gpu_memory_utilization`, documented default 0.9; TensorRT-LLM,
 `free_gpu_memory_fraction`, documented default 0.9."""
 
+RESERVE_OF_FREE_FRAMEWORKS: Final = frozenset({"trtllm"})
+"""Frameworks whose reserve is a part of what weights and activations leave, not of the whole memory. Source:
+TensorRT-LLM, `KvCacheConfig.free_gpu_memory_fraction`. Its perf-overview serves Llama-70B in FP8 on one H100
+with a cache that 0.9 of the whole memory has no room for."""
+
 COMMUNICATION_BUFFER_GIB: Final = 0.5
 """Buffers of the collectives of an accelerator that has peers. [GiB]
 Source: NCCL keeps `NCCL_BUFFSIZE` = 4 MiB (documented default) a channel, direction and communicator: 2 x 32
@@ -55,8 +60,10 @@ class MemoryUse:
     ----------
     weights_gib, kv_gib, activations_gib, communication_gib : FloatArray
         By what is kept.
-    reserve_gib : float
-        Left to the framework.
+    reserve_ratio : float
+        Part of the memory that is left to the framework.
+    reserve_of_free : bool
+        Whether it is a part of what all but the cache leaves, or of the capacity.
     capacity_gib : float
         What the accelerator has.
     """
@@ -65,8 +72,17 @@ class MemoryUse:
     kv_gib: FloatArray
     activations_gib: FloatArray
     communication_gib: FloatArray
-    reserve_gib: float
+    reserve_ratio: float
+    reserve_of_free: bool
     capacity_gib: float
+
+    @property
+    def reserve_gib(self) -> FloatArray:
+        """Left to the framework, shape (n_configs,). [GiB]."""
+        used = self.weights_gib + self.activations_gib + self.communication_gib
+        free = np.maximum(0.0, self.capacity_gib - used)
+        whole = np.full_like(free, self.capacity_gib)
+        return self.reserve_ratio * (free if self.reserve_of_free else whole)
 
     @property
     def total_gib(self) -> FloatArray:
@@ -117,12 +133,16 @@ def memory_use(
     in_flight = layouts.pp if kv_residency == "all" else np.ones_like(layouts.pp)
     kv = in_flight * sequences * kv_gib_per_sequence(architecture, dtypes, layouts, kv_tokens)
     has_peers = layouts.accelerators > 1
+    encoder = 0 if architecture.vision is None else architecture.vision.weights * ACTIVATION_BYTES
     return MemoryUse(
-        weights_gib=weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
+        # The first stage holds the encoder of images, in BF16.
+        weights_gib=encoder / layouts.tp / _BYTES_PER_GIB
+        + weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
         kv_gib=kv,
         activations_gib=_activations_gib(architecture, shape),
         communication_gib=np.where(has_peers & (not accelerator.sram_only), COMMUNICATION_BUFFER_GIB, 0.0),
-        reserve_gib=0.0 if accelerator.sram_only else FRAMEWORK_RESERVE_RATIO * accelerator.hbm_gib,
+        reserve_ratio=0.0 if accelerator.sram_only else FRAMEWORK_RESERVE_RATIO,
+        reserve_of_free=False,
         capacity_gib=accelerator.hbm_gib,
     )
 

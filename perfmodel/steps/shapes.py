@@ -191,13 +191,30 @@ def decode_shape(configurations: ConfigurationBatch) -> StepShape:
     return mixed_shape(configurations, np.zeros_like(configurations.batch))
 
 
-def mixed_shape(configurations: ConfigurationBatch, prompts: IntArray) -> StepShape:
-    """Return the fused iteration of `prompts` whole prompts and `batch` generated tokens a rank."""
+def mixed_shape(
+    configurations: ConfigurationBatch, prompts: IntArray, generating: IntArray | None = None
+) -> StepShape:
+    """Return the fused iteration of `prompts` whole prompts and the generated tokens beside them.
+
+    Parameters
+    ----------
+    configurations : ConfigurationBatch
+        Parallelism, batch sizes and lengths.
+    prompts : IntArray
+        Of a rank, shape (n_configs,).
+    generating : IntArray or None
+        Sequences of a rank that gain a token; None is the whole batch.
+    """
     return StepShape(
         configurations.layouts,
         prompts,
         configurations.input_tokens,
         configurations.prefix_tokens,
-        configurations.batch,
+        configurations.batch if generating is None else generating,
         configurations.context_tokens,
     )
+
+
+def steady_shape(configurations: ConfigurationBatch, prompts: IntArray) -> StepShape:
+    """Return the iteration in which `prompts` of the `batch` sequences of a rank compute their prompt."""
+    return mixed_shape(configurations, prompts, np.maximum(0, configurations.batch - prompts))

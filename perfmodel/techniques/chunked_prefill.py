@@ -173,17 +173,17 @@ def batching(
 ) -> Batching:
     """Steady state of continuous batching.
 
-    Every place of the batch is free again after `steps_per_sequence` iterations, so that many prompts are
-    due. Where more is due than iterations can carry, all of them carry prompts and the prompts set the
-    rate; where more is due than can be loaded, the loads do. Sequences that are not decoding wait for their
-    first token.
+    Every place of the batch is free again after the iterations of its prompt and `steps_per_sequence` more,
+    so that many prompts are due. Where more is due than iterations can carry, all of them carry prompts and
+    the prompts set the rate; where more is due than can be loaded, the loads do. Sequences that are not
+    decoding wait for their first token.
 
     Parameters
     ----------
     batch : IntArray
         Sequences of one rank and micro-batch.
     steps_per_sequence : FloatArray
-        Decode steps of a sequence.
+        Decode steps of a sequence after its first token.
     sequences_per_prompt : int
         Sequences that one prompt starts.
     prompts_together : IntArray
@@ -194,7 +194,8 @@ def batching(
         Iterations with them.
     """
     prompts_resident = batch / sequences_per_prompt
-    due = prompts_resident / steps_per_sequence * prompts.iterations / prompts_together
+    cycle = steps_per_sequence + prompts.iterations
+    due = prompts_resident / cycle * prompts.iterations / prompts_together
     ratio = np.minimum(1.0, due)
     carrying_ms = prompts.iteration.latency_ms
     iteration_ms = (1.0 - ratio) * decode_ms + ratio * carrying_ms

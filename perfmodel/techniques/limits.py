@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleetplan.fleet.inventory import ExpertRouting, Techniques
 from fleetplan.perfmodel.architecture import LinearAttention, ModelArchitecture, MoeFfn
+from fleetplan.perfmodel.techniques.images import image_problem
 
 
 def technique_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
@@ -15,7 +16,7 @@ def technique_problem(architecture: ModelArchitecture, techniques: Techniques) -
             f"speculative: {architecture.name} has recurrent layers, whose state cannot drop rejected "
             f"tokens; that is not evaluated"
         )
-    return _routing_problem(architecture, techniques)
+    return image_problem(architecture, techniques) or _routing_problem(architecture, techniques)
 
 
 def _routing_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:

@@ -145,14 +145,20 @@ def _acquired(bill: _Bill, p: int, solution: Solution) -> None:
 def _retired(bill: _Bill, p: int, solution: Solution) -> None:
     pool, periods = bill.problem.pools[p], bill.problem.periods
     stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
+    zero = (0.0,) * len(periods)
     for (pool_index, left), count in sorted(solution.retired.items()):
         if pool_index != p or pool.retirement is None or stated is None:
             continue
+        item = f"retired {periods[left]}"
         for kind, table in pool.retirement.unit_cost_by_period.items():
             # A sale brings the price of its own period, whenever it is charged.
             price = _shared_price(bill.problem, pool, kind) or _pool_price(stated, kind, left, periods)
+            at_once = count * pool.retirement.leaving_cost_kinds.get(kind, zero)[left]
             for q, usd in enumerate(table[left]):
-                bill.add(_line(periods[q], pool.name, f"retired {periods[left]}", kind, count * usd), price)
+                saved = count * usd - (at_once if q == left else 0.0)
+                bill.add(_line(periods[q], pool.name, item, kind, saved), price)
+            line = _line(periods[left], pool.name, item, kind, at_once)
+            bill.add(line.model_copy(update={"at_once": True}), price)
 
 
 def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fleetplan.fleet import tco
 from fleetplan.planner.assemble.rows import pool_cost_kinds
 from fleetplan.planner.formulation import Solution
-from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, Plan
+from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, Plan, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
 
 SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
@@ -32,23 +32,24 @@ def cost_rows(
     Returns
     -------
     tuple[Cost, ...]
-        The periods add up to the whole cost, and so do the pools; the services without idle capacity.
+        The periods add up to the whole cost, and so do the pools; the services without idle capacity and
+        retirements.
     """
     rows = []
     for period in plan.periods:
         kinds = _added([kinds for (_, when), kinds in capacity_kinds.items() if when == period])
         placed = [row for row in plan.placements if row.period == period]
-        idle = sum(use.idle_usd for use in plan.pools if use.period == period)
-        rows.append(_row(problem, "period", period, placed, kinds, idle))
+        uses = [use for use in plan.pools if use.period == period]
+        rows.append(_row(problem, ("period", period), placed, kinds, uses))
     for service in problem.services:
         placed = [row for row in plan.placements if row.service == service]
         kinds = {"capacity": sum(row.usd - row.running_usd for row in placed)}
-        rows.append(_row(problem, "service", service, placed, kinds, 0.0))
+        rows.append(_row(problem, ("service", service), placed, kinds, ()))
     for pool in dict.fromkeys(use.pool for use in plan.pools):
         kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
         placed = [row for row in plan.placements if row.pool == pool]
-        idle = sum(use.idle_usd for use in plan.pools if use.pool == pool)
-        rows.append(_row(problem, "pool", pool, placed, kinds, idle))
+        uses = [use for use in plan.pools if use.pool == pool]
+        rows.append(_row(problem, ("pool", pool), placed, kinds, uses))
     return tuple(rows)
 
 
@@ -62,21 +63,22 @@ def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _row(
     problem: Problem,
-    scope: str,
-    name: str,
+    key: tuple[str, str],
     placed: Sequence[Placement],
     capacity: Mapping[str, float],
-    idle_usd: float,
+    uses: Sequence[PoolUse],
 ) -> Cost:
+    """Cost of a scope and name, of which the uses of pools say what is idle and what left."""
     kinds = {**capacity, **_running_kinds(placed)}
     usd = sum(kinds.values())
     million = million_tokens(problem, placed)
     return Cost(
-        scope=scope,
-        name=name,
+        scope=key[0],
+        name=key[1],
         usd=usd,
         usd_by_kind={kind: value for kind, value in sorted(kinds.items()) if value},
-        idle_usd=idle_usd,
+        idle_usd=sum(use.idle_usd for use in uses),
+        retirement_usd=sum(use.retirement_usd for use in uses),
         million_tokens=million,
         usd_per_million_tokens=usd / million if million else None,
         carbon_kg=carbon_kg(problem, placed),

@@ -9,6 +9,7 @@ from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_row
 from fleetplan.planner.assemble.goal import reached_goal
 from fleetplan.planner.assemble.inputs import state_inputs
 from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
+from fleetplan.planner.assemble.model_figures import model_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
 from fleetplan.planner.assemble.provenance import model_errors, spend_share
 from fleetplan.planner.assemble.region_losses import region_losses
@@ -67,9 +68,12 @@ def build_plan(
         transitions=transitions(problem, traffic.replicas),
         tides=tides(problem, traffic.replicas),
         offline_work=offline_rows(problem, traffic.put_off),
-        region_losses=region_losses(problem, result.solution),
+        region_losses=region_losses(problem, result.solution, traffic.unmet),
         kv_flows=flows,
         model_usd=result.objective_usd,
+        model_unused_usd=None
+        if result.objective_usd is None
+        else result.objective_usd - model_usd(problem, result.solution, traffic),
         retirements=assemble.retirements(problem, result.solution),
         goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
         unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),

@@ -2,50 +2,106 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from fleetplan.planner.formulation import Solution, replicas_for_load
+from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SurvivingPlacement
-from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem import Phase, Problem, Slot
+from fleetplan.planner.problem.kv_pairs import surviving_handovers
+from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
+LOAD_TOLERANCE: Final = 1e-7
+"""Load above what replicas carry that is rounding, not traffic. [replicas]"""
 
-def region_losses(problem: Problem, solution: Solution) -> tuple[SurvivingPlacement, ...]:
-    """What serves the protected services without each region, idle replicas left out."""
-    loads: dict[tuple[str, int, int, int], dict[int, int]] = defaultdict(dict)
-    for (lost, c, k, p, m), units in solution.surviving_load.items():
-        loads[lost, m, c, p][k] = units
-    rows = []
+Place = tuple[str, int, int, int]
+"""Lost region, moment index, candidate index, pool index."""
+
+
+def region_losses(
+    problem: Problem, solution: Solution, unmet: Mapping[tuple[int, int], float]
+) -> tuple[SurvivingPlacement, ...]:
+    """What serves the protected services without each region, in proportion to the solver's loads.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    solution : Solution
+        Solver values, which are rounded up.
+    unmet : Mapping[tuple[int, int], float]
+        What the plan leaves unserved by (cell, class). [requests/s]
+
+    Returns
+    -------
+    tuple[SurvivingPlacement, ...]
+        Rates add up to the demand; replicas are the fewest that carry them.
+    """
+    rates: dict[Place, dict[int, float]] = defaultdict(dict)
     for lost in problem.regions:
-        for (gone, m, c, p), by_class in sorted(loads.items()):
-            if gone != lost:
-                continue
-            candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
-            service = problem.services[candidate.service]
-            load = Fraction(sum(by_class.values()), LOAD_UNITS_PER_REPLICA)
-            rates = {
-                service.classes[k].name: candidate.requests_per_s[k]
-                * units
-                / LOAD_UNITS_PER_REPLICA
-                / (1 + service.headroom)
-                for k, units in sorted(by_class.items())
-            }
-            rows.append(
-                SurvivingPlacement(
-                    lost_region=lost,
-                    period=problem.periods[moment.period],
-                    slice=moment.slice,
-                    scenario=moment.scenario,
-                    region=pool.region,
-                    pool=pool.name,
-                    service=candidate.service,
-                    phase=candidate.phase.value,
-                    hardware=candidate.hardware,
-                    config=candidate.config,
-                    replicas=math.ceil(replicas_for_load(candidate, load)),
-                    requests_per_s_by_class=rates,
-                )
-            )
-    return tuple(rows)
+        for cell, parts in joint_cells(problem):
+            for k, demand in enumerate(cell.requests_per_s):
+                wanted = demand - sum(unmet.get((index, k), 0.0) for index in parts)
+                if wanted <= 0:
+                    continue
+                for (c, p), rate in _scaled(problem, solution, (lost, cell.service, k, cell.moment), wanted):
+                    rates[lost, cell.moment, c, p][k] = rate
+    order = {lost: index for index, lost in enumerate(problem.regions)}
+    places = sorted(rates, key=lambda place: (order[place[0]], place[1:]))
+    return tuple(_row(problem, place, rates[place]) for place in places)
+
+
+def _scaled(
+    problem: Problem, solution: Solution, place: tuple[str, str, int, int], wanted: float
+) -> Iterator[tuple[Slot, float]]:
+    """Rates of the slots that serve a class of a service in a moment after a loss. [requests/s]"""
+    lost, service, k, m = place
+    own = {
+        (c, p): problem.candidates[c].requests_per_s[k] * units / LOAD_UNITS_PER_REPLICA
+        for (gone, c, class_index, p, moment), units in solution.surviving_load.items()
+        if (gone, class_index, moment) == (lost, k, m) and problem.candidates[c].service == service
+    }
+    phases = {slot: problem.candidates[slot[0]].phase for slot in own}
+    whole = {slot: rate for slot, rate in own.items() if phases[slot] is Phase.AGGREGATED}
+    headroom = 1 + problem.services[service].headroom
+    aggregated = min(sum(whole.values()) / headroom, wanted)
+    yield from _in_proportion(whole, aggregated)
+    known = surviving_handovers(problem, service, k, lost)
+    units = [solution.surviving_separate.get((lost, service, k, g, m), 0) for g in range(len(known.pairs))]
+    between = [(wanted - aggregated) * each / sum(units) if sum(units) else 0.0 for each in units]
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        for index, group in enumerate(known.groups(phase)):
+            through = sum(between[g] for g in known.pairs_of(phase, index))
+            yield from _in_proportion({slot: own[slot] for slot in group.slots if slot in own}, through)
+
+
+def _in_proportion(rates: Mapping[Slot, float], wanted: float) -> Iterator[tuple[Slot, float]]:
+    total = sum(rates.values())
+    if total > 0 and wanted > 0:
+        yield from ((slot, rate * wanted / total) for slot, rate in rates.items())
+
+
+def _row(problem: Problem, place: Place, rates: Mapping[int, float]) -> SurvivingPlacement:
+    lost, m, c, p = place
+    candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
+    service = problem.services[candidate.service]
+    load = sum(rate * (1 + service.headroom) / candidate.requests_per_s[k] for k, rate in rates.items())
+    replicas = 1
+    while candidate.carried(replicas) < load - LOAD_TOLERANCE:
+        replicas += 1
+    return SurvivingPlacement(
+        lost_region=lost,
+        period=problem.periods[moment.period],
+        slice=moment.slice,
+        scenario=moment.scenario,
+        region=pool.region,
+        pool=pool.name,
+        service=candidate.service,
+        phase=candidate.phase.value,
+        hardware=candidate.hardware,
+        config=candidate.config,
+        replicas=replicas,
+        requests_per_s_by_class={service.classes[k].name: rate for k, rate in sorted(rates.items())},
+    )

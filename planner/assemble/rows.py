@@ -320,7 +320,7 @@ def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
 
 
 def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dict[str, float]:
-    """Cost of what stands in a pool in a period, by kind; energy is not among them. [USD]"""
+    """Cost of what stands in a pool in a period, and of what leaves it, by kind; without energy. [USD]"""
     pool = problem.pools[p]
     kinds: dict[str, float] = defaultdict(float)
     for kind, values in pool.fixed_cost_kinds.items():
@@ -338,9 +338,16 @@ def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dic
     return dict(kinds)
 
 
+def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
+    """What hosts that leave a pool at the start of a period cost at once, less their sale. [USD]"""
+    retirement = problem.pools[p].retirement
+    return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
+
+
 def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """Cost of what stands in a pool in a period, without energy. [USD]"""
-    return sum(pool_cost_kinds(problem, solution, p, q).values())
+    """Cost of what stands in a pool in a period, without energy and without what leaves it. [USD]"""
+    kinds = pool_cost_kinds(problem, solution, p, q)
+    return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
 
 
 def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
@@ -413,12 +420,15 @@ def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[P
             units = units_in_pool(problem, solution, p, q)
             if units or (p, q) in solution.retired:
                 usd = pool_usd(problem, solution, p, q) * moment.weight
-                rows.append(_pool_use(problem, (p, m), units, used[p, m], usd))
+                leaving = leaving_usd(problem, solution, p, q) * moment.weight
+                rows.append(_pool_use(problem, (p, m), units, used[p, m], (usd, leaving)))
     return tuple(rows)
 
 
-def _pool_use(problem: Problem, place: tuple[int, int], units: int, used: int, usd: float) -> PoolUse:
-    """One pool in one moment, of which some accelerators are used."""
+def _pool_use(
+    problem: Problem, place: tuple[int, int], units: int, used: int, costs: tuple[float, float]
+) -> PoolUse:
+    """One pool in one moment, of which some accelerators are used, with what stands and what leaves costs."""
     pool, moment = problem.pools[place[0]], problem.moments[place[1]]
     total = units * pool.accelerators_per_unit
     out_units = pool.maintenance_in(moment.period)
@@ -435,8 +445,9 @@ def _pool_use(problem: Problem, place: tuple[int, int], units: int, used: int, u
         reserve_accelerators=reserve,
         used_accelerators=used,
         utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
-        usd=usd,
-        idle_usd=usd * (1 - used / total) if total else usd,
+        usd=costs[0],
+        idle_usd=costs[0] * (1 - used / total) if total else costs[0],
+        retirement_usd=costs[1],
         maintenance_accelerators=out,
     )
 

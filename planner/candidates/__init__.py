@@ -1,7 +1,7 @@
 """Configurations that may serve: evaluated, under load, without those that others dominate.
 
 In: a resolved fleet, from its own rates or from perfmodel. Out: a `CandidateSet` with the rejections.
-Entry points: `build.build_candidates`, `landscape.service_evaluator`.
+Entry points: `prepare.prepare` (with the problem), `build.build_candidates`, `landscape.service_evaluator`.
 """
 
 from fleetplan.planner.candidates.build import CandidateSet, build_candidates
@@ -9,6 +9,7 @@ from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import service_evaluator, service_space, service_variants
+from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.candidates.queueing import request_kind
 from fleetplan.planner.candidates.rejections import (
     BELOW_QUALITY_FLOOR,
@@ -29,6 +30,7 @@ __all__ = [
     "CandidateSet",
     "RejectionLog",
     "build_candidates",
+    "prepare",
     "replaces",
     "request_kind",
     "service_evaluator",

@@ -42,11 +42,17 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
 
 
 def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str]:
-    towers = [part for part in architecture.left_out if part not in _PRICED_APART]
+    known = set() if architecture.vision is None else {"vision tower"}
+    towers = [part for part in architecture.left_out if part not in _PRICED_APART | known]
     if towers:
         yield (
             f"{service.name}: the {' and '.join(towers)} of {architecture.name} is not priced, neither its "
             "weights nor its work: prompts count as text tokens"
+        )
+    if known and not service.techniques.image_token_ratio:
+        yield (
+            f"{service.name}: the vision tower of {architecture.name} is held in memory, and prompts count "
+            "as text tokens (`techniques.image_token_ratio`)"
         )
 
 

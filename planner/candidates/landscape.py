@@ -15,7 +15,7 @@ from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
-from fleetplan.perfmodel.optables import measured_versions, newest_first, operator_source
+from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
@@ -34,7 +34,12 @@ EVERYTHING: Final = SearchSpace()
 
 
 def landscape_candidates(
-    fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
+    fleet: Fleet,
+    service: Service,
+    hardware: Hardware,
+    log: RejectionLog,
+    calibrator: Calibrator,
+    way_ms: float = 0.0,
 ) -> tuple[list[Candidate], tuple[TableSource, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
@@ -50,6 +55,8 @@ def landscape_candidates(
         Receives what is left out.
     calibrator : Calibrator
         Applies the fleet's calibration.
+    way_ms : float
+        Round trip to the region that is served, which leaves less of the TTFT limit. [ms]
 
     Returns
     -------
@@ -60,11 +67,12 @@ def landscape_candidates(
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
     evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
-    source = operator_source(evaluator.accelerator, service.framework, service.framework_version)
+    outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
+    farther = replace(service, outside_ms=outside)
     best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
-        without_load = _usable_rows(service, hardware, request_class, evaluator, log)
-        usable = under_load(load_question(service, request_class), evaluator, without_load)
+        without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
+        usable = under_load(load_question(farther, request_class), evaluator, without_load)
         log.add(service.name, hardware.name, UNDER_LOAD, len(without_load) - len(usable))
         order = usable.sort_values(
             [CARRIED, "batch"], ascending=[False, True], kind="stable"
@@ -90,7 +98,7 @@ def landscape_candidates(
             path=read.path,
             sha256=read.sha256,
         )
-        for read in source.table_sources()
+        for read in (evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ())
     )
     return candidates, tables
 
@@ -106,11 +114,8 @@ def candidates_over_ways(
     found, tables = landscape_candidates(fleet, service, hardware, log, calibrator)
     known = {candidate.key: candidate for candidate in found}
     for way_ms in _bearable(service, ways_ms(fleet, service)):
-        outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
         # What is too slow for a way is no configuration that was left out.
-        farther, _ = landscape_candidates(
-            fleet, replace(service, outside_ms=outside), hardware, RejectionLog(), calibrator
-        )
+        farther, _ = landscape_candidates(fleet, service, hardware, RejectionLog(), calibrator, way_ms)
         for candidate in farther:
             if known.get(candidate.key) == candidate:
                 continue
@@ -258,12 +263,16 @@ def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSp
 
 def _usable_rows(
     service: Service,
+    way_ms: float,
     hardware: Hardware,
     request_class: RequestClass,
     evaluator: Evaluator,
     log: RejectionLog,
 ) -> pd.DataFrame:
-    """Rows of the landscape of one class that meet the SLO and fit."""
+    """Rows of the landscape of one class that meet the SLO over a way and fit.
+
+    One landscape answers for every way: a limit that the way makes smaller leaves fewer of its rows.
+    """
     if request_class.input_tokens is None or request_class.output_tokens is None:
         raise ValueError(f"class {request_class.name!r} of {service.name!r} has no lengths")
     request = RequestShape(
@@ -279,7 +288,12 @@ def _usable_rows(
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)
-    return landscape.usable
+    usable = landscape.usable
+    if ttft_ms is None or not way_ms:
+        return usable
+    late = usable["ttft_ms"] > ttft_ms - way_ms
+    log.add(service.name, hardware.name, "ttft", int(late.sum()))
+    return usable[~late]
 
 
 def _candidate_of_rows(

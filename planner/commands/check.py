@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated
 
@@ -36,18 +37,25 @@ def verify(
 
     Example: plan verify out/plan.json fleet.yaml
     """
-    from fleetplan.planner.api import prepare
+    from fleetplan.planner.candidates import prepare
     from fleetplan.planner.plan import read_plan
+    from fleetplan.planner.verify import Evidence
     from fleetplan.planner.verify import verify as violations_of
 
     errors = console(stderr=True)
     plan = read_plan(plan_file)
     fleet = load(fleet_file, scenario, assignment, errors)
     in_force = None if baseline is None else read_plan(baseline)
-    _, problem = prepare(fleet, lambda _: None, in_force)
-    violations = violations_of(problem, plan)
+    candidates, problem = prepare(fleet, lambda _: None, in_force)
+    evidence = Evidence(
+        candidates.rejections,
+        candidates.table_sources,
+        candidates.calibrations,
+        "" if baseline is None else hashlib.sha256(baseline.read_bytes()).hexdigest(),
+    )
+    violations = violations_of(problem, plan, evidence)
     for violation in violations:
         console().print(f"{violation.family}: {violation.message}", markup=False, highlight=False)
     if violations:
         raise typer.Exit(ExitCode.BAD_INPUT)
-    console().print("the plan holds: every constraint and cost term was recomputed", markup=False)
+    console().print("the plan holds: every constraint, cost and stated figure was recomputed", markup=False)

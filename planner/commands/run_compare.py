@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fleetplan.fleet.document import read_document
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.plan import read_plan
@@ -68,14 +69,15 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     list[Path]
         The folders written.
     """
-    written = [folder / "plan"]
-    write_plan(comparison.outcome, written[0])
-    for row in comparison.rows:
-        if row.chosen is None or row.chosen.plan is None:
-            continue
-        own = folder / f"against-{re.sub(r'[^A-Za-z0-9._-]+', '-', row.name).strip('-.')}"
-        while own in written:
-            own = own.with_name(f"{own.name}-2")
-        write_plan(row.chosen.plan, own)
-        written.append(own)
-    return written
+    names = ["plan"]
+    with written_together(folder) as parts:
+        write_plan(comparison.outcome, parts / names[0])
+        for row in comparison.rows:
+            if row.chosen is None or row.chosen.plan is None:
+                continue
+            name = f"against-{re.sub(r'[^A-Za-z0-9._-]+', '-', row.name).strip('-.')}"
+            while name in names:
+                name = f"{name}-2"
+            write_plan(row.chosen.plan, parts / name)
+            names.append(name)
+    return [folder / name for name in names]

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.planner.export.launch.commands import FRAMEWORKS
 from fleetplan.planner.export.launch.files import FORMATS
-from fleetplan.planner.files import write_bytes
 from fleetplan.planner.plan import Plan
 
 
@@ -55,11 +55,13 @@ def run_export(
         )
         errors.print(text, style="yellow", markup=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in exported.files.items():
-            errors.print(f"written to {write_bytes(folder / name, content)}", style="dim", markup=False)
-    except OSError as error:
+        with written_together(folder) as parts:
+            for name, content in exported.files.items():
+                write_whole(parts / name, content)
+    except FileNotWrittenError as error:
         raise _wrong("--out", f"{folder} cannot be written: {error.strerror}") from error
+    for name in exported.files:
+        errors.print(f"written to {folder / name}", style="dim", markup=False)
     if not exported.files:
         raise _wrong("--as", f"{form} can hold none of the placements")
 

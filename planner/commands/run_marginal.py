@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.files import write_whole
 from fleetplan.planner.drawing import new_figure, save
-from fleetplan.planner.files import write_text
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
 from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values
 from fleetplan.planner.questions.resolving import Resolver
@@ -43,7 +43,7 @@ def run_marginal(
     rows = marginal_values(asked.plan, asked.fleet, resolver)
     print_marginal(rows, console)
     if csv is not None:
-        write_text(csv, marginal_table(rows).to_csv(index=False))
+        write_whole(csv, marginal_table(rows).to_csv(index=False))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(marginal_figure(rows), plot)

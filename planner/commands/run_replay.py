@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.files import write_whole, written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
-from fleetplan.planner.api import prepare
-from fleetplan.planner.files import write_text
+from fleetplan.planner.candidates import prepare
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
@@ -99,12 +99,12 @@ def run_replay(
 
 
 def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
-    """Write replay.json, its tables and its plots, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "replay.json", outcome.model_dump_json(indent=2) + "\n")
-    for name, rows in replay_tables(outcome).items():
-        write_text(folder / f"{name}.csv", rows.to_csv(index=False))
-    write_replay_plots(outcome, folder)
+    """Write replay.json, its tables and its plots: all of them, or none."""
+    with written_together(folder) as parts:
+        write_whole(parts / "replay.json", outcome.model_dump_json(indent=2) + "\n")
+        for name, rows in replay_tables(outcome).items():
+            write_whole(parts / f"{name}.csv", rows.to_csv(index=False))
+        write_replay_plots(outcome, parts)
 
 
 def replay_tables(outcome: ReplayOutcome) -> dict[str, pd.DataFrame]:

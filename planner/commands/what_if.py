@@ -45,7 +45,7 @@ def stress(
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
-    from fleetplan.planner.files import write_text
+    from fleetplan.fleet.files import write_whole
     from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
     from fleetplan.planner.report.what_if_console import print_stress
 
@@ -62,7 +62,7 @@ def stress(
     found = stress_plan(asked.plan, asked.fleet, list(cases_of(asked.fleet, cases)), resolver)
     print_stress(asked.plan, found, console())
     if csv is not None:
-        write_text(csv, stress_table(found).to_csv(index=False))
+        write_whole(csv, stress_table(found).to_csv(index=False))
 
 
 def alternatives(
@@ -80,6 +80,7 @@ def alternatives(
 
     Example: plan alternatives out/plan.json --within 3%
     """
+    from fleetplan.fleet.files import written_together
     from fleetplan.planner.export.files import write_plan
     from fleetplan.planner.questions.alternatives import alternatives as find_alternatives
     from fleetplan.planner.report.what_if_console import print_alternatives
@@ -87,9 +88,11 @@ def alternatives(
     asked, resolver = _asked(plan_file, fleet_file, time_limit, gap, seed)
     found = list(find_alternatives(asked.plan, asked.fleet, ratio(within), resolver))
     print_alternatives(asked.plan, found, ratio(within), console())
-    for each in found:
-        if out is not None and each.plan is not None:
-            write_plan(each.plan, out / each.name.replace(" ", "-"))
+    if out is not None:
+        with written_together(out) as parts:
+            for each in found:
+                if each.plan is not None:
+                    write_plan(each.plan, parts / each.name.replace(" ", "-"))
 
 
 def pareto(
@@ -108,8 +111,8 @@ def pareto(
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
+    from fleetplan.fleet.files import write_whole
     from fleetplan.planner.drawing import save
-    from fleetplan.planner.files import write_text
     from fleetplan.planner.questions.pareto import pareto as find_frontier
     from fleetplan.planner.questions.pareto import pareto_table
     from fleetplan.planner.report.what_if_console import pareto_figure, print_pareto
@@ -118,7 +121,7 @@ def pareto(
     points = find_frontier(asked.plan, asked.fleet, against, resolver)
     print_pareto(points, against, console())
     if csv is not None:
-        write_text(csv, pareto_table(points).to_csv(index=False))
+        write_whole(csv, pareto_table(points).to_csv(index=False))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(pareto_figure(points, against), plot)

@@ -50,8 +50,12 @@ class Bill:
         By service and period: what its placements pay.
     by_period : Mapping[str, Sum]
         All lines of a period; of none under the empty name.
+    leaving : Mapping[tuple[str, str], Sum]
+        By pool and period: what hosts that leave cost at once, less their sale.
     idle : Mapping[str, Sum]
         By period: what nobody uses.
+    retirements : Mapping[str, Sum]
+        By period: what hosts that leave cost at once.
     tariffs : Mapping[tuple[str, str, str], str]
         Price of the energy by period, pool and service.
     """
@@ -63,7 +67,9 @@ class Bill:
     capacity: Mapping[tuple[str, str], Sum]
     by_service: Mapping[tuple[str, str], Sum]
     by_period: Mapping[str, Sum]
+    leaving: Mapping[tuple[str, str], Sum]
     idle: Mapping[str, Sum]
+    retirements: Mapping[str, Sum]
     tariffs: Mapping[tuple[str, str, str], str]
 
 
@@ -74,9 +80,16 @@ NOTHING: Final = Sum("0", 0.0)
 def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
     """Return the bill of a plan in the order of a workbook."""
     periods = {period: position for position, period in enumerate((*plan.periods, ""))}
-    lines = tuple(sorted(inputs.cost_lines, key=lambda line: (periods[line.period], line.pool, line.service)))
+    lines = tuple(
+        sorted(
+            inputs.cost_lines,
+            key=lambda line: (periods[line.period], line.pool, line.service, line.at_once),
+        )
+    )
     placements = tuple(sorted(plan.placements, key=lambda row: (periods[row.period], row.service)))
-    shared = [((line.pool, line.period), line.usd) if not line.service else None for line in lines]
+    shared = [None if line.service else ((line.pool, line.period), line.usd) for line in lines]
+    standing = [None if line.at_once else each for line, each in zip(lines, shared, strict=True)]
+    leaving = [each if line.at_once else None for line, each in zip(lines, shared, strict=True)]
     return Bill(
         lines=lines,
         placements=placements,
@@ -84,10 +97,14 @@ def bill_of(plan: Plan, inputs: PlanInputs) -> Bill:
         price_cells={
             price.name: f"Prices!$C${position + FIRST_ROW}" for position, price in enumerate(inputs.prices)
         },
-        capacity=_sums("Bill!H", shared),
+        capacity=_sums("Bill!H", standing),
+        leaving=_sums("Bill!H", leaving),
         by_service=_sums("Placements!R", [((row.service, row.period), row.usd) for row in placements]),
         by_period=_sums("Bill!H", [(line.period, line.usd) for line in lines]),
         idle=_sums("Pools!J", [(use.period, use.idle_usd) for use in plan.pools]),
+        retirements=_sums("Pools!K", [(use.period, use.retirement_usd) for use in plan.pools])
+        if plan.retirements
+        else {},
         tariffs={
             (line.period, line.pool, line.service): line.price for line in lines if line.kind == "energy"
         },

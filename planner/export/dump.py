@@ -10,10 +10,10 @@ from typing import Final
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.api import prepare
-from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.files import as_text, write_text
+from fleetplan.planner.candidates import CandidateSet, prepare
+from fleetplan.planner.cells import as_text
 from fleetplan.planner.formulation import build_model
 from fleetplan.planner.problem import Problem
 
@@ -47,12 +47,14 @@ def write_dump(fleet: Fleet, folder: Path, announce: Callable[[str], None]) -> l
     texts = {f"{name}.csv": table.to_csv(index=False) for name, table in tables(candidates, problem).items()}
     texts[MODEL_FILE] = model_text(problem)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return [write_text(folder / name, text) for name, text in texts.items()]
-    except OSError as error:
+        with written_together(folder) as parts:
+            for name, text in texts.items():
+                write_whole(parts / name, text)
+    except FileNotWrittenError as error:
         raise InputError(
             [Issue(str(folder), 0, 0, "--out", f"cannot be written: {error.strerror}")]
         ) from error
+    return [folder / name for name in texts]
 
 
 def model_text(problem: Problem) -> str:

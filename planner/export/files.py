@@ -1,4 +1,4 @@
-"""plan.json and its tables as CSV, each written whole or not at all."""
+"""plan.json and its tables as CSV, written together or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel
 
-from fleetplan.planner.files import as_text, write_text
+from fleetplan.fleet.files import write_whole, written_together
+from fleetplan.planner.cells import as_text
 from fleetplan.planner.plan import (
     Cost,
     DemandScenarioCost,
@@ -42,17 +43,18 @@ def write_plan(outcome: Plan | Infeasible, folder: Path) -> list[Path]:
     Returns
     -------
     list[Path]
-        The files written. Each is written to a temporary file and renamed.
+        The files written: all of them, or none.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [write_text(folder / "plan.json", outcome.model_dump_json(indent=2) + "\n")]
+    texts = {"plan.json": outcome.model_dump_json(indent=2) + "\n"}
     if isinstance(outcome, Plan):
         tables = plan_tables(outcome)
     else:
         tables = {"shortages": table(Shortage, outcome.shortages)}
-    for name, rows in tables.items():
-        written.append(write_text(folder / f"{name}.csv", rows.to_csv(index=False)))
-    return written
+    texts |= {f"{name}.csv": rows.to_csv(index=False) for name, rows in tables.items()}
+    with written_together(folder) as parts:
+        for name, text in texts.items():
+            write_whole(parts / name, text)
+    return [folder / name for name in texts]
 
 
 def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:

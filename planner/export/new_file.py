@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.planner.files import write_text
+from fleetplan.fleet.files import write_whole
 
 
 def write_new(path: Path, text: str, *, over: bool) -> None:
@@ -28,7 +28,7 @@ def write_new(path: Path, text: str, *, over: bool) -> None:
     """
     try:
         if over:
-            write_text(path, text)
+            write_whole(path, text)
         else:
             _create(path, text)
     except FileExistsError as error:
@@ -40,7 +40,7 @@ def write_new(path: Path, text: str, *, over: bool) -> None:
 
 def _create(path: Path, text: str) -> None:
     with TemporaryDirectory(dir=path.parent, prefix=".new.") as folder:
-        whole = write_text(Path(folder) / "whole", text)
+        whole = write_whole(Path(folder) / "whole", text)
         try:
             # Unlike a rename, a link fails where there is a file, also one that came up a moment ago.
             path.hardlink_to(whole)

@@ -98,6 +98,8 @@ def _pools(plan: Plan, bill: Bill) -> Sheet:
     for position, use in enumerate(plan.pools):
         row = position + FIRST_ROW
         capacity = bill.capacity.get((use.pool, use.period), NOTHING)
+        leaving = bill.leaving.get((use.pool, use.period), NOTHING)
+        part = use.retirement_usd / leaving.usd if leaving.usd else 0.0
         share = use.usd / capacity.usd if capacity.usd else 0.0
         used = use.used_accelerators / use.accelerators if use.accelerators else 0.0
         rows.append(
@@ -112,12 +114,14 @@ def _pools(plan: Plan, bill: Bill) -> Sheet:
                 share,
                 Formula(f"H{row}*{capacity.formula}", use.usd),
                 Formula(f"I{row}*(1-IF(E{row}=0,0,F{row}/E{row}))", use.usd * (1 - used)),
+                Formula(f"{part!r}*{leaving.formula}", use.retirement_usd),
             )
         )
     head = _head(
-        "period, pool, region, hardware, accelerators, used, reserve, share of the period, USD, idle USD"
+        "period, pool, region, hardware, accelerators, used, reserve, share of the period, USD, idle USD, "
+        "retirement USD"
     )
-    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16))
+    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16, 16))
 
 
 def _placements(plan: Plan, bill: Bill) -> Sheet:
@@ -183,6 +187,9 @@ def _services(plan: Plan, bill: Bill) -> Sheet:
         (name, [bill.by_service.get((name, period), NOTHING) for period in plan.periods]) for name in names
     ]
     parts.append(("idle capacity", [bill.idle.get(period, NOTHING) for period in plan.periods]))
+    if bill.retirements:
+        cells = [bill.retirements.get(period, NOTHING) for period in plan.periods]
+        parts.append(("hosts that leave: book value less sale", cells))
     rows: list[Sequence[Cell]] = [_with_total(position, *part) for position, part in enumerate(parts)]
     end, total = len(rows) + FIRST_ROW - 1, len(rows) + FIRST_ROW + 1
     spent = [bill.by_period.get(period, NOTHING) for period in plan.periods]

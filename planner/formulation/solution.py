@@ -18,6 +18,8 @@ class Solution:
     ----------
     replicas, load, unmet, acquired, packed, retired, surviving_load, disaggregated, put_off : dict
         Values by the keys of `Variables`; zeros are left out.
+    surviving_separate : dict
+        The same.
     """
 
     replicas: dict[tuple[int, int, int], int]
@@ -29,6 +31,7 @@ class Solution:
     surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
     disaggregated: dict[tuple[int, int, int], int] = field(default_factory=dict)
     put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    surviving_separate: dict[tuple[str, str, int, int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +71,8 @@ def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:
         put_off={key: value for key, v in variables.put_off.items() if (value := solver.value(v))},
         surviving_load={
             key: value for key, v in variables.surviving_load.items() if (value := solver.value(v))
+        },
+        surviving_separate={
+            key: value for key, v in variables.surviving_separate.items() if (value := solver.value(v))
         },
     )

@@ -25,8 +25,8 @@ from fleetplan.perfmodel.steps import (
     TABLED_KINDS,
     StepShape,
     decode_shape,
-    mixed_shape,
     prefill_shape,
+    steady_shape,
 )
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
@@ -161,7 +161,7 @@ def step_of(phase: str, layout: Parallelism, batch: int, request: RequestShape) 
     mix = prefill_mix(configurations.batch, configurations.output_tokens)
     share = float(mix.more_share[0])
     name = f"iteration with {int(mix.more[0])} prompts ({share:.1%} of iterations)"
-    return mixed_shape(configurations, mix.more), name
+    return steady_shape(configurations, mix.more), name
 
 
 def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: str) -> OperatorLine:

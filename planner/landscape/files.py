@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from fleetplan.fleet.files import written_whole
 from fleetplan.planner.landscape.question import bad_option
 
 
@@ -71,14 +70,9 @@ def row_writer(path: Path, columnar: bool) -> Iterator[RowWriter]:
             import pyarrow  # noqa: F401, PLC0415
         except ImportError as error:
             raise bad_option(option, "Parquet needs pyarrow", "pip install pyarrow, or --csv") from error
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    writer = RowWriter(temporary, columnar)
-    try:
-        yield writer
-        writer.close()
-        temporary.replace(path)
-    finally:
-        writer.close()
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as part:
+        writer = RowWriter(part, columnar)
+        try:
+            yield writer
+        finally:
+            writer.close()

@@ -16,7 +16,7 @@ from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.landscape import PREFILL, LatencyTarget, Points, SearchSpace, pareto_mask
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.planner.files import as_text, from_text
+from fleetplan.planner.cells import as_text, from_text
 from fleetplan.planner.landscape.answer import answer
 from fleetplan.planner.landscape.question import question_of_service
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.inputs import PlanInputs
 
-FORMAT_VERSION: Final = "1.1"
+FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_GAP_RATIO = 1e-5
@@ -147,6 +147,9 @@ class PoolUse(AtMoment):
     probability of the scenario. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
+    retirement_usd: float = 0.0
+    """What hosts that leave at the start of the period cost besides: what the books still held, less their
+    sale; negative where they sell for more. Part of the hours and the probability, as `usd` is. [USD]"""
     maintenance_accelerators: int = 0
     """Out of service."""
 
@@ -232,7 +235,9 @@ class Cost(_Record):
     usd_by_kind: dict[str, float]
     """Of a service: capacity and energy."""
     idle_usd: float
-    """The part that no service pays for. [USD]"""
+    """The part of what stands that no service pays for. [USD]"""
+    retirement_usd: float = 0.0
+    """The part that is what hosts that leave cost at once, less their sale. [USD]"""
     million_tokens: float | None
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
     usd_per_million_tokens: float | None
@@ -476,8 +481,10 @@ class Plan(_Record):
     inputs: PlanInputs | None = None
     """What the plan was made from, and its bill; None in a plan of format 1.0."""
     model_usd: float | None = None
-    """TCO by the rounded figures that the solver worked with; never below `objective_usd` by more than
-    rounding. [USD]"""
+    """TCO of the solver's solution by the rounded figures that it worked with. [USD]"""
+    model_unused_usd: float | None = None
+    """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
+    `objective_usd`. Never below 0; both but for rounding. [USD]"""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
 

@@ -123,6 +123,8 @@ class CostLine(InputRecord):
     """At its present value where cost is discounted."""
     unit: str
     usd: float
+    at_once: bool = False
+    """Whether it is paid once as hosts leave: what the books still held, and their sale."""
 
 
 class PlanInputs(InputRecord):

@@ -58,7 +58,7 @@ def retirement_usd(
     """
     if pool.owned is None:
         raise ValueError(f"pool {pool.name!r} is not owned")
-    owned, hosts = pool.owned, pool.hosts
+    hosts = pool.hosts
     every = range(len(periods))
     if not hosts:
         return {"depreciation": tuple((0.0,) * len(periods) for _ in every)}
@@ -67,17 +67,34 @@ def retirement_usd(
         kind: [[-values[when] / hosts if when >= q else 0.0 for when in every] for q in every]
         for kind, values in fixed.items()
     }
-    interest = interest_per_quarter(finance)
-    resale = owned.resale_usd_per_host or (0.0,) * len(periods)
+    at_once = leaving_usd(pool, periods, finance)
     table["resale"] = [[0.0] * len(periods) for _ in every]
-    for q, age in enumerate(tco.owned_ages_quarters(owned, periods)):
-        # At the start of the quarter, which is the end of the one before.
-        worth = tco.present_value_ratio(finance.discount_rate_per_year, q)
-        price, life = owned.capex_usd_per_host, owned.life_quarters
-        book_usd = tco.book_value_usd(price, life, age, owned.residual_ratio, interest, owned.value_by_age)
-        table["depreciation"][q][q] += book_usd * worth
-        table["resale"][q][q] -= resale[q] * worth
+    for kind, values in at_once.items():
+        for q, usd in enumerate(values):
+            table[kind][q][q] += usd
     return {kind: tuple(tuple(row) for row in rows) for kind, rows in table.items()}
+
+
+def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKinds:
+    """What one owned host costs at once that leaves, by kind and by the period at whose start it does. [USD]
+
+    What the books still hold is written off, and the sale is earned. The start of a quarter is the end of the
+    one before.
+    """
+    if pool.owned is None:
+        raise ValueError(f"pool {pool.name!r} is not owned")
+    owned, interest = pool.owned, interest_per_quarter(finance)
+    price, life = owned.capex_usd_per_host, owned.life_quarters
+    sale = owned.resale_usd_per_host or (0.0,) * len(periods)
+    worth = [tco.present_value_ratio(finance.discount_rate_per_year, q) for q in range(len(periods))]
+    books = [
+        tco.book_value_usd(price, life, age, owned.residual_ratio, interest, owned.value_by_age)
+        for age in tco.owned_ages_quarters(owned, periods)
+    ]
+    return {
+        "depreciation": tuple(usd * now for usd, now in zip(books, worth, strict=True)),
+        "resale": tuple(-usd * now for usd, now in zip(sale, worth, strict=True)),
+    }
 
 
 def acquisition_usd(

@@ -67,6 +67,8 @@ class Retirement:
         What retiring one unit changes, by kind, by the period of it and by the period charged. [USD]
     unit_usd : tuple[float, ...]
         The sum by the period of the retirement. [USD]
+    leaving_cost_kinds : CostKinds
+        The part of it that is charged at once, by kind: what the books still hold, less the sale. [USD]
     by_choice : bool
         Whether units may leave before the end of life.
     end_period : int or None
@@ -75,8 +77,13 @@ class Retirement:
 
     unit_cost_by_period: costs.CostTable
     unit_usd: tuple[float, ...]
+    leaving_cost_kinds: costs.CostKinds
     by_choice: bool
     end_period: int | None
+
+    def leaving_usd(self, period: int) -> float:
+        """What a unit costs at once that leaves at the start of a period. [USD]"""
+        return sum(values[period] for values in self.leaving_cost_kinds.values())
 
     def possible_in(self, period: int) -> bool:
         """Whether units may leave at the start of a period."""
@@ -237,6 +244,7 @@ def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) ->
     return Retirement(
         unit_cost_by_period=table,
         unit_usd=tuple(sum(sum(rows[q]) for rows in table.values()) for q in range(len(fleet.periods))),
+        leaving_cost_kinds=costs.leaving_usd(pool, fleet.periods, fleet.finance),
         by_choice=by_choice,
         end_period=end_period,
     )

@@ -230,7 +230,11 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 def _costs(plan: Plan, console: Console) -> None:
     parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
-    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it idle capacity {money(idle)}")
+    of_it = f"idle capacity {money(idle)}"
+    if plan.retirements:
+        leaving = sum(row.retirement_usd for row in plan.pools)
+        of_it += f", hosts that leave (book value less sale) {money(leaving)}"
+    console.print(f"[bold]Cost[/]: {', '.join(parts)}; of it {of_it}")
 
 
 def _evidence(plan: Plan, console: Console) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.export.files import write_plan
-from fleetplan.planner.files import write_bytes
 from fleetplan.planner.plan import Infeasible, Plan
 
 
@@ -19,7 +19,7 @@ def write_folder(
     baseline: Plan | None,
     announce: Callable[[str], None],
 ) -> None:
-    """Write plan.json, its tables, the report, and for a plan the workbook.
+    """Write plan.json, its tables, the report, and for a plan the workbook: all of them, or none.
 
     Parameters
     ----------
@@ -40,13 +40,14 @@ def write_folder(
         The folder cannot be written to.
     """
     try:
-        write_plan(outcome, folder)
-        announce(f"written to {folder}/plan.json")
-        _write_documents(outcome, folder, fleet, baseline)
-    except OSError as error:
+        with written_together(folder) as parts:
+            write_plan(outcome, parts)
+            _write_documents(outcome, parts, fleet, baseline)
+    except FileNotWrittenError as error:
         raise InputError(
             [Issue(str(folder), 0, 0, "--out", f"cannot be written: {error.strerror}")]
         ) from error
+    announce(f"written to {folder}/plan.json")
     announce(f"written to {folder}/report.html")
     if isinstance(outcome, Plan):
         announce(f"written to {folder}/plan.xlsx")
@@ -62,4 +63,4 @@ def _write_documents(outcome: Plan | Infeasible, folder: Path, fleet: Fleet, bas
     points = () if isinstance(outcome, Infeasible) else frontier_points(fleet, largest_services(outcome))
     write_report(outcome, folder, points, baseline)
     if isinstance(outcome, Plan):
-        write_bytes(folder / WORKBOOK_FILE, workbook(outcome))
+        write_whole(folder / WORKBOOK_FILE, workbook(outcome))

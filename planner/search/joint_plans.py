@@ -158,3 +158,6 @@ def _add(problem: Problem, whole: Solution, scenario: str, part: Solution) -> No
     whole.surviving_load.update(
         {(lost, c, k, p, moments[m]): n for (lost, c, k, p, m), n in part.surviving_load.items()}
     )
+    whole.surviving_separate.update(
+        {(lost, s, k, g, moments[m]): n for (lost, s, k, g, m), n in part.surviving_separate.items()}
+    )

@@ -42,6 +42,7 @@ def joined(
         whole.packed.update(solution.packed)
         whole.retired.update(solution.retired)
         whole.surviving_load.update(solution.surviving_load)
+        whole.surviving_separate.update(solution.surviving_separate)
         whole.disaggregated.update(
             {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
         )

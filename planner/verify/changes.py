@@ -1,16 +1,22 @@
-"""Family 8: what starts from one period to the next, from the placements alone."""
+"""Family 8 and what changes within a day: which replicas start, from the placements alone."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
+from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, differs
+from fleetplan.planner.verify.quantities import tidal_usd_each, transition_usd_each
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.rounding import exceeds
+from fleetplan.planner.verify.violations import Violation
 
 Runs = tuple[str, str, str, str, str, int]
 """Service, phase, hardware, configuration, pool, accelerators of one replica."""
+
+CHANGE_KEY = ("period", "slice", "scenario", "service", "phase", "hardware", "config", "pool")
 
 
 def running(check: PlanCheck) -> list[Counter[Runs]]:
@@ -36,48 +42,84 @@ def _in_force(check: PlanCheck, slice_name: str | None) -> Counter[Runs]:
     return before
 
 
-def started(before: Counter[Runs], here: Counter[Runs]) -> int:
-    """Accelerators of the replicas that are more than before."""
-    return sum(max(0, count - before[runs]) * runs[-1] for runs, count in here.items())
+def before_period(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Counter[Runs] | None:
+    """Replicas of the period before a moment's; None where nothing is known of it."""
+    moment = check.problem.moments[m]
+    if moment.before is not None:
+        return moments[moment.before]
+    return None if check.problem.running_before is None else _in_force(check, moment.slice)
 
 
-def _started_accelerators(check: PlanCheck) -> list[int]:
-    """Accelerators whose replicas start, by moment; none where nothing is known of the time before."""
-    moments = running(check)
-    found = []
-    for m, moment in enumerate(check.problem.moments):
-        if moment.before is None and check.problem.running_before is None:
-            found.append(0)
-        else:
-            before = _in_force(check, moment.slice) if moment.before is None else moments[moment.before]
-            found.append(started(before, moments[m]))
-    return found
-
-
-def transition_usd(check: PlanCheck, scenario: str | None = None) -> float:
-    """Expected cost of everything that starts; of one demand scenario where one is named. [USD]"""
-    starting = zip(check.problem.moments, _started_accelerators(check), strict=True)
-    counted = [(moment, count) for moment, count in starting if scenario in (None, moment.scenario)]
-    return sum(_usd_each(check, moment) * count for moment, count in counted)
-
-
-def _usd_each(check: PlanCheck, moment: Moment) -> float:
-    """Expected cost of an accelerator that starts, at its value at the start of the horizon. [USD]"""
-    yearly = 1 + check.problem.fleet.finance.discount_rate_per_year
-    usd = check.problem.fleet.policy.transition_usd_per_accelerator
-    return float(usd * moment.weight / yearly ** (moment.period / 4))
+def before_slice(check: PlanCheck, moments: list[Counter[Runs]], m: int) -> Counter[Runs] | None:
+    """Replicas of the slice before a moment's; None where the day is whole."""
+    earlier = check.problem.moments[m].slice_before
+    return None if earlier is None else moments[earlier]
 
 
 def check_transitions(check: PlanCheck) -> Iterator[Violation]:
     """The changes that the plan lists are those of its placements, and cost what the policy says."""
-    for moment, starting in zip(check.problem.moments, _started_accelerators(check), strict=True):
-        when = check.problem.moment_key(moment)
-        listed = [row for row in check.plan.transitions if row.moment_key == when]
-        stated = sum(max(0, row.accelerators) for row in listed)
-        if stated != starting:
-            text = f"{moment.label}: {starting} accelerators start, {stated} are listed"
-            yield Violation("transitions", text)
-        cost, by_policy = sum(row.usd for row in listed), _usd_each(check, moment) * stated
-        if differs(cost, by_policy):
-            text = f"{moment.label}: {cost} USD listed, {by_policy} USD by the policy"
-            yield Violation("transitions", text)
+    moments = running(check)
+    expected = [
+        row
+        for m, moment in enumerate(check.problem.moments)
+        for row in _changes(
+            check, moment, before_period(check, moments, m), moments[m], transition_usd_each(check, moment)
+        )
+    ]
+    yield from compared("transitions", check.plan.transitions, expected, CHANGE_KEY, check.floor_usd)
+
+
+def check_tides(check: PlanCheck) -> Iterator[Violation]:
+    """What starts from slice to slice is listed, costs what the policy says, and stays within its limit."""
+    moments = running(check)
+    expected = [
+        row
+        for m, moment in enumerate(check.problem.moments)
+        for row in _changes(
+            check, moment, before_slice(check, moments, m), moments[m], tidal_usd_each(check, moment)
+        )
+    ]
+    yield from compared("tidal", check.plan.tides, expected, CHANGE_KEY, check.floor_usd)
+    limit = check.problem.fleet.policy.tidal.max_share_per_pool
+    for m, moment in enumerate(check.problem.moments):
+        before = before_slice(check, moments, m)
+        if before is None or limit == 1:
+            continue
+        for pool in check.pools.values():
+            switched = sum(
+                max(0, count - before[runs]) * runs[-1]
+                for runs, count in moments[m].items()
+                if runs[4] == pool.name
+            )
+            held = check.units[pool.name, moment.period] * pool.accelerators_per_unit
+            if exceeds(switched, limit * held):
+                text = f"{pool.name} {moment.label}: {switched} of {held} accelerators change, {limit} may"
+                yield Violation("tidal", text)
+
+
+def _changes(
+    check: PlanCheck, moment: Moment, before: Counter[Runs] | None, here: Counter[Runs], usd_each: float
+) -> Iterator[Transition]:
+    """Every set of replicas that is not as large as before."""
+    if before is None:
+        return
+    period, part, scenario = check.key_of(moment)
+    for runs in before.keys() | here.keys():
+        service, phase, hardware, config, pool, size = runs
+        more = here[runs] - before[runs]
+        if more:
+            yield Transition(
+                period=period,
+                slice=part,
+                scenario=scenario,
+                region=check.pool(pool).region.name,
+                pool=pool,
+                service=service,
+                phase=phase,
+                hardware=hardware,
+                config=config,
+                replicas_before=before[runs],
+                replicas=here[runs],
+                accelerators=more * size,
+                usd=max(more, 0) * size * usd_each,
+            )

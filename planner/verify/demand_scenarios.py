@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
-from fleetplan.planner.verify.changes import transition_usd
-from fleetplan.planner.verify.day import tidal_usd
-from fleetplan.planner.verify.money import cost_kinds, data_usd, energy_usd
-from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, differs, exceeds
+from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
+from fleetplan.planner.verify.costs import cost_kinds, running_usd
+from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.rounding import differs, exceeds
+from fleetplan.planner.verify.violations import Violation
 
-RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
-"""Costs that depend on the demand that turns out; all others are of what stands."""
+FAMILY = "demand_scenarios"
 
 
 def scenario_usd(check: PlanCheck) -> Mapping[str, float]:
     """TCO by demand scenario, from placements, purchases and prices. [USD]"""
-    kinds = cost_kinds(check)
-    standing = sum(usd for kind, usd in kinds.items() if kind not in RUNNING_KINDS)
-    found = {}
-    for scenario in check.problem.fleet.demand_scenarios:
-        running = (
-            energy_usd(check, scenario.name)
-            + transition_usd(check, scenario.name)
-            + tidal_usd(check, scenario.name)
-            + data_usd(check, scenario.name)
-        )
-        found[scenario.name] = standing + running / scenario.probability
-    return found
+    standing = sum(usd for kind, usd in cost_kinds(check).items() if kind not in RUNNING_KINDS)
+    return {
+        scenario.name: standing + sum(running_usd(check, scenario.name).values()) / scenario.probability
+        for scenario in check.problem.fleet.demand_scenarios
+    }
 
 
 def largest_regret_usd(check: PlanCheck) -> float:
@@ -40,48 +32,80 @@ def largest_regret_usd(check: PlanCheck) -> float:
 def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     """Every scenario is stated at what it costs and leaves unserved, and no better than its bound allows."""
     found = scenario_usd(check)
-    if {row.name for row in check.plan.demand_scenarios} != set(found):
-        names = ", ".join(found) or "none"
-        yield Violation("demand_scenarios", f"the fleet has the demand scenarios: {names}")
-        return
+    stated = {row.name: row for row in check.plan.demand_scenarios}
+    expected = [_expected(check, name, usd, stated.get(name)) for name, usd in found.items()]
+    yield from compared(FAMILY, check.plan.demand_scenarios, expected, ("name",), check.floor_usd)
     for row in check.plan.demand_scenarios:
-        if differs(row.usd, found[row.name]):
-            text = f"{row.name}: {row.usd} USD stated, {found[row.name]} USD found"
-            yield Violation("demand_scenarios", text)
-        unmet = sum(
-            each.requests_per_s * check.problem.moment_of(each).hours / 24 / len(check.problem.periods)
-            for each in check.plan.unmet
-            if each.scenario == row.name
-        )
-        if differs(row.unmet_requests_per_s, unmet):
-            text = f"{row.name}: {row.unmet_requests_per_s} requests/s unmet stated, {unmet} found"
-            yield Violation("demand_scenarios", text)
-        yield from _regret(check, row.name)
-    best = {row.name: row.best_usd for row in check.plan.demand_scenarios}
-    for wrong in check.plan.wrong_forecasts:
-        usd, known = wrong.usd, best.get(wrong.turns_out)
-        if wrong.planned_for not in best or wrong.turns_out not in best:
-            text = f"no scenario {wrong.planned_for} or {wrong.turns_out}"
-            yield Violation("demand_scenarios", text)
-        elif usd is not None and (known is None or differs(wrong.extra_usd or 0.0, usd - known)):
-            text = (
-                f"{wrong.planned_for}, {wrong.turns_out} turns out: {wrong.extra_usd} USD more than {known}"
-            )
-            yield Violation("demand_scenarios", text)
+        if row.name in found:
+            yield from _bounds(row)
+    yield from _wrong_forecasts(check, stated)
 
 
-def _regret(check: PlanCheck, name: str) -> Iterator[Violation]:
-    row = next(row for row in check.plan.demand_scenarios if row.name == name)
+def _expected(
+    check: PlanCheck, name: str, usd: float, stated: DemandScenarioCost | None
+) -> DemandScenarioCost:
+    """A scenario's row; what was found for it alone is taken from the problem, else from the plan."""
+    scenario = next(each for each in check.problem.fleet.demand_scenarios if each.name == name)
+    known = None if check.problem.best_alone is None else check.problem.best_alone.get(name)
+    best: float | None = None
+    bound: float | None = None
+    missing: float | None = None
+    if known is not None:
+        best, bound, missing = known.usd, known.bound_usd, known.unmet_requests_per_s
+    elif stated is not None:
+        best, bound, missing = stated.best_usd, stated.best_bound_usd, stated.best_unmet_requests_per_s
+    unmet = sum(
+        row.requests_per_s * check.hours(check.problem.moments[check.moments[row.moment_key]])
+        for row in check.plan.unmet
+        if row.scenario == name
+    )
+    return DemandScenarioCost(
+        name=name,
+        probability=scenario.probability,
+        usd=usd,
+        unmet_requests_per_s=unmet / DAY_HOURS / len(check.problem.periods),
+        best_usd=best,
+        best_bound_usd=bound,
+        best_unmet_requests_per_s=missing,
+        regret_usd=None if best is None else usd - best,
+        regret_at_most_usd=None if bound is None else usd - bound,
+    )
+
+
+def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
     if row.best_usd is None or row.best_bound_usd is None:
+        if (row.best_usd, row.best_bound_usd, row.best_unmet_requests_per_s) != (None, None, None):
+            yield Violation(FAMILY, f"{row.name}: a best cost without its bound, or a bound without it")
+        return
+    if row.best_unmet_requests_per_s is None or exceeds(0.0, row.best_unmet_requests_per_s):
+        yield Violation(FAMILY, f"{row.name}: {row.best_unmet_requests_per_s} requests/s unmet at best")
         return
     if exceeds(row.best_bound_usd, row.best_usd):
-        yield Violation(
-            "demand_scenarios", f"{name}: a bound of {row.best_bound_usd} above {row.best_usd} USD"
-        )
-    serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s or 0.0)
+        yield Violation(FAMILY, f"{row.name}: a bound of {row.best_bound_usd} above {row.best_usd} USD")
+    serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s)
     if serves_as_much and exceeds(row.best_bound_usd, row.usd):
-        text = f"{name}: the plan costs {row.usd} USD, none costs less than {row.best_bound_usd}"
-        yield Violation("demand_scenarios", text)
-    for stated, best in ((row.regret_usd, row.best_usd), (row.regret_at_most_usd, row.best_bound_usd)):
-        if stated is None or differs(stated, row.usd - best):
-            yield Violation("demand_scenarios", f"{name}: {stated} USD more than {best} is stated")
+        text = f"{row.name}: the plan costs {row.usd} USD, none costs less than {row.best_bound_usd}"
+        yield Violation(FAMILY, text)
+
+
+def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost]) -> Iterator[Violation]:
+    """Pairs of scenarios in their order, none left out before the last, of figures that fit each other."""
+    names = [scenario.name for scenario in check.problem.fleet.demand_scenarios]
+    pairs = [(one, other) for one in names for other in names if one != other]
+    rows = check.plan.wrong_forecasts
+    found = [(row.planned_for, row.turns_out) for row in rows]
+    if found != pairs[: len(found)]:
+        yield Violation(FAMILY, f"wrong forecasts of {found}, in this order: {pairs}")
+        return
+    for row in rows:
+        label = f"planned for {row.planned_for}, {row.turns_out} turns out"
+        best = stated[row.turns_out].best_usd if row.turns_out in stated else None
+        if row.usd is None or row.bound_usd is None or row.unmet_requests_per_s is None:
+            if (row.usd, row.bound_usd, row.unmet_requests_per_s, row.extra_usd) != (None,) * 4:
+                yield Violation(FAMILY, f"{label}: stated in part")
+            continue
+        if best is None or row.extra_usd is None or differs(row.extra_usd, row.usd - best, check.floor_usd):
+            yield Violation(FAMILY, f"{label}: {row.extra_usd} USD more than {best}")
+        if exceeds(row.bound_usd, row.usd) or exceeds(0.0, row.unmet_requests_per_s):
+            text = f"{label}: {row.usd} USD, bound {row.bound_usd}, {row.unmet_requests_per_s} unmet"
+            yield Violation(FAMILY, text)

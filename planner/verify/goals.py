@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fleetplan.fleet.tco import HOURS_PER_QUARTER
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import GAP_TOLERANCE, RELATIVE_TOLERANCE, Violation
+from fleetplan.planner.verify.quantities import energy_kwh
+from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
+from fleetplan.planner.verify.violations import Violation
 
 ROUNDING_RATIO: Final = 1e-4
 """What the solver's model may be off by: figures are rounded by load unit."""
+
+UNITS: Final = {
+    "served": "weighted requests/s",
+    "energy": "kWh",
+    "carbon": "kg CO2",
+    "accelerators": "accelerators",
+    "least-regret": "USD",
+}
 
 
 def check_goal(check: PlanCheck) -> Iterator[Violation]:
@@ -24,22 +33,25 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
         if objective != "tco" or goal is not None:
             yield Violation("goal", f"the objective is {objective}, the plan states {stated}")
         return
+    if goal.unit != UNITS[objective]:
+        yield Violation("goal", f"{objective} is stated in {goal.unit}, not in {UNITS[objective]}")
     values = {"served": _served, "least-regret": largest_regret_usd}
     value = values[objective](check) if objective in values else _used(check, objective)
     scale = _scale(check, objective)
-    if abs(value - goal.value) > RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
+    if not abs(value - goal.value) <= RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
         yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
+    rounding = ROUNDING_RATIO * max(abs(value), abs(goal.bound), scale)
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
-    if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
+    if not worse <= better + rounding:
         yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
     if goal.model_value is not None:
         worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
-        if worse > better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
+        if not worse <= better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
             text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
     larger = max(abs(goal.value), abs(goal.bound), scale if objective == "least-regret" else 0.0)
     gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
-    if abs(gap - goal.gap) > GAP_TOLERANCE:
+    if differs(goal.gap, gap, SHARE_FLOOR):
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
 
 
@@ -51,9 +63,8 @@ def _scale(check: PlanCheck, objective: str) -> float:
         return 0.0
     total = 0.0
     for cell in check.problem.cells:
-        moment = check.problem.moments[cell.moment]
-        weight = check.problem.services[cell.service].served_weight * moment.hours_share * moment.probability
-        total += weight * sum(cell.requests_per_s)
+        weight = check.weight(check.problem.moments[cell.moment])
+        total += check.problem.services[cell.service].served_weight * weight * sum(cell.requests_per_s)
     return total / len(check.problem.periods)
 
 
@@ -62,9 +73,9 @@ def _served(check: PlanCheck) -> float:
     total = 0.0
     for row, _ in check.rows:
         if row.phase != "decode":
-            service, moment = check.problem.services[row.service], check.problem.moment_of(row)
             rate = sum(row.requests_per_s_by_class.values())
-            total += service.served_weight * rate * moment.hours_share * moment.probability
+            weight = check.problem.services[row.service].served_weight
+            total += weight * rate * check.weight(check.moment_of(row))
     return total / len(check.problem.periods)
 
 
@@ -72,22 +83,12 @@ def _used(check: PlanCheck, objective: str) -> float:
     """Energy [kWh] or carbon [kg CO2] of the traffic, or accelerators that run, the mean of the periods."""
     total = 0.0
     for row, candidate in check.rows:
-        pool, moment = check.pool(row.pool), check.problem.moment_of(row)
-        weight = moment.hours_share * moment.probability
+        pool, moment = check.pool(row.pool), check.moment_of(row)
         if objective == "accelerators":
-            hosts = -(-candidate.accelerators // pool.accelerators_per_unit)
-            whole = candidate.accelerators > pool.accelerators_per_unit
-            blocked = hosts * pool.accelerators_per_unit if whole else candidate.accelerators
-            total += blocked * row.replicas * weight / len(check.problem.periods)
+            blocked = row.replicas * pool.blocked_accelerators(candidate.accelerators)
+            total += blocked * check.weight(moment) / len(check.problem.periods)
             continue
-        names = [request_class.name for request_class in check.problem.services[row.service].classes]
-        load = sum(
-            rate / candidate.requests_per_s[names.index(name)]
-            for name, rate in row.requests_per_s_by_class.items()
-            if candidate.requests_per_s[names.index(name)] > 0
-        )
-        region = check.problem.regions[pool.region]
-        kwh = load * (candidate.power_kw or 0.0) * region.pue * HOURS_PER_QUARTER * weight
-        grid = region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
-        total += kwh * (grid[moment.period] if objective == "carbon" else 1.0)
+        grid = pool.region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
+        kg_per_kwh = grid[moment.period] if objective == "carbon" else 1.0
+        total += energy_kwh(check, (row, candidate)) * kg_per_kwh
     return total

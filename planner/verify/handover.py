@@ -9,9 +9,11 @@ from typing import TypeVar
 from fleetplan.fleet.inventory import KvLink
 from fleetplan.planner.plan import KvFlow, MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import RELATIVE_TOLERANCE, Violation, differs, exceeds
+from fleetplan.planner.verify.quantities import planned
+from fleetplan.planner.verify.records import same
+from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, differs, exceeds
+from fleetplan.planner.verify.violations import Violation
 
 Runs = tuple[Placement, Candidate]
 Node = TypeVar("Node")
@@ -24,7 +26,7 @@ def check_handover(check: PlanCheck) -> Iterator[Violation]:
         flows[flow.service, flow.request_class, flow.origin, flow.moment_key].append(flow)
     for cell in check.problem.cells:
         rows = check.of_cell(cell.service, cell.region, cell.moment)
-        when = check.problem.moment_key(check.problem.moments[cell.moment])
+        when = check.key_of(check.problem.moments[cell.moment])
         for k, request_class in enumerate(check.problem.services[cell.service].classes):
             name = request_class.name
             by_phase = {
@@ -38,6 +40,11 @@ def check_handover(check: PlanCheck) -> Iterator[Violation]:
     for key in flows:
         yield Violation("kv_transfer", f"flows of {' '.join(str(part) for part in key)}, which has no demand")
     yield from _links_hold(check)
+    for flow in check.plan.kv_flows:
+        carried = _gb_per_s(check, flow) if _links_of(check, flow) else None
+        if not same(flow.kv_gb_per_s, carried):
+            text = f"{flow.service} {flow.request_class} from {flow.prefill_pool} to {flow.decode_pool}"
+            yield Violation("kv_transfer", f"{text}: {flow.kv_gb_per_s} GB/s stated, {carried} found")
 
 
 def _rate(check: PlanCheck, row: Runs, origin: str, name: str) -> float:
@@ -122,33 +129,32 @@ def _flows_hold(
 
 def _links_hold(check: PlanCheck) -> Iterator[Violation]:
     """No link carries more than it can, with the headroom of the services that use it."""
-    pools = {pool.name: pool for pool in check.problem.pools}
-    for link in check.problem.fleet.kv_links:
-        carried: dict[MomentKey, float] = defaultdict(float)
-        for flow in check.plan.kv_flows:
-            if {flow.prefill_pool, flow.decode_pool} <= pools.keys() and _uses(link, flow, pools):
-                service = check.problem.services[flow.service]
-                carried[flow.moment_key] += _gb_per_s(check, flow) * (1 + service.headroom)
-        for when, gb_per_s in carried.items():
-            if exceeds(gb_per_s, link.gb_per_s):
-                text = f"{link.name} {when[0]}: {gb_per_s} of {link.gb_per_s} GB/s"
-                yield Violation("kv_transfer", text)
+    carried: dict[tuple[KvLink, MomentKey], float] = defaultdict(float)
+    for flow in check.plan.kv_flows:
+        for link in _links_of(check, flow):
+            gb_per_s = planned(check, flow.service, _gb_per_s(check, flow) or 0.0)
+            carried[link, flow.moment_key] += gb_per_s
+    for (link, when), gb_per_s in carried.items():
+        if exceeds(gb_per_s, link.gb_per_s):
+            text = f"{link.name} {when[0]}: {gb_per_s} of {link.gb_per_s} GB/s"
+            yield Violation("kv_transfer", text)
 
 
-def _uses(link: KvLink, flow: KvFlow, pools: Mapping[str, SupplyPool]) -> bool:
-    sender, receiver = pools[flow.prefill_pool], pools[flow.decode_pool]
-    return link.prefill in (sender.name, sender.region) and link.decode in (receiver.name, receiver.region)
+def _links_of(check: PlanCheck, flow: KvFlow) -> list[KvLink]:
+    """Links that a flow loads."""
+    ends = (check.pool(flow.prefill_pool), check.pool(flow.decode_pool))
+    (sender, receiver) = ((pool.name, pool.region.name) for pool in ends)
+    return [
+        link for link in check.problem.fleet.kv_links if link.prefill in sender and link.decode in receiver
+    ]
 
 
-def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float:
-    """What a flow loads a link with, by the figures of what prefills it. [GB/s]"""
-    hardware = check.pool(flow.prefill_pool).hardware
-    names = [request_class.name for request_class in check.problem.services[flow.service].classes]
-    for candidate in check.problem.candidates:
-        if candidate.key == (flow.service, "prefill", hardware, flow.prefill_config):
-            cache = candidate.kv_gb[names.index(flow.request_class)]
-            return flow.requests_per_s * (cache or 0.0)
-    return 0.0
+def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:
+    """What a flow loads a link with, by the cache of what prefills it; None where unknown. [GB/s]"""
+    hardware = check.pool(flow.prefill_pool).hardware.name
+    sender = check.candidates[flow.service, "prefill", hardware, flow.prefill_config]
+    cache = sender.kv_gb[check.class_index[flow.service][flow.request_class]] if sender.kv_gb else None
+    return None if cache is None else flow.requests_per_s * cache
 
 
 def most_passed(

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, exceeds
+from fleetplan.planner.verify.rounding import exceeds
+from fleetplan.planner.verify.violations import Violation
 
 Group = tuple[str, tuple[int, ...], str, Phase]
 """Service, moment indices, pool, phase."""
@@ -26,13 +27,11 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
     problem = check.problem
     served: dict[Group, float] = defaultdict(float)
     for row, candidate in check.rows:
-        m = problem.moment_index(row)
-        if m is None:
-            raise ValueError(f"a row of no moment: {row.moment_key}")
+        m = check.moments[row.moment_key]
         # An offline service is counted by the day, others moment by moment.
         offline = problem.services[row.service].offline is not None
         together = problem.day_of(m) if offline else (m,)
-        hours = problem.moments[m].hours
+        hours = check.hours(problem.moments[m])
         for phase in (Phase.PREFILL, Phase.DECODE):
             if candidate.phase in (phase, Phase.AGGREGATED):
                 key = (row.service, together, row.pool, phase)

@@ -2,57 +2,174 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
-from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem import Candidate, Problem
-from fleetplan.planner.problem.supply import Acquisition, SupplyPool
+from fleetplan.planner.plan import MomentKey, Placement, Plan
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
+from fleetplan.planner.problem.moments import Moment
+from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd
+from fleetplan.planner.verify.rounding import MONEY_FLOOR_RATIO
+from fleetplan.planner.verify.supply_rules import FleetPool, fleet_pools, stands
+
+Run = tuple[Placement, Candidate]
+"""A placement with what it runs."""
+
+PoolPeriod = tuple[str, int]
+"""Pool and period index."""
+
+DAY_HOURS: Final = 24.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class PlanCheck:
     """A plan and what it is checked against.
 
     Attributes
     ----------
     problem : Problem
-        Sets and data, without rounding.
+        Sets and data, without rounding; no price of it is read.
     plan : Plan
-        Its purchases are known to be sound.
+        All its rows name things that exist.
     rows : tuple[tuple[Placement, Candidate], ...]
-        Placements that are sound, with what they run.
+        Its placements, with what they run.
     """
 
     problem: Problem
     plan: Plan
-    rows: tuple[tuple[Placement, Candidate], ...]
+    rows: tuple[Run, ...]
 
-    def pool(self, name: str) -> SupplyPool:
-        """The supply pool of a name."""
-        return next(pool for pool in self.problem.pools if pool.name == name)
+    @cached_property
+    def pools(self) -> dict[str, FleetPool]:
+        """Pools by name, as the fleet file has them."""
+        return fleet_pools(self.problem)
 
-    def units(self, pool: SupplyPool, period: int) -> int:
-        """Units that stand in a pool in a period."""
-        total = pool.existing_units
+    @cached_property
+    def candidates(self) -> dict[ConfigurationKey, Candidate]:
+        """What may run, by what rows call it."""
+        return {candidate.key: candidate for candidate in self.problem.candidates}
+
+    @cached_property
+    def moments(self) -> dict[MomentKey, int]:
+        """Moment indices by what rows call them."""
+        return {self.problem.moment_key(moment): m for m, moment in enumerate(self.problem.moments)}
+
+    @cached_property
+    def period_index(self) -> dict[str, int]:
+        """Period indices by name."""
+        return {period: q for q, period in enumerate(self.problem.periods)}
+
+    @cached_property
+    def _rows_at(self) -> dict[MomentKey, list[Run]]:
+        found: dict[MomentKey, list[Run]] = defaultdict(list)
+        for run in self.rows:
+            found[run[0].moment_key].append(run)
+        return found
+
+    @cached_property
+    def _rows_of_service(self) -> dict[tuple[MomentKey, str], list[Run]]:
+        found: dict[tuple[MomentKey, str], list[Run]] = defaultdict(list)
+        for run in self.rows:
+            found[run[0].moment_key, run[0].service].append(run)
+        return found
+
+    @cached_property
+    def class_index(self) -> dict[str, dict[str, int]]:
+        """Class indices by name, by service."""
+        return {
+            name: {request_class.name: k for k, request_class in enumerate(service.classes)}
+            for name, service in self.problem.services.items()
+        }
+
+    def pool(self, name: str) -> FleetPool:
+        """The pool of a name."""
+        return self.pools[name]
+
+    def key_of(self, moment: Moment) -> MomentKey:
+        """What rows call a moment."""
+        return self.problem.moment_key(moment)
+
+    @cached_property
+    def units(self) -> dict[PoolPeriod, int]:
+        """Units that stand by pool and period, the reserve included."""
+        found = {
+            (pool.name, q): pool.existing_units
+            for pool in self.pools.values()
+            for q in range(len(self.problem.periods))
+        }
         for row in self.plan.retirements:
-            if row.pool == pool.name and self.problem.periods.index(row.period) <= period:
-                total -= row.hosts
+            for q in range(self.period_index[row.period], len(self.problem.periods)):
+                found[row.pool, q] -= row.hosts
         for purchase in self.plan.purchases:
-            acquisition = self.acquisition(purchase.offer, purchase.pool)
-            ordered = self.problem.periods.index(purchase.period)
-            if purchase.pool == pool.name and acquisition.serves(ordered, period):
-                total += purchase.units
-        return total
+            offer = self.pool(purchase.pool).offers[purchase.offer]
+            for q in range(len(self.problem.periods)):
+                if stands(offer, self.period_index[purchase.period], q):
+                    found[purchase.pool, q] += purchase.units
+        return found
 
-    def acquisition(self, offer: str, pool: str) -> Acquisition:
-        """The offer of a purchase."""
-        return next(a for a in self.pool(pool).acquisitions if a.offer.name == offer)
+    @cached_property
+    def capacity_usd(self) -> dict[PoolPeriod, dict[str, float]]:
+        """Cost of what stands, by pool and period, by kind; what leaves is not charged any more. [USD]"""
+        found: dict[PoolPeriod, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        fleet = self.problem.fleet
 
-    def at(self, moment: int) -> list[tuple[Placement, Candidate]]:
+        def add(name: str, kinds: Mapping[str, object], count: float) -> None:
+            for kind, values in kinds.items():
+                assert isinstance(values, list | tuple)
+                for q, usd in enumerate(values):
+                    found[name, q][kind] += count * usd
+
+        for pool in self.pools.values():
+            add(pool.name, standing_usd(fleet, pool), 1)
+        for row in self.plan.purchases:
+            pool, ordered = self.pool(row.pool), self.period_index[row.period]
+            add(pool.name, unit_usd(fleet, pool, pool.offers[row.offer], ordered), row.units)
+        for gone in self.plan.retirements:
+            pool = self.pool(gone.pool)
+            add(pool.name, saved_usd(fleet, pool, self.period_index[gone.period]), gone.hosts)
+        return found
+
+    @cached_property
+    def leaving_usd(self) -> dict[PoolPeriod, dict[str, float]]:
+        """What hosts that leave at the start of a period cost at once, less their sale, by kind. [USD]"""
+        found: dict[PoolPeriod, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for row in self.plan.retirements:
+            pool, left = self.pool(row.pool), self.period_index[row.period]
+            for kind, usd in leaving_usd(self.problem.fleet, pool, left).items():
+                found[pool.name, left][kind] += row.hosts * usd
+        return found
+
+    @cached_property
+    def _hours(self) -> dict[str | None, float]:
+        return {part.name: part.hours for part in self.problem.fleet.slices} | {None: DAY_HOURS}
+
+    @cached_property
+    def _probabilities(self) -> dict[str | None, float]:
+        scenarios = self.problem.fleet.demand_scenarios
+        return {scenario.name: scenario.probability for scenario in scenarios} | {None: 1.0}
+
+    def hours(self, moment: Moment) -> float:
+        """Length of a moment's part of the day. [h]"""
+        return self._hours[moment.slice]
+
+    def probability(self, moment: Moment) -> float:
+        """Chance of a moment's demand scenario."""
+        return self._probabilities[moment.scenario]
+
+    def weight(self, moment: Moment) -> float:
+        """Share of its period's expected hours that a moment is; those of a period add up to 1."""
+        return self.hours(moment) / DAY_HOURS * self.probability(moment)
+
+    def moment_of(self, row: Placement) -> Moment:
+        """The moment of a placement."""
+        return self.problem.moments[self.moments[row.moment_key]]
+
+    def at(self, moment: int) -> list[Run]:
         """Placements of a moment."""
-        key = self.problem.moment_key(self.problem.moments[moment])
-        return [(row, candidate) for row, candidate in self.rows if row.moment_key == key]
+        return self._rows_at.get(self.key_of(self.problem.moments[moment]), [])
 
     def rates(self, row: Placement, origin: str) -> Mapping[str, float]:
         """Traffic of a placement that comes from a region, by class. [requests/s]"""
@@ -63,10 +180,17 @@ class PlanCheck:
             for name, rate in row.requests_per_s_by_class.items()
         }
 
-    def of_cell(self, service: str, origin: str, moment: int) -> list[tuple[Placement, Candidate]]:
+    def of_cell(self, service: str, origin: str, moment: int) -> list[Run]:
         """Placements of a service and moment that serve what comes from a region, wherever they run."""
+        when = self.key_of(self.problem.moments[moment])
         return [
             (row, candidate)
-            for row, candidate in self.at(moment)
-            if row.service == service and (row.region == origin or origin in row.requests_per_s_by_origin)
+            for row, candidate in self._rows_of_service.get((when, service), [])
+            if row.region == origin or origin in row.requests_per_s_by_origin
         ]
+
+    @cached_property
+    def floor_usd(self) -> float:
+        """What a figure of money may be off by at least. [USD]"""
+        largest = max(abs(self.plan.objective_usd), sum(abs(row.usd) for row in self.plan.purchases), 1e-6)
+        return MONEY_FLOOR_RATIO * largest

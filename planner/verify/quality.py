@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from fleetplan.planner.problem import Phase
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, exceeds
+from fleetplan.planner.verify.rounding import exceeds
+from fleetplan.planner.verify.violations import Violation
 
 
 def check_quality(check: PlanCheck) -> Iterator[Violation]:

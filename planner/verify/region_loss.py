@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from fleetplan.planner.plan import SurvivingPlacement
+from fleetplan.planner.plan import MomentKey, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.verify.handover import most_passed
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, exceeds
+from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
+from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
+from fleetplan.planner.verify.violations import Violation
 
 Runs = tuple[SurvivingPlacement, Candidate]
 
 
 def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
-    """For every region, what the plan would run without it is possible and enough."""
-    if not check.problem.fleet.policy.survive_region_loss:
-        return
-    candidates = {candidate.key: candidate for candidate in check.problem.candidates}
-    pools = {pool.name: pool for pool in check.problem.pools}
+    """For every region, what the plan would run without it is possible, enough, and no more than that."""
     for lost in check.problem.regions:
         rows: list[Runs] = []
         for row in check.plan.region_losses:
             if row.lost_region != lost:
                 continue
-            candidate, pool = (
-                candidates.get((row.service, row.phase, row.hardware, row.config)),
-                pools.get(row.pool),
-            )
-            known = candidate is not None and pool is not None and check.problem.moment_index(row) is not None
-            if not known or candidate is None or pool is None:
-                yield Violation(
-                    "region_loss", f"{lost} lost: {row.service} {row.config} in {row.pool} is unknown"
-                )
-            elif pool.region in (lost,) or (pool.region, pool.hardware) != (row.region, row.hardware):
+            candidate = check.candidates[row.service, row.phase, row.hardware, row.config]
+            place = (check.pool(row.pool).region.name, check.pool(row.pool).hardware.name)
+            if row.region == lost or place != (row.region, row.hardware):
                 yield Violation("region_loss", f"{lost} lost: {row.config} cannot run in {row.pool}")
             elif not check.problem.services[row.service].may_run_in(row.region):
                 yield Violation("region_loss", f"{lost} lost: {row.service} may not run in {row.region}")
@@ -47,33 +38,37 @@ def check_region_loss(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _served(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """The demand of all regions, less what is declared unmet, is served."""
+    """The demand of all regions, less what is declared unmet, is served, and nothing else."""
     problem = check.problem
-    for cell, _ in joint_cells(problem):
-        moment = problem.moments[cell.moment]
-        when = problem.moment_key(moment)
-        for k, demand in enumerate(cell.requests_per_s):
-            name = problem.services[cell.service].classes[k].name
-            serving = [
-                (row, candidate)
-                for row, candidate in rows
-                if (row.service, row.moment_key) == (cell.service, when)
-                and row.requests_per_s_by_class.get(name, 0.0) > 0
-            ]
-            total = sum(
-                row.requests_per_s_by_class[name]
-                for row, candidate in serving
-                if candidate.phase is Phase.AGGREGATED
-            )
-            total += _passed(check, serving, name)
-            total += sum(
-                unmet.requests_per_s
-                for unmet in check.plan.unmet
-                if (unmet.service, unmet.moment_key, unmet.request_class) == (cell.service, when, name)
-            )
-            if exceeds(demand, total):
-                label = f"{lost} lost: {cell.service} {name} {moment.label}"
-                yield Violation("region_loss", f"{label}: {total} of {demand} requests/s are served")
+    asked: dict[tuple[str, MomentKey, str], float] = defaultdict(float)
+    for cell in problem.cells:
+        if cell.service in problem.fleet.policy.survive_region_loss:
+            when = check.key_of(problem.moments[cell.moment])
+            for request_class, rate in zip(
+                problem.services[cell.service].classes, cell.requests_per_s, strict=True
+            ):
+                asked[cell.service, when, request_class.name] += rate
+    unmet: dict[tuple[str, MomentKey, str], float] = defaultdict(float)
+    for each in check.plan.unmet:
+        unmet[each.service, each.moment_key, each.request_class] += each.requests_per_s
+    serving_rows: dict[tuple[str, MomentKey, str], list[Runs]] = defaultdict(list)
+    for run in rows:
+        for name in run[0].requests_per_s_by_class:
+            serving_rows[run[0].service, run[0].moment_key, name].append(run)
+            asked[run[0].service, run[0].moment_key, name] += 0.0
+    for (service, when, name), demand in asked.items():
+        serving = serving_rows[service, when, name]
+        by_phase = dict.fromkeys(Phase, 0.0)
+        for row, candidate in serving:
+            by_phase[candidate.phase] += row.requests_per_s_by_class[name]
+        passed = _passed(check, serving, name)
+        label = f"{lost} lost: {service} {name} {' '.join(filter(None, when))}"
+        total = by_phase[Phase.AGGREGATED] + passed + unmet[service, when, name]
+        if differs(demand, total):
+            yield Violation("region_loss", f"{label}: {total} of {demand} requests/s are served")
+        floor = SHARE_FLOOR * demand
+        if any(differs(by_phase[phase], passed, floor) for phase in (Phase.PREFILL, Phase.DECODE)):
+            yield Violation("region_loss", f"{label}: the phases serve different rates: {by_phase}")
 
 
 def _passed(check: PlanCheck, serving: Sequence[Runs], name: str) -> float:
@@ -103,22 +98,20 @@ def _may_pass(check: PlanCheck, sender: Runs, receiver: Runs) -> bool:
 
 
 def _loads(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violation]:
-    """Replicas carry their traffic with its headroom, also where latencies are limited under load."""
+    """Replicas carry their traffic with its headroom, also where latencies are limited under load.
+
+    One replica less would not.
+    """
     for row, candidate in rows:
-        service = check.problem.services[row.service]
-        names = [request_class.name for request_class in service.classes]
-        rates = [row.requests_per_s_by_class.get(name, 0.0) for name in names]
-        possible = all(
-            rate == 0 or most > 0 for rate, most in zip(rates, candidate.requests_per_s, strict=True)
-        )
-        load = sum(
-            rate * (1 + service.headroom) / most
-            for rate, most in zip(rates, candidate.requests_per_s, strict=True)
-            if most > 0
-        )
-        carried = candidate.carried(row.replicas)
-        if not possible or exceeds(load, carried):
-            text = f"{lost} lost: {row.service} {row.config}: {load} on {row.replicas} that carry {carried}"
+        index = check.class_index[row.service]
+        possible = all(candidate.requests_per_s[index[name]] > 0 for name in row.requests_per_s_by_class)
+        busy = planned(check, row.service, busy_replicas(check, candidate, row.requests_per_s_by_class))
+        most = carried(candidate, row.replicas)
+        if not possible or exceeds(busy, most):
+            text = f"{lost} lost: {row.service} {row.config}: {busy} on {row.replicas} that carry {most}"
+            yield Violation("region_loss", text)
+        elif row.replicas > 1 and exceeds(carried(candidate, row.replicas - 1), busy):
+            text = f"{lost} lost: {row.service} {row.config}: {busy} on {row.replicas}, fewer would do"
             yield Violation("region_loss", text)
 
 
@@ -126,16 +119,16 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
     """Replicas fit what stands, and the power of their region."""
     problem = check.problem
     for moment in problem.moments:
-        q, when = moment.period, problem.moment_key(moment)
+        q, when = moment.period, check.key_of(moment)
         here = [(row, candidate) for row, candidate in rows if row.moment_key == when]
-        for pool in problem.pools:
+        for pool in check.pools.values():
             sizes = [
                 candidate.accelerators
                 for row, candidate in here
                 if row.pool == pool.name
                 for _ in range(row.replicas)
             ]
-            units = check.units(pool, q) - pool.maintenance_in(q)
+            units = check.units[pool.name, q] - pool.maintenance_units(q)
             if sizes and not fits(sizes, pool.accelerators_per_unit, units):
                 label = f"{lost} lost: {pool.name} {moment.label}"
                 text = f"{label}: {sum(sizes)} accelerators do not fit {units} units"

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 
 from fleetplan.planner.plan import MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.verify.day import work_served
+from fleetplan.planner.verify.offline import work_served
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.statements import unmet_statements
-from fleetplan.planner.verify.violations import Violation, exceeds
+from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
+from fleetplan.planner.verify.records import OLDER_FORMATS
+from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, UNMET_RATIO, differs, exceeds
+from fleetplan.planner.verify.violations import Violation
 
 
 def check_coverage(check: PlanCheck) -> Iterator[Violation]:
-    """Every class is served in both phases, up to what is declared unmet, and what is said of that holds."""
+    """Every class is served in both phases, up to what is declared unmet and no more."""
     unmet = {
         (row.service, row.region, row.moment_key, row.request_class): row.requests_per_s
         for row in check.plan.unmet
@@ -24,27 +26,66 @@ def check_coverage(check: PlanCheck) -> Iterator[Violation]:
     if unmet and fleet.policy.unmet == "forbid" and fleet.objective != "served":
         yield Violation("coverage", "demand is unmet, and the policy forbids it")
     work = work_served(check)
+    asked_for: set[tuple[str, str, MomentKey]] = set()
     for cell in check.problem.cells:
         rows = check.of_cell(cell.service, cell.region, cell.moment)
         service = check.problem.services[cell.service]
+        moment = check.problem.moments[cell.moment]
+        when, offline = check.key_of(moment), service.offline is not None
+        asked_for.add((cell.service, cell.region, when))
         for k, asked in enumerate(cell.requests_per_s):
             name = service.classes[k].name
-            offline = service.offline is not None
             demand = work[cell.service, cell.region, name, cell.moment] if offline else asked
             served = dict.fromkeys(Phase, 0.0)
             for row, candidate in rows:
                 served[candidate.phase] += check.rates(row, cell.region).get(name, 0.0)
             separate = min(served[Phase.PREFILL], served[Phase.DECODE])
-            moment = check.problem.moments[cell.moment]
-            when = check.problem.moment_key(moment)
             missing = 0.0 if offline else unmet.get((cell.service, cell.region, when, name), 0.0)
             total = served[Phase.AGGREGATED] + separate + missing
             label = f"{cell.service} {name} {cell.region} {moment.label}"
-            if exceeds(demand, total):
-                yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served")
-            if exceeds(served[Phase.PREFILL], separate) or exceeds(served[Phase.DECODE], separate):
+            floor = SHARE_FLOOR * max(cell.most_requests_per_s)
+            if differs(demand, total, floor):
+                yield Violation("coverage", f"{label}: {total} of {demand} requests/s are served or unmet")
+            if differs(served[Phase.PREFILL], served[Phase.DECODE], floor):
                 yield Violation("coverage", f"{label}: the phases serve different rates: {served}")
-    yield from unmet_statements(check.problem, check.plan)
+    yield from _unasked(check, asked_for)
+    yield from _unmet_gaps(check)
+
+
+def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> Iterator[Violation]:
+    """Traffic and unmet demand of a service in a region and moment that has none."""
+    for row, _ in check.rows:
+        for origin in (row.region, *row.requests_per_s_by_origin):
+            rate = sum(check.rates(row, origin).values())
+            known = (row.service, origin, row.moment_key) in asked_for
+            if not known and rate > RELATIVE_TOLERANCE * row.requests_per_s:
+                yield Violation(
+                    "coverage", f"{row.service}: {rate} requests/s of {origin}, which asks for none"
+                )
+    for each in check.plan.unmet:
+        if (each.service, each.region, each.moment_key) not in asked_for:
+            yield Violation(
+                "coverage", f"{each.service}: nothing is asked for in {each.region} that is unmet"
+            )
+
+
+def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
+    """What a plan says of how much of its unmet demand must be: of each priority that lacks anything."""
+    plan, services = check.plan, check.problem.services
+    lacking = {services[row.service].priority for row in plan.unmet}
+    stated = [each.priority for each in plan.unmet_gaps]
+    if len(set(stated)) < len(stated):
+        yield Violation("coverage", f"gaps in unmet demand of the priorities {stated}")
+    asked = check.problem.fleet.policy.unmet == "penalise" and check.problem.fleet.objective != "served"
+    if asked and plan.format_version not in OLDER_FORMATS and lacking - set(stated):
+        yield Violation("coverage", f"no gap is stated of the priorities {sorted(lacking - set(stated))}")
+    for each in plan.unmet_gaps:
+        if each.priority not in lacking:
+            yield Violation("coverage", f"priority {each.priority} lacks nothing, and has a gap stated")
+        if not 0 <= each.gap <= 1:
+            yield Violation("coverage", f"a gap of {each.gap} in unmet demand of priority {each.priority}")
+        if each.gap > UNMET_RATIO and plan.status == "optimal":
+            yield Violation("coverage", f"optimal, and priority {each.priority} might lack less")
 
 
 def check_latency(check: PlanCheck) -> Iterator[Violation]:
@@ -90,19 +131,15 @@ def check_origins(check: PlanCheck) -> Iterator[Violation]:
 def check_replica_load(check: PlanCheck) -> Iterator[Violation]:
     """Replicas carry their traffic with its headroom."""
     for row, candidate in check.rows:
-        service = check.problem.services[row.service]
-        names = [request_class.name for request_class in service.classes]
-        load = 0.0
+        index = check.class_index[row.service]
         for name, rate in row.requests_per_s_by_class.items():
-            capacity = candidate.requests_per_s[names.index(name)]
-            if capacity <= 0:
+            if rate > 0 and candidate.requests_per_s[index[name]] <= 0:
                 yield Violation("replica_load", f"{row.config} cannot serve {row.service} {name}")
-                continue
-            load += rate * (1 + service.headroom) / capacity
-        carried = candidate.carried(row.replicas)
-        if exceeds(load, carried):
-            pool = f"{row.replicas}" if not candidate.pooling else f"{row.replicas} that carry {carried}"
-            yield Violation("replica_load", f"{row.service} {row.config}: {load} on {pool}")
+        busy = planned(check, row.service, busy_replicas(check, candidate, row.requests_per_s_by_class))
+        most = carried(candidate, row.replicas)
+        if exceeds(busy, most):
+            pool = f"{row.replicas}" if not candidate.pooling else f"{row.replicas} that carry {most}"
+            yield Violation("replica_load", f"{row.service} {row.config}: {busy} on {pool}")
 
 
 def check_configurations(check: PlanCheck) -> Iterator[Violation]:

@@ -1,33 +1,68 @@
-"""Families 3, 5 and 7: what stands, what it draws, and what was bought and rented."""
+"""Families 3, 5 and 7: what stands, what it draws, what was bought and rented, and which hosts left."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from fleetplan.planner.plan import Purchase, Retired
+from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.violations import Violation, exceeds
+from fleetplan.planner.verify.prices import capex_usd, leaving_usd, saved_usd, unit_usd
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.rounding import exceeds
+from fleetplan.planner.verify.supply_rules import (
+    FleetPool,
+    can_be_had,
+    counts,
+    kind_of,
+    last_period,
+    may_leave,
+)
+from fleetplan.planner.verify.violations import Violation
+
+
+def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase) -> list[str]:
+    """What makes a purchase impossible to check or to be; empty if it is sound."""
+    label = f"{row.offer} {row.period}"
+    if row.pool not in pools:
+        return [f"{label}: there is no pool {row.pool!r}"]
+    if row.offer not in pools[row.pool].offers:
+        return [f"{label}: no such offer feeds {row.pool}"]
+    if row.period not in problem.periods:
+        return [f"{label}: there is no such period"]
+    return [f"{label}: {row.units} units"] if row.units < 1 else []
+
+
+def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retired) -> list[str]:
+    """What makes a retirement impossible to check or to be; empty if it is sound."""
+    label = f"{row.pool} {row.period}"
+    if row.pool not in pools:
+        return [f"{label}: there is no such pool"]
+    if row.period not in problem.periods:
+        return [f"{label}: there is no such period"]
+    if not may_leave(problem.fleet, pools[row.pool], problem.periods.index(row.period)):
+        return [f"{label}: no host may leave then"]
+    return [f"{label}: {row.hosts} hosts"] if row.hosts < 1 else []
 
 
 def check_capacity(check: PlanCheck) -> Iterator[Violation]:
     """Replicas can be packed into the units of their pool, less the reserve."""
-    for pool in check.problem.pools:
-        for m, moment in enumerate(check.problem.moments):
-            sizes = []
-            for row, candidate in check.at(m):
-                if row.pool == pool.name:
-                    if (row.region, candidate.hardware) != (pool.region, pool.hardware):
-                        yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
-                    sizes += [candidate.accelerators] * row.replicas
-            q = moment.period
-            usable = check.units(pool, q) - pool.maintenance_in(q) - pool.reserve_units
-            if sizes and not fits(sizes, pool.accelerators_per_unit, usable):
-                yield Violation(
-                    "capacity",
-                    f"{pool.name} {moment.label}: replicas of {sum(sizes)} accelerators in "
-                    f"{usable} units of {pool.accelerators_per_unit}",
-                )
+    for m, moment in enumerate(check.problem.moments):
+        sizes: dict[str, list[int]] = defaultdict(list)
+        for row, candidate in check.at(m):
+            pool = check.pool(row.pool)
+            if (row.region, candidate.hardware) != (pool.region.name, pool.hardware.name):
+                yield Violation("capacity", f"{row.config} cannot run in {pool.name}")
+            sizes[row.pool] += [candidate.accelerators] * row.replicas
+        for name, replicas in sizes.items():
+            pool, q = check.pool(name), moment.period
+            usable = check.units[name, q] - pool.maintenance_units(q) - pool.reserve_units
+            if not fits(replicas, pool.accelerators_per_unit, usable):
+                text = f"replicas of {sum(replicas)} accelerators in {usable} units of"
+                text = f"{name} {moment.label}: {text} {pool.accelerators_per_unit}"
+                yield Violation("capacity", text)
 
 
 def check_power(check: PlanCheck) -> Iterator[Violation]:
@@ -37,32 +72,72 @@ def check_power(check: PlanCheck) -> Iterator[Violation]:
             continue
         for m, moment in enumerate(check.problem.moments):
             limit_kw = region.power_kw[moment.period]
-            load_kw = sum(
+            load_kw = region.pue * sum(
                 (candidate.power_kw or 0.0) * row.replicas
                 for row, candidate in check.at(m)
                 if row.region == region.name
             )
-            if exceeds(load_kw * region.pue, limit_kw):
-                yield Violation(
-                    "power", f"{region.name} {moment.label}: {load_kw * region.pue} of {limit_kw} kW"
-                )
+            if exceeds(load_kw, limit_kw):
+                text = f"{region.name} {moment.label}: {load_kw} of {limit_kw} kW"
+                yield Violation("power", text)
 
 
 def check_purchases(check: PlanCheck) -> Iterator[Violation]:
-    """Offers bring what they may, and when they can."""
+    """Offers bring what they may, when they can, and at their price."""
+    periods = check.problem.periods
     taken: dict[tuple[str, int], int] = defaultdict(int)
-    for purchase in check.plan.purchases:
-        q = check.problem.periods.index(purchase.period)
-        acquisition = check.acquisition(purchase.offer, purchase.pool)
-        for held in range(len(check.problem.periods)):
-            if acquisition.counts_in(q, held):
-                taken[purchase.offer, held] += purchase.units
-        if purchase.units % acquisition.offer.lot_units:
-            lot = acquisition.offer.lot_units
-            yield Violation("purchases", f"{purchase.offer}: {purchase.units} units in lots of {lot}")
-        if not acquisition.useful_in(q, len(check.problem.periods)):
-            yield Violation("purchases", f"{purchase.offer} cannot arrive from {purchase.period}")
+    expected = []
+    for row in check.plan.purchases:
+        q, pool = check.period_index[row.period], check.pool(row.pool)
+        offer = pool.offers[row.offer]
+        for held in range(len(periods)):
+            if counts(offer, q, held):
+                taken[offer.name, held] += row.units
+        if row.units % offer.lot_units:
+            yield Violation("purchases", f"{offer.name}: {row.units} units in lots of {offer.lot_units}")
+        if not can_be_had(offer, q, len(periods)):
+            yield Violation("purchases", f"{offer.name} cannot arrive from {row.period}")
+        usd = sum(sum(values) for values in unit_usd(check.problem.fleet, pool, offer, q).values())
+        update = {
+            "region": pool.region.name,
+            "hardware": pool.hardware.name,
+            "kind": kind_of(offer),
+            "unit": offer.unit,
+            "accelerators": row.units * pool.accelerators_per_unit,
+            "capex_usd": row.units * capex_usd(offer),
+            "usd": row.units * usd,
+            "price_source": offer.price_source,
+            "price_as_of": offer.price_as_of,
+        }
+        expected.append(row.model_copy(update=update))
     for offer in check.problem.fleet.offers:
-        for q, (period, limit) in enumerate(zip(check.problem.periods, offer.max_units, strict=True)):
+        for q, (period, limit) in enumerate(zip(periods, offer.max_units, strict=True)):
             if limit is not None and taken[offer.name, q] > limit:
                 yield Violation("purchases", f"{offer.name} {period}: more than {limit}")
+    key = ("period", "offer", "pool")
+    yield from compared("cost", check.plan.purchases, expected, key, check.floor_usd)
+
+
+def check_retirement(check: PlanCheck) -> Iterator[Violation]:
+    """No more hosts leave than there are, all of them by their end of life, at the stated cost."""
+    gone: Counter[str] = Counter()
+    expected, fleet = [], check.problem.fleet
+    for row in check.plan.retirements:
+        gone[row.pool] += row.hosts
+        pool, q = check.pool(row.pool), check.period_index[row.period]
+        at_once = leaving_usd(fleet, pool, q)
+        usd = sum(at_once.values()) + sum(sum(values) for values in saved_usd(fleet, pool, q).values())
+        update = {
+            "region": pool.region.name,
+            "hardware": pool.hardware.name,
+            "usd": row.hosts * usd,
+            "resale_usd": -row.hosts * at_once.get("resale", 0.0),
+        }
+        expected.append(row.model_copy(update=update))
+    yield from compared("retirement", check.plan.retirements, expected, ("period", "pool"), check.floor_usd)
+    for pool in check.pools.values():
+        if gone[pool.name] > pool.existing_units:
+            yield Violation("retirement", f"{pool.name}: {gone[pool.name]} of {pool.existing_units} leave")
+        must_go = last_period(fleet, pool) is not None
+        if must_go and gone[pool.name] < pool.existing_units:
+            yield Violation("retirement", f"{pool.name}: hosts stay beyond their end of life")

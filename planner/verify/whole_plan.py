@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
-from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem import Candidate, Problem, find_candidate
-from fleetplan.planner.verify.changes import check_transitions
-from fleetplan.planner.verify.day import check_offline, check_tides
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.verify.bill import check_bill
+from fleetplan.planner.verify.binding import check_binding
+from fleetplan.planner.verify.changes import check_tides, check_transitions
+from fleetplan.planner.verify.costs import check_budgets, check_cost, check_cost_rows
 from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
-from fleetplan.planner.verify.finance import check_cost_rows
+from fleetplan.planner.verify.evidence import Evidence, check_evidence
 from fleetplan.planner.verify.goals import check_goal
 from fleetplan.planner.verify.handover import check_handover
-from fleetplan.planner.verify.money import check_budgets, check_cost
 from fleetplan.planner.verify.must_use import check_must_use
+from fleetplan.planner.verify.names import (
+    Names,
+    flow_faults,
+    flow_key,
+    names_of_plan,
+    placement_faults,
+    placement_key,
+    sound_rows,
+    surviving_faults,
+    surviving_key,
+    unmet_faults,
+    unmet_key,
+    work_faults,
+    work_key,
+)
+from fleetplan.planner.verify.offline import check_offline
 from fleetplan.planner.verify.placement import check_placement
+from fleetplan.planner.verify.placement_figures import (
+    check_phase_ratios,
+    check_placement_figures,
+    check_pools,
+)
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quality import check_quality
 from fleetplan.planner.verify.region_loss import check_region_loss
-from fleetplan.planner.verify.retirement import check_retirement, retirement_faults
 from fleetplan.planner.verify.serving import (
     check_configurations,
     check_coverage,
@@ -27,8 +49,16 @@ from fleetplan.planner.verify.serving import (
     check_origins,
     check_replica_load,
 )
-from fleetplan.planner.verify.statements import placement_faults, purchase_faults
-from fleetplan.planner.verify.supply import check_capacity, check_power, check_purchases
+from fleetplan.planner.verify.stated_inputs import check_inputs
+from fleetplan.planner.verify.supply import (
+    check_capacity,
+    check_power,
+    check_purchases,
+    check_retirement,
+    purchase_faults,
+    retirement_faults,
+)
+from fleetplan.planner.verify.supply_rules import fleet_pools
 from fleetplan.planner.verify.violations import Violation
 
 CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
@@ -50,19 +80,25 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_offline,
     check_demand_scenarios,
     check_must_use,
+    check_placement_figures,
+    check_pools,
+    check_phase_ratios,
     check_budgets,
     check_cost,
     check_cost_rows,
+    check_bill,
+    check_binding,
+    check_inputs,
     check_goal,
 )
-"""One or more for each constraint family."""
+"""One or more for each constraint family, and one for each part of a plan that follows from others."""
 
 
 class PlanError(Exception):
     """A plan breaks its own rules: a bug of ours, never a user's mistake."""
 
 
-def verify(problem: Problem, plan: Plan) -> list[Violation]:
+def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> list[Violation]:
     """All rules that a plan breaks.
 
     Parameters
@@ -70,43 +106,55 @@ def verify(problem: Problem, plan: Plan) -> list[Violation]:
     problem : Problem
         Sets and data, without rounding.
     plan : Plan
-        What is to be checked; nothing but its placements, purchases, unmet demand and cost is trusted.
+        What is to be checked. Trusted is what was decided, once it keeps every rule: placements, purchases,
+        retirements, unmet demand, flows and offline work; all else that the plan states must follow from it.
+    evidence : Evidence, optional
+        What the candidates were made from; without it the plan's statements about that are not looked at.
 
     Returns
     -------
     list[Violation]
         Empty for a plan that holds.
     """
-    known: list[tuple[Placement, Candidate]] = []
-    found: list[Violation] = []
-    for row in plan.placements:
-        faults = placement_faults(problem, row)
-        found += [Violation("placement", fault) for fault in faults]
-        candidate = find_candidate(problem, row)
-        if candidate is not None and not faults:
-            known.append((row, candidate))
-    sound = []
-    for purchase in plan.purchases:
-        faults = purchase_faults(problem, purchase)
-        found += [Violation("purchases", fault) for fault in faults]
-        if not faults:
-            sound.append(purchase)
-    left = []
-    for retired in plan.retirements:
-        faults = retirement_faults(problem, retired)
-        found += [Violation("retirement", fault) for fault in faults]
-        if not faults:
-            left.append(retired)
-    # The rules are checked on what is left, so that one wrong name does not hide the rest.
-    check = PlanCheck(
-        problem, plan.model_copy(update={"purchases": tuple(sound), "retirements": tuple(left)}), tuple(known)
+    names, pools = Names(problem), fleet_pools(problem)
+    found = list(names_of_plan(problem, plan.fleet, plan.periods))
+    rows, wrong = sound_rows("placement", plan.placements, partial(placement_faults, names), placement_key)
+    found += wrong
+    unmet, wrong = sound_rows("coverage", plan.unmet, partial(unmet_faults, names), unmet_key)
+    flows, wrong_flows = sound_rows("kv_transfer", plan.kv_flows, partial(flow_faults, names), flow_key)
+    work, wrong_work = sound_rows("offline", plan.offline_work, partial(work_faults, names), work_key)
+    lost, wrong_losses = sound_rows(
+        "region_loss", plan.region_losses, partial(surviving_faults, names), surviving_key
     )
-    for family in CHECKS:
-        found.extend(family(check))
+    found += [*wrong, *wrong_flows, *wrong_work, *wrong_losses]
+    bought, gone = [], []
+    for purchase in plan.purchases:
+        faults_of = purchase_faults(problem, pools, purchase)
+        found += [Violation("purchases", fault) for fault in faults_of]
+        bought += [] if faults_of else [purchase]
+    for retired in plan.retirements:
+        faults_of = retirement_faults(problem, pools, retired)
+        found += [Violation("retirement", fault) for fault in faults_of]
+        gone += [] if faults_of else [retired]
+    # The rules are checked on what is left, so that one wrong name does not hide the rest.
+    kept = {
+        "unmet": tuple(unmet),
+        "kv_flows": tuple(flows),
+        "offline_work": tuple(work),
+        "region_losses": tuple(lost),
+        "purchases": tuple(bought),
+        "retirements": tuple(gone),
+    }
+    runs = tuple((row, names.candidates[row.service, row.phase, row.hardware, row.config]) for row in rows)
+    check = PlanCheck(problem, plan.model_copy(update=kept), runs)
+    for family_of in CHECKS:
+        found.extend(family_of(check))
+    if evidence is not None:
+        found.extend(check_evidence(plan, evidence))
     return found
 
 
-def require_valid(problem: Problem, plan: Plan) -> None:
+def require_valid(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> None:
     """Raise if a plan breaks a rule.
 
     Raises
@@ -114,7 +162,7 @@ def require_valid(problem: Problem, plan: Plan) -> None:
     PlanError
         With every violation.
     """
-    violations = verify(problem, plan)
+    violations = verify(problem, plan, evidence)
     if violations:
         lines = "\n".join(f"  {violation.family}: {violation.message}" for violation in violations)
         raise PlanError(f"the plan does not hold; this is a bug of fleetplan:\n{lines}")

@@ -30,6 +30,20 @@ NO_PROVENANCE = Provenance(
 )
 
 
+def provenance_of(fleet: Fleet, gap: float = 0.0) -> Provenance:
+    """What a plan of a fleet built in code states of its files and prices, and of the gap asked for."""
+    sources = {offer.price_source for offer in fleet.offers}
+    sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
+    stated = {
+        "price_sources": tuple(sorted(sources)),
+        "gap_limit": gap,
+        "inputs_sha256": dict(fleet.input_hashes),
+        "scenarios": fleet.scenarios,
+        "assignments": fleet.assignments,
+    }
+    return NO_PROVENANCE.model_copy(update=stated)
+
+
 @dataclass(frozen=True, slots=True)
 class Solved:
     """A search with its plan; the plan is None where the fleet is infeasible or nothing was found."""
@@ -76,7 +90,7 @@ def solve_unchecked(
         bound_source=result.bound_source,
     )
     found = CandidateSet(tuple(candidates), (), (), ())
-    return Solved(problem, result, build_plan(problem, found, result, NO_PROVENANCE, solve))
+    return Solved(problem, result, build_plan(problem, found, result, provenance_of(fleet, gap), solve))
 
 
 def solve(fleet: Fleet, candidates: Sequence[Candidate], **limits: object) -> Solved:

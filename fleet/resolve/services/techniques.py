@@ -50,6 +50,7 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
         kv_transfer=KvTransfer(spec.kv_transfer.overlap, spec.kv_transfer.gb_per_s),
         sampling=spec.sampling,
         expert_overlap=spec.expert_overlap,
+        image_token_ratio=spec.image_token_ratio,
     )
 
 

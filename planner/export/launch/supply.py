@@ -8,9 +8,9 @@ from typing import Final
 
 import pandas as pd
 
+from fleetplan.planner.cells import as_text
 from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.manifests import POOL_LABEL, RESOURCES
-from fleetplan.planner.files import as_text
 from fleetplan.planner.plan import Plan
 
 CHANGES_FORMAT: Final = "1.0"

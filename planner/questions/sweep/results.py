@@ -14,8 +14,8 @@ from typing import Final
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.files import write_text
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.sweep.axes import Axis, Point
 from fleetplan.planner.search import SearchLimits
@@ -115,7 +115,7 @@ def read_result(path: Path) -> PointResult | None:
 def write_result(path: Path, result: PointResult) -> None:
     """Write a result, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, result.model_dump_json(indent=1) + "\n")
+    write_whole(path, result.model_dump_json(indent=1) + "\n")
 
 
 def sweep_table(axes: Sequence[Axis], results: Sequence[PointResult]) -> pd.DataFrame:

@@ -95,6 +95,8 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
         yield from _offer_reasons(subject, fleet)
     if subject.kind is Kind.REGION:
         yield from _region_reasons(subject, fleet)
+    for name, text in subject.refused:
+        yield Reason(Cause.SHAPE, name, text)
     for service in fleet.services:
         if subject.must_use.service not in (None, service.name):
             continue

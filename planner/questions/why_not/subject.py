@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.inventory import Fleet, MustUse
+from fleetplan.fleet.inventory import Fleet, MustUse, Service
+from fleetplan.perfmodel.architecture import load_architecture
+from fleetplan.perfmodel.landscape import configuration_problem
+from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.candidates import build_candidates, supplied_hardware
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem import Candidate, ConfigurationKey
@@ -46,6 +49,8 @@ class Subject:
         Of a configuration: what must be a candidate even where others dominate it.
     supplied : bool
         Whether the fleet has or can get it.
+    refused : tuple[tuple[str, str], ...]
+        Of a configuration that cannot run: services, and why not.
     """
 
     kind: Kind
@@ -54,6 +59,7 @@ class Subject:
     offers: frozenset[str] = frozenset()
     configurations: frozenset[ConfigurationKey] = frozenset()
     supplied: bool = True
+    refused: tuple[tuple[str, str], ...] = ()
 
     def matches(self, candidate: Candidate) -> bool:
         """Whether a candidate is, or could run on, what is asked about."""
@@ -156,6 +162,31 @@ def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
     keys = frozenset(candidate.key for candidate in every if subject.matches(candidate))
     if keys:
         yield replace(subject, configurations=keys)
+    elif refused := tuple(dict.fromkeys(_refusals(label, asked, hardware, fleet))):
+        yield replace(subject, refused=refused)
+
+
+def _refusals(
+    label: str, services: Sequence[Service], hardware: str | None, fleet: Fleet
+) -> Iterator[tuple[str, str]]:
+    """Why a configuration cannot run, by service; nothing where it can, or where it is none."""
+    try:
+        layout = Configuration.parse(label).layout
+    except ValueError:
+        return
+    for service in services:
+        if service.model is None:
+            continue
+        model = load_architecture(service.model, fleet.path.parent)
+        for name in supplied_hardware(fleet):
+            part = fleet.hardware[name].accelerator
+            if part is None or hardware not in (None, name):
+                continue
+            for phase in (phase for runtime in service.runtimes for phase in RUNTIME_PHASES[runtime]):
+                framework = service.layout_framework
+                problem = configuration_problem(model, layout, part, phase, framework)
+                if problem:
+                    yield service.name, problem
 
 
 def _configurations(fleet: Fleet) -> tuple[Candidate, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fleetplan.planner.files import write_text
+from fleetplan.fleet.files import write_whole
 from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, FrontierPoint, frontier_table
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
@@ -36,7 +36,7 @@ def write_report(
         The page.
     """
     if isinstance(outcome, Infeasible):
-        return write_text(folder / REPORT_FILE, infeasible_page(outcome))
+        return write_whole(folder / REPORT_FILE, infeasible_page(outcome))
     if frontier:
-        write_text(folder / FRONTIER_FILE, frontier_table(frontier).to_csv(index=False))
-    return write_text(folder / REPORT_FILE, report_page(outcome, frontier, baseline))
+        write_whole(folder / FRONTIER_FILE, frontier_table(frontier).to_csv(index=False))
+    return write_whole(folder / REPORT_FILE, report_page(outcome, frontier, baseline))

@@ -70,6 +70,21 @@ def test_the_second_answer_is_the_first_without_any_work(
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_landscape_under_the_name_of_another_one_is_not_believed(tmp_path: Path) -> None:
+    """Whatever changes places in the cache changes no answer."""
+    spaces = [replace(SPACE, decode_batches=batches) for batches in ((1,), (1, 16), (64,))]
+    fresh = [cached_landscape(evaluator(), REQUEST, TARGET, space, tmp_path).table for space in spaces]
+    paths = sorted(tmp_path.iterdir())
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    for space, table in zip(spaces, fresh, strict=True):
+        found = cached_landscape(evaluator(), REQUEST, TARGET, space, tmp_path).table
+        pd.testing.assert_frame_equal(found, table)
+    # Each was replaced by its own; the times of writing in an archive differ.
+    assert sorted(tmp_path.iterdir()) == paths
+
+
 def test_anything_that_changes_changes_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     own = evaluator("a 1")
     names = [landscape_key(own, REQUEST, TARGET, SPACE)]

@@ -94,3 +94,9 @@ def test_skewed_experts(placement: str) -> None:
     part = accelerators()["MI300X"]
     plain = build_evaluator("Qwen/Qwen3-235B-A22B", part, "vllm", Precision("fp8", "bf16"), Path())
     agree(replace(plain, techniques=Techniques(experts=routing)))
+
+
+def test_images() -> None:
+    part = accelerators()["MI300X"]
+    plain = build_evaluator("qwen3-vl-32b", part, "vllm", Precision("fp8", "bf16"), Path())
+    agree(replace(plain, techniques=Techniques(image_token_ratio=0.3)))

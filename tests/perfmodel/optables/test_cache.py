@@ -54,6 +54,21 @@ def test_a_damaged_cache_is_rebuilt(
     assert latencies(file, folder) == first
 
 
+def test_an_import_under_the_name_of_another_one_is_not_believed(
+    file: TableFile, tmp_path: Path, write_table: TableWriter, gemm_frame: Callable[..., pd.DataFrame]
+) -> None:
+    slower = {key: 10 * latency for key, latency in TIMES.items()}
+    path = write_table("gemm", "vllm", "2.0", "gemm", gemm_frame(slower))
+    other = TableFile(path, "gemm", "vllm", "2.0", "test")
+    folder = tmp_path / "cache"
+    fresh = (latencies(file, folder), latencies(other, folder))
+    first, second = sorted(folder.iterdir())
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+    assert (latencies(file, folder), latencies(other, folder)) == fresh
+
+
 def test_a_flipped_byte_is_noticed(file: TableFile, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     first = latencies(file, folder)

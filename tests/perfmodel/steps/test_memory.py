@@ -13,6 +13,7 @@ from tests.perfmodel.fakes import (
     whole,
 )
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import (
     GroupedQueryAttention,
@@ -20,7 +21,7 @@ from fleetplan.perfmodel.architecture import (
     ModelArchitecture,
     load_architecture,
 )
-from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.steps import MemoryUse, part_dtypes
 from fleetplan.perfmodel.steps.memory import (
     COMMUNICATION_BUFFER_GIB,
@@ -136,3 +137,17 @@ def without_experts(model: ModelArchitecture) -> ModelArchitecture:
     first, second = model.groups
     groups = (first, LayerGroup(second.count, second.attention, None))
     return ModelArchitecture("m", "m", model.hidden_size, model.vocab_size, False, groups)
+
+
+def test_tensorrt_llm_keeps_a_part_of_what_is_left_and_others_of_the_whole() -> None:
+    def memory(framework: str) -> MemoryUse:
+        part = accelerators()["H100-SXM"]
+        built = build_evaluator("llama3.3-70b", part, framework, Precision("fp8", "fp8"), Path())
+        return built.decode_memory(configurations(("TP1",), (1,), context_tokens=2048))
+
+    llm, plain = memory("trtllm"), memory("vllm")
+    used = float((llm.weights_gib + llm.activations_gib + llm.communication_gib)[0])
+    assert llm.reserve_gib[0] == pytest.approx(0.1 * (llm.capacity_gib - used))
+    assert plain.reserve_gib[0] == pytest.approx(0.1 * plain.capacity_gib)
+    # Published: TensorRT-LLM serves this model on one H100, with prompts of 5,000 tokens.
+    assert llm.fits[0]

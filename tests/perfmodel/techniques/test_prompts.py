@@ -31,7 +31,7 @@ from fleetplan.perfmodel.landscape import RequestShape
 from fleetplan.perfmodel.landscape.grid import crossed_configurations
 from fleetplan.perfmodel.operators import attended_pairs
 from fleetplan.perfmodel.parallelism import parse_parallelism
-from fleetplan.perfmodel.steps import decode_shape, mixed_shape, prefill_shape
+from fleetplan.perfmodel.steps import decode_shape, mixed_shape, prefill_shape, steady_shape
 from fleetplan.perfmodel.techniques.chunked_prefill import chunks_of
 from fleetplan.perfmodel.techniques.session_cache import held_sessions, resident_gib, tier_hits
 
@@ -78,30 +78,33 @@ def test_a_chunk_as_long_as_the_prompt_changes_nothing() -> None:
 
 
 def test_chunks_share_iterations_with_decode() -> None:
-    # 30 sequences of 150 tokens: 0.2 prompts are due an iteration, each takes 4 of them.
+    # 30 sequences of 4 iterations of prompt and 149 of decode: 0.196 prompts are due, each takes 4 of them.
     batch = configurations(("TP1",), (30,), input_tokens=2048, context_tokens=2123, output_tokens=150)
     plain = evaluator()
     decode_ms = plain.step(decode_shape(batch)).latency_ms[0]
-    chunk = replace(mixed_shape(batch, whole(1)), new_tokens=whole(512), prefix_tokens=whole(768))
+    chunk = replace(steady_shape(batch, whole(1)), new_tokens=whole(512), prefix_tokens=whole(768))
     carrying_ms = plain.step(chunk).latency_ms[0]
     found = evaluator(chunk_tokens=512).aggregated(batch)
-    assert found.tpot_ms[0] == pytest.approx(0.2 * decode_ms + 0.8 * carrying_ms)
+    carrying = 4 * 30 / 153
+    assert found.tpot_ms[0] == pytest.approx((1 - carrying) * decode_ms + carrying * carrying_ms)
     assert found.ttft_ms[0] == pytest.approx(4 * carrying_ms)
-    assert found.requests_per_s[0] == pytest.approx(30_000 / (found.ttft_ms[0] + 150 * found.tpot_ms[0]))
+    assert found.requests_per_s[0] == pytest.approx(30_000 / (found.ttft_ms[0] + 149 * found.tpot_ms[0]))
     # No iteration is as long as the one that carries a whole prompt: that is what chunks are for.
     assert carrying_ms < plain.aggregated(batch).ttft_ms[0]
 
 
 def test_prompts_set_the_rate_where_chunks_cannot_keep_up() -> None:
-    # 75 sequences of 150 tokens: half a prompt is due an iteration, and each takes 4.
+    # 75 sequences of 150 tokens: half a prompt is due an iteration, and each takes 4. So a request starts
+    # every fourth iteration, and 149 / 4 of them generate.
     batch = configurations(("TP1",), (75,), input_tokens=2048, context_tokens=2123, output_tokens=150)
     found = evaluator(chunk_tokens=512).aggregated(batch)
-    chunk = replace(mixed_shape(batch, whole(1)), new_tokens=whole(512), prefix_tokens=whole(768))
+    chunk = mixed_shape(batch, whole(1), whole(38))
+    chunk = replace(chunk, new_tokens=whole(512), prefix_tokens=whole(768))
     carrying_ms = evaluator().step(chunk).latency_ms[0]
     assert found.tpot_ms[0] == pytest.approx(carrying_ms)
     assert found.requests_per_s[0] == pytest.approx(1000 / (4 * carrying_ms))
     # Little's law: 75 requests are in the system.
-    in_system_s = (found.ttft_ms[0] + 150 * found.tpot_ms[0]) / 1000
+    in_system_s = (found.ttft_ms[0] + 149 * found.tpot_ms[0]) / 1000
     assert found.requests_per_s[0] * in_system_s == pytest.approx(75)
 
 
@@ -109,7 +112,8 @@ def test_short_prompts_share_a_chunk() -> None:
     # 300 sequences of 10 tokens: 30 prompts are due an iteration, and 8 of 64 fit 512 tokens.
     batch = configurations(("TP1",), (300,), input_tokens=64, context_tokens=69, output_tokens=10)
     found = evaluator(chunk_tokens=512).aggregated(batch)
-    carrying_ms = evaluator().step(mixed_shape(batch, whole(8))).latency_ms[0]
+    # Eight an iteration keep 72 generating.
+    carrying_ms = evaluator().step(mixed_shape(batch, whole(8), whole(72))).latency_ms[0]
     assert found.requests_per_s[0] == pytest.approx(8000 / carrying_ms)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from tests.planner.solving import NO_PROVENANCE
+from tests.planner.solving import provenance_of
 from tests.planner.whole_fleet import whole_candidates, whole_fleet, whole_plan
 
 from fleetplan.fleet.inventory import Finance, Fleet
@@ -31,7 +31,7 @@ def with_prices(fleet: Fleet) -> Plan:
     assert solved.plan is not None
     problem = build_problem(fleet, whole_candidates())
     found = CandidateSet(tuple(whole_candidates()), (), (), ())
-    return build_plan(problem, found, solved.result, NO_PROVENANCE, solved.plan.solve)
+    return build_plan(problem, found, solved.result, provenance_of(problem.fleet), solved.plan.solve)
 
 
 def test_the_lines_are_the_whole_cost_kind_by_kind() -> None:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.candidates.assumptions import assumptions
 
@@ -44,8 +42,14 @@ def test_a_cached_prefix_says_how_often_it_is_there_and_what_it_takes(tmp_path: 
     assert said(tmp_path, context=8192, techniques="{shared_prefix_tokens: 6192}") == ()
 
 
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-VL-32B-Instruct", "llama4-scout"])
-def test_a_tower_that_is_not_priced_is_named(tmp_path: Path, model: str) -> None:
-    (text,) = said(tmp_path, model)
+def test_a_tower_that_is_not_priced_is_named(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, "llama4-scout")
     assert "the vision tower of" in text
     assert "is not priced" in text
+
+
+def test_a_tower_of_known_shapes_is_priced_where_images_are_said(tmp_path: Path) -> None:
+    model = "Qwen/Qwen3-VL-32B-Instruct"
+    (text,) = said(tmp_path, model)
+    assert "prompts count as text tokens" in text
+    assert said(tmp_path, model, techniques="{image_token_ratio: 0.5}") == ()

@@ -58,9 +58,11 @@ def test_a_changed_price_changes_the_tco_as_the_planner_does(tmp_path: Path) -> 
         for q, period in enumerate(PERIODS):
             column = "BCD"[q]
             (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("period", period)]
-            assert values[f"Services!{column}6"] == pytest.approx(stated), period
+            assert values[f"Services!{column}7"] == pytest.approx(stated), period
             idle = sum(use.idle_usd for use in at_that_price.pools if use.period == period)
             assert values[f"Services!{column}4"] == pytest.approx(idle), period
+            leaving = sum(use.retirement_usd for use in at_that_price.pools if use.period == period)
+            assert values[f"Services!{column}5"] == pytest.approx(leaving), period
         for row, service in ((2, EVIL), (3, FORMULA)):
             (stated,) = [c.usd for c in at_that_price.costs if (c.scope, c.name) == ("service", service)]
             assert values[f"Services!E{row}"] == pytest.approx(stated, rel=1e-9), service
@@ -84,7 +86,14 @@ def test_every_formula_has_the_value_that_the_planner_computed(tmp_path: Path) -
 def test_services_and_idle_capacity_are_the_whole_cost() -> None:
     rows = list(openpyxl.load_workbook(io.BytesIO(workbook(plan())), data_only=True)["Services"].values)
     named = {row[0]: row[1:] for row in rows[1:]}
-    assert set(named) == {EVIL, FORMULA, "idle capacity", "paid by no service alone", "TCO"}
+    assert set(named) == {
+        EVIL,
+        FORMULA,
+        "idle capacity",
+        "hosts that leave: book value less sale",
+        "paid by no service alone",
+        "TCO",
+    }
     for column in range(len(PERIODS) + 1):
         parts = [values[column] for name, values in named.items() if name != "TCO"]
         assert sum(parts) == pytest.approx(named["TCO"][column])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
@@ -271,3 +273,30 @@ def test_owned_hardware_that_stands_idle_has_no_price_but_a_speed() -> None:
     assert answer.price is None
     assert answer.speed is not None
     assert answer.speed.proven_in == pytest.approx(2.0 / 1.05, rel=0.02)
+
+
+def test_a_configuration_that_the_framework_cannot_run_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        """\
+version: 1
+offers: [{name: o, hardware: MI300X, per: accelerator, rent_usd_per_accelerator_hour: 2}]
+services:
+  - name: chat
+    model: llama3-8b
+    workload: {input_tokens: 500, output_tokens: 50}
+    slo: {tpot_ms: 50}
+    demand: 5
+""",
+        encoding="utf-8",
+    )
+    question = load_fleet(str(path))
+    answer = asked(question, "DP4-TP4 b8")
+    assert causes(answer) == [Cause.SHAPE] * 3
+    first = answer.reasons[0]
+    assert first.service == "chat"
+    assert "cannot run DP4-TP4 for prefill: attention data parallelism" in first.text
+    assert "data_parallel_deployment" in first.text
+    assert answer.forced is None
+    with pytest.raises(InputError, match="is no hardware"):
+        asked(question, "DP4 x")

@@ -8,7 +8,7 @@ import pytest
 from tests.oracles.highs import highs_usd
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
-from tests.planner.solving import NO_PROVENANCE, solve
+from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet
 from fleetplan.planner.api import solve_problem
@@ -191,7 +191,7 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
 
     def built(part: Problem, result: SearchResult) -> Plan:
         solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
-        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, NO_PROVENANCE, solve)
+        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, provenance_of(part.fleet), solve)
         require_valid(part, plan)
         return plan
 
@@ -225,7 +225,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
 
     def built(part: Problem, result: SearchResult) -> Plan:
         solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
-        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, NO_PROVENANCE, solve)
+        plan = build_plan(part, CandidateSet(RUNS, (), (), ()), result, provenance_of(part.fleet), solve)
         require_valid(part, plan)
         return plan
 

@@ -257,7 +257,7 @@ def changed(plan: Plan, **change: object) -> Plan:
     ("change", "text"),
     [
         ({"requests_per_s": 0.5}, "are served"),
-        ({"requests_per_s": -1.0}, "there are no such placements"),
+        ({"requests_per_s": -1.0}, "-1.0 requests/s of"),
         ({"decode_config": "x9"}, "there are no such placements"),
         ({"origin": "west"}, "which has no demand"),
     ],

@@ -70,6 +70,22 @@ def test_a_host_leaves_where_the_sale_beats_its_keep(resale: float, usd: float, 
     assert highs_usd(build_problem(asked, RUNS)) == pytest.approx(usd)
 
 
+def test_idle_capacity_and_the_sale_of_what_left_are_stated_apart() -> None:
+    asked = one_pool(3, (3.0, 1.0, 1.0), resale_usd_per_host=(0.0, 9_000.0, 0.0))
+    solved = solve(asked, RUNS)
+    assert solved.plan is not None
+    # Two leave in the second quarter: the books still hold 11,000 $ each, and a sale brings 9,000 $.
+    assert [(use.idle_usd, use.retirement_usd) for use in solved.plan.pools] == [
+        (pytest.approx(0.0, abs=1e-6), 0.0),
+        (pytest.approx(0.0, abs=1e-6), pytest.approx(4_000.0)),
+        (pytest.approx(0.0, abs=1e-6), 0.0),
+    ]
+    # What runs pays for the hosts that stand, and for no sale.
+    assert [row.usd for row in solved.plan.placements] == [pytest.approx(usd) for usd in (6e3, 2e3, 2e3)]
+    (pool,) = [row for row in solved.plan.costs if row.scope == "pool"]
+    assert (pool.usd, pool.retirement_usd) == (pytest.approx(14_000.0), pytest.approx(4_000.0))
+
+
 def test_the_best_quarter_to_sell_in_is_found() -> None:
     # In the second: -4,000 + 11,000 - 9,000; in the third: -2,000 + 10,000 - 12,000.
     asked = one_pool(2, (2.0, 1.0, 1.0), resale_usd_per_host=(0.0, 9_000.0, 12_000.0))

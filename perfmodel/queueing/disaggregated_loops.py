@@ -1,0 +1,222 @@
+"""Closed loop of a disaggregated deployment: clients around replicas that prefill and others that generate.
+
+N clients each send when they are answered. By Little's law X requests a ms need
+
+    N = X (TTFT + (O - 1) TPOT(B)),    B = X O TPOT(B) / engines of decode
+
+A rank of a prefill replica computes up to k = budget / I whole prompts in an iteration of t(k), so that all
+together complete at most engines k / t(k). Below that a prompt finds an iteration running with chance r, the
+share of that rate in use, waits for half of it, and queues as in front of a server of constant time::
+
+    steady TTFT = t(1) + r t(1) / 2 + r^2 / (2 (1 - r)) t(k) / k
+
+Clients that find no place in the decode batch, or no prefill in time, wait outside, by Little's law. All
+clients send their first request together: in the mean its prompt is done after (n + 1) / 2 iterations of n.
+The cache then travels to decode. A server that streams s tokens at a time shows its first s together::
+
+    seen TTFT = TTFT + (s - 1) TPOT,    seen TPOT = TPOT (O - s) / (O - 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.serving import Load, cache_limit
+from fleetplan.perfmodel.steps import ConfigurationBatch
+
+_BISECTIONS: Final = 50
+"""Halvings of the batch that is looked for."""
+
+_LARGEST_SHARE: Final = 0.995
+"""Keeps the queue of prompts finite next to saturation."""
+
+GRID_BATCHES: Final = 24
+"""Batches at which decode is evaluated; TPOT is nearly straight between them."""
+
+_MS_PER_S: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The two kinds of replicas and the requests that they serve, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    prefill, decode : Load
+        Parallelism of one replica each, with the same requests.
+    prefill_replicas, decode_replicas : IntArray
+        How many of each there are.
+    """
+
+    prefill: Load
+    decode: Load
+    prefill_replicas: IntArray
+    decode_replicas: IntArray
+
+    @property
+    def accelerators(self) -> IntArray:
+        """Accelerators of all replicas, shape (n_configs,)."""
+        prefill = self.prefill_replicas * self.prefill.layouts.accelerators
+        found: IntArray = prefill + self.decode_replicas * self.decode.layouts.accelerators
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PoolsState:
+    """Where a deployment settles, each array of shape (n_configs,).
+
+    Attributes
+    ----------
+    ttft_ms, tpot_ms : FloatArray
+        Means as clients see them. [ms]
+    requests_per_s : FloatArray
+        Of the whole deployment. [1/s]
+    decode : PhaseResult
+        The decode step at the batch that it settles at.
+    fits : NDArray[np.bool_]
+        Whether weights and the cache of one sequence fit on both kinds of replicas.
+    """
+
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    requests_per_s: FloatArray
+    decode: PhaseResult
+    fits: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompts:
+    """What prefill replicas do, each of shape (n_configs,); rates are per ms."""
+
+    alone_ms: FloatArray
+    each_ms: FloatArray
+    burst_ms: FloatArray
+    most_per_ms: FloatArray
+    fits: NDArray[np.bool_]
+
+
+def disaggregated_loop(
+    evaluator: Evaluator,
+    pools: Pools,
+    concurrency: FloatArray,
+    requests: FloatArray,
+    streamed_tokens: IntArray,
+) -> PoolsState:
+    """Latency of a deployment with a fixed number of requests in the system.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        The model on the accelerator of both kinds of replicas.
+    pools : Pools
+        Replicas and requests.
+    concurrency : FloatArray
+        Requests in the system, shape (n_configs,).
+    requests : FloatArray
+        Requests that are sent in all, the first `concurrency` of them together; 0 for the long run.
+    streamed_tokens : IntArray
+        Tokens that a server sends at a time, at least 1. [tokens]
+    """
+    prompts = _prompts(evaluator, pools, concurrency)
+    engines = pools.decode_replicas * pools.decode.engines
+    share = np.maximum(1.0, concurrency / engines)
+    allowed, fits = cache_limit(evaluator, pools.decode, share)
+    places = np.minimum(allowed, pools.decode.scheduling.max_sequences)
+    tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(share, places))
+    output = pools.decode.output_tokens.astype(np.float64)
+    outside = pools.prefill.front_end_ms + evaluator.kv_transfer_ms(
+        _batch(pools.prefill, np.ones_like(pools.prefill_replicas))
+    )
+    most = np.minimum(concurrency / engines, places)
+
+    def settled(batch: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rate, TPOT and steady TTFT of decode engines that hold `batch` sequences each."""
+        tpot = tpot_of(np.maximum(1.0, batch))
+        rate = batch * engines / (output * tpot)
+        return rate, tpot, _steady_ms(prompts, rate) + outside
+
+    low, high = np.zeros_like(most), most
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        rate, tpot, ttft = settled(middle)
+        room = rate * (ttft + (output - 1) * tpot) <= concurrency
+        room &= rate <= _LARGEST_SHARE * prompts.most_per_ms
+        low, high = np.where(room, middle, low), np.where(room, high, middle)
+    batch = high
+    rate, tpot, steady = settled(batch)
+    # By Little's law whoever does not generate waits for the first token.
+    steady = np.maximum(steady, concurrency / rate - (output - 1) * tpot)
+    rounds = np.maximum(1.0, requests / concurrency)
+    burst = np.maximum(prompts.burst_ms + outside, np.where(batch >= places, steady, 0.0))
+    ttft = np.where(requests > 0, burst / rounds + (1 - 1 / rounds) * steady, steady)
+    decode = evaluator.decode(_batch(pools.decode, np.maximum(1, np.rint(batch)).astype(np.int64)))
+    seen = np.minimum(streamed_tokens, output)
+    return PoolsState(
+        ttft + (seen - 1) * tpot,
+        tpot * np.where(output > 1, (output - seen) / np.maximum(1.0, output - 1), 1.0),
+        rate * _MS_PER_S,
+        decode,
+        fits & prompts.fits & decode.memory.fits,
+    )
+
+
+def _batch(load: Load, batch: IntArray) -> ConfigurationBatch:
+    context = load.input_tokens + load.prefix_tokens + load.output_tokens // 2
+    return ConfigurationBatch(
+        load.layouts, batch, load.input_tokens, load.prefix_tokens, context, load.output_tokens
+    )
+
+
+def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Prompts:
+    load, engines = pools.prefill, pools.prefill_replicas * pools.prefill.engines
+    most = np.maximum(1, load.scheduling.iteration_tokens // load.input_tokens)
+    first = np.clip(np.ceil(concurrency / engines), 1, most).astype(np.int64)
+    alone, full, burst = (evaluator.prefill(_batch(load, each)) for each in (np.ones_like(most), most, first))
+    iterations = np.maximum(1.0, concurrency / (engines * first))
+    # A pipeline has as many micro-batches in flight as stages, each of which takes a pass.
+    return _Prompts(
+        alone.latency_ms,
+        full.latency_ms / most,
+        (iterations + 1) / 2 * burst.latency_ms,
+        engines * most / full.latency_ms,
+        full.memory.fits,
+    )
+
+
+def _steady_ms(prompts: _Prompts, rate: FloatArray) -> FloatArray:
+    used = np.minimum(rate / prompts.most_per_ms, _LARGEST_SHARE)
+    queue = used**2 / (2 * (1 - used)) * prompts.each_ms
+    found: FloatArray = prompts.alone_ms * (1 + used / 2) + queue
+    return found
+
+
+class _TpotCurve:
+    """TPOT of each configuration over its batch."""
+
+    def __init__(self, batches: FloatArray, tpot_ms: FloatArray) -> None:
+        self._batches, self._tpot_ms = batches, tpot_ms
+
+    def __call__(self, batch: FloatArray) -> FloatArray:
+        rows = zip(batch, self._batches, self._tpot_ms, strict=True)
+        return np.array([np.interp(at, known, times) for at, known, times in rows])
+
+
+def _tpot_curve(evaluator: Evaluator, load: Load, largest: FloatArray) -> _TpotCurve:
+    """Evaluate decode from one sequence to the largest batch of each configuration."""
+    steps = np.linspace(0.0, 1.0, GRID_BATCHES)
+    batches = np.maximum(1, np.rint(np.maximum(1.0, largest)[:, None] ** steps)).astype(np.int64)
+    rows = np.repeat(np.arange(largest.size), GRID_BATCHES)
+    found = evaluator.decode(replace(_batch(load, batches[:, 0]).take(rows), batch=batches.ravel()))
+    tpot_ms = found.tpot_ms.reshape(batches.shape)
+    # A larger batch takes neither less time nor more than in proportion, whatever tables say.
+    for column in range(1, GRID_BATCHES):
+        before = tpot_ms[:, column - 1]
+        longest = before * batches[:, column] / batches[:, column - 1]
+        tpot_ms[:, column] = np.clip(tpot_ms[:, column], before, longest)
+    return _TpotCurve(batches.astype(np.float64), tpot_ms)

@@ -1,0 +1,47 @@
+"""What a plan costs by the rounded figures that the solver worked with."""
+
+from __future__ import annotations
+
+from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
+from fleetplan.planner.assemble.rows import Traffic
+from fleetplan.planner.formulation.objective.tco import (
+    fixed_usd,
+    load_usd,
+    retired_usd,
+    started_usd,
+    switched_usd,
+)
+from fleetplan.planner.formulation.scaling import usd_units
+from fleetplan.planner.formulation.solution import Solution
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+
+
+def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
+    """TCO of what a plan runs, buys, rents and retires, by the coefficients of the model. [USD]
+
+    Less than the solver's objective where the plan leaves out what nothing needs.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    solution : Solution
+        What is bought, rented and retired.
+    traffic : Traffic
+        What runs.
+    """
+    total = 0.0
+    for (p, a, q), units in solution.acquired.items():
+        total += units * usd_units(problem.pools[p].acquisitions[a].unit_usd[q])
+    for (p, q), units in solution.retired.items():
+        total += units * usd_units(retired_usd(problem, p, q))
+    for key, rate in traffic.rates.items():
+        candidate = problem.candidates[key[0]]
+        planned = rate * (1 + problem.services[candidate.service].headroom)
+        load = planned / candidate.requests_per_s[key[1]] * LOAD_UNITS_PER_REPLICA
+        total += load * usd_units(load_usd(problem, key))
+    for place in traffic.replicas:
+        total += started_replicas(problem, traffic.replicas, place) * usd_units(started_usd(problem, place))
+        total += switched_replicas(problem, traffic.replicas, place) * usd_units(switched_usd(problem, place))
+    return total / USD_RESOLUTION + fixed_usd(problem)

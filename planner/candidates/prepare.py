@@ -1,0 +1,28 @@
+"""From a resolved fleet to what is decided on: its candidates and its problem. Knows no solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates.build import CandidateSet, build_candidates
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Problem, build_problem
+from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
+
+
+def prepare(
+    fleet: Fleet, announce: Callable[[str], None], baseline: Plan | None = None
+) -> tuple[CandidateSet, Problem]:
+    """Candidates and problem of a fleet, the plan in force included where there is one."""
+    keep = frozenset() if baseline is None else configurations_in_force(baseline)
+    candidates = build_candidates(fleet, announce, keep)
+    problem = build_problem(fleet, candidates.candidates)
+    warnings: tuple[str, ...] = ()
+    if baseline is not None:
+        problem, warnings = with_baseline(problem, baseline)
+    elif fleet.policy.transition_usd_per_accelerator > 0 and not problem.counts_changes:
+        text = "policy.transition_usd_per_accelerator has no effect: one period, and no plan in force"
+        warnings = (f"{text} (--baseline)",)
+    return replace(candidates, warnings=(*candidates.warnings, *warnings)), problem

@@ -1,0 +1,209 @@
+"""The bill of a plan: every line at the cost of what it is for, priced as the fleet file says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.planner.plan.inputs import CostLine, PriceInput
+from fleetplan.planner.verify.placement_figures import expected_placements
+from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.supply_rules import FleetPool, is_bought
+from fleetplan.planner.verify.violations import Violation
+
+FLEET_FILE: Final = "the fleet file"
+
+HOST_KINDS: Final = ("network", "software", "staff")
+"""Kinds that a price of the whole fleet follows, by host and quarter."""
+
+PURCHASE_KINDS: Final = ("depreciation", "maintenance")
+"""Kinds that the price of a purchase decides on in proportion."""
+
+QUANTITIES: Final = {
+    "depreciation": "hosts x share of the price written off",
+    "maintenance": "hosts x share of the price",
+    "resale": "hosts sold",
+    "rent": "accelerator-hours",
+    "hosting": "kW-months",
+    "network": "host-quarters",
+    "software": "host-quarters",
+    "staff": "host-quarters",
+    "energy": "kWh",
+    "transition": "accelerators",
+}
+"""What a price of a kind is multiplied with."""
+
+LINE_KEY: Final = ("period", "pool", "service", "item", "kind", "at_once")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """Something that costs: where, for whom, what, by what price."""
+
+    pool: str
+    service: str
+    item: str
+    kind: str
+    period: str
+    usd: float
+    price: PriceInput | None
+    at_once: bool = False
+
+
+def check_bill(check: PlanCheck) -> Iterator[Violation]:
+    """Each line is the price of the fleet file times its quantity, and none is missing."""
+    inputs = check.plan.inputs
+    if inputs is None:
+        return
+    prices: dict[str, PriceInput] = {}
+    lines = []
+    for item in [*_capacity(check), *_running(check)]:
+        if abs(item.usd) <= check.floor_usd:
+            continue
+        line = CostLine(
+            period=item.period,
+            pool=item.pool,
+            service=item.service,
+            item=item.item,
+            kind=item.kind,
+            price="",
+            quantity=item.usd,
+            unit="USD",
+            usd=item.usd,
+            at_once=item.at_once,
+        )
+        if item.price is not None and item.price.value:
+            prices.setdefault(item.price.name, item.price)
+            priced = {
+                "price": item.price.name,
+                "quantity": item.usd / item.price.value,
+                "unit": QUANTITIES[item.kind],
+            }
+            line = line.model_copy(update=priced)
+        lines.append(line)
+    stated = [line for line in inputs.cost_lines if not abs(line.usd) <= check.floor_usd]
+    yield from compared("bill", stated, lines, LINE_KEY, check.floor_usd)
+    # What rounding leaves of a cost may be a line of its own, and name a price.
+    crumbs = {line.price for line in inputs.cost_lines if abs(line.usd) <= check.floor_usd} - prices.keys()
+    named = [price for price in inputs.prices if price.name not in crumbs]
+    yield from compared("bill", named, list(prices.values()), ("name",))
+
+
+def _capacity(check: PlanCheck) -> Iterator[_Item]:
+    """What stands, what is added, and what leaves."""
+    fleet, periods = check.problem.fleet, check.problem.periods
+    for pool in check.pools.values():
+        for kind, values in standing_usd(fleet, pool).items():
+            for q, usd in enumerate(values):
+                price = _price_of_pool(check, pool, kind, q)
+                yield _Item(pool.name, "", "standing hosts", kind, periods[q], usd, price)
+    for row in check.plan.purchases:
+        pool, ordered = check.pool(row.pool), check.period_index[row.period]
+        offer = pool.offers[row.offer]
+        for kind, values in unit_usd(fleet, pool, offer, ordered).items():
+            price = _price_of_offer(check, pool, row.offer, kind, ordered)
+            for q, usd in enumerate(values):
+                item = f"{row.offer} {row.period}"
+                yield _Item(pool.name, "", item, kind, periods[q], row.units * usd, price)
+    for gone in check.plan.retirements:
+        pool, left = check.pool(gone.pool), check.period_index[gone.period]
+        at_once = leaving_usd(fleet, pool, left)
+        saved = saved_usd(fleet, pool, left)
+        item = f"retired {gone.period}"
+        for kind, values in saved.items():
+            price = _price_of_pool(check, pool, kind, left)
+            for q, usd in enumerate(values):
+                yield _Item(pool.name, "", item, kind, periods[q], gone.hosts * usd, price)
+        for kind, usd in at_once.items():
+            price = _price_of_pool(check, pool, kind, left)
+            yield _Item(pool.name, "", item, kind, gone.period, gone.hosts * usd, price, at_once=True)
+
+
+def _running(check: PlanCheck) -> Iterator[_Item]:
+    """Energy, starts and data, by period, pool and service."""
+    items = {
+        "energy": "energy at the served load",
+        "transition": "replicas that start",
+        "data": "data of requests of other regions",
+        "tidal": "replicas that start every day",
+    }
+    usd: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    for row in expected_placements(check):
+        for kind in items:
+            usd[row.pool, row.service, row.period, kind] += getattr(row, f"{kind}_usd")
+    for (pool, service, period, kind), spent in usd.items():
+        price = _price_of_running(check, check.pool(pool), kind, period)
+        yield _Item(pool, service, items[kind], kind, period, spent, price)
+
+
+def _price_of_running(check: PlanCheck, pool: FleetPool, kind: str, period: str) -> PriceInput | None:
+    region = pool.region
+    if kind == "energy" and region.energy_usd_per_kwh is not None:
+        value = region.energy_usd_per_kwh[check.period_index[period]]
+        return _price(f"energy {region.name} {period}", region.name, value, "USD/kWh")
+    if kind == "transition":
+        value = check.problem.fleet.policy.transition_usd_per_accelerator
+        return _price("transition", "every accelerator that starts", value, "USD")
+    return None
+
+
+def _shared_price(check: PlanCheck, pool: FleetPool, kind: str) -> PriceInput | None:
+    """The price of a kind that is the region's or the whole fleet's."""
+    finance, region = check.problem.fleet.finance, pool.region
+    if kind == "hosting":
+        value = region.hosting_usd_per_kw_month
+        return _price(f"hosting {region.name}", region.name, value, "USD/kW/month")
+    if kind in HOST_KINDS:
+        value = float(getattr(finance, f"{kind}_usd_per_host_quarter"))
+        return _price(f"{kind} a host", "every host", value, "USD a host and quarter")
+    return None
+
+
+def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int) -> PriceInput | None:
+    """What the hosts that stand are charged by."""
+    shared, existing = _shared_price(check, pool, kind), pool.existing
+    if shared is not None or existing is None:
+        return shared
+    rented, owned = existing.rented, existing.owned
+    if rented is not None and kind == "rent":
+        name, value = _by_period(check, f"{pool.name} rent", rented.usd_per_accelerator_hour, q)
+        return _price(
+            name, pool.name, value, "USD an accelerator-hour", rented.price_source, rented.price_as_of
+        )
+    if owned is not None and kind == "resale" and owned.resale_usd_per_host is not None:
+        name, value = _by_period(check, f"{pool.name} resale", owned.resale_usd_per_host, q)
+        return _price(name, pool.name, value, "USD a host")
+    if owned is not None and kind in PURCHASE_KINDS:
+        value, as_of = owned.capex_usd_per_host, owned.price_as_of
+        return _price(f"{pool.name} purchase", pool.name, value, "USD a host", FLEET_FILE, as_of)
+    return None
+
+
+def _price_of_offer(check: PlanCheck, pool: FleetPool, name: str, kind: str, q: int) -> PriceInput | None:
+    """What a unit of an offer is charged by."""
+    shared, offer = _shared_price(check, pool, kind), pool.offers[name]
+    if shared is not None:
+        return shared
+    source, as_of = offer.price_source, offer.price_as_of
+    if is_bought(offer) and kind in PURCHASE_KINDS:
+        price = offer.capex_usd_per_host or 0.0
+        return _price(f"{name} purchase", name, price, "USD a host", source, as_of)
+    if offer.rent_usd_per_accelerator_hour is not None and kind == "rent":
+        label, value = _by_period(check, f"{name} rent", offer.rent_usd_per_accelerator_hour, q)
+        return _price(label, name, value, "USD an accelerator-hour", source, as_of)
+    return None
+
+
+def _by_period(check: PlanCheck, name: str, values: Sequence[float], q: int) -> tuple[str, float]:
+    """A price that may differ by period, named after its period where it does."""
+    return (name if min(values) == max(values) else f"{name} {check.problem.periods[q]}"), values[q]
+
+
+def _price(
+    name: str, subject: str, value: float, unit: str, source: str = FLEET_FILE, as_of: str | None = None
+) -> PriceInput:
+    return PriceInput(name=name, subject=subject, value=value, unit=unit, source=source, as_of=as_of)

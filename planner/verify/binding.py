@@ -1,0 +1,194 @@
+"""Which limits a plan uses up, from what it places, buys and spends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from fleetplan.planner.plan import Binding, KvFlow, MomentKey
+from fleetplan.planner.verify.costs import cost_kinds
+from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd, unit_usd
+from fleetplan.planner.verify.quantities import planned
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
+from fleetplan.planner.verify.supply_rules import can_be_had, counts, stands
+from fleetplan.planner.verify.violations import Violation
+
+FULL_LINK_RATIO: Final = 0.999
+"""From this share of its capacity on a link counts as used up."""
+
+Found = tuple[Binding, float]
+"""A limit, and what is left of it less what the next step would take: used up where that is negative."""
+
+
+def check_binding(check: PlanCheck) -> Iterator[Violation]:
+    """The limits that leave no room for one more replica, unit or dollar are named, and no others."""
+    found = [*_capacity(check), *_purchases(check), *_power(check), *_configurations(check)]
+    found += [*_budgets(check), *_links(check)]
+    stated = {(row.family, row.name) for row in check.plan.binding}
+    # Where the next step would just fit or just not, rounding decides, and either may be said.
+    expected = [
+        row
+        for row, room in found
+        if room < -_rounding(row) or (room <= _rounding(row) and (row.family, row.name) in stated)
+    ]
+    yield from compared("binding", check.plan.binding, expected, ("family", "name"), check.floor_usd)
+
+
+def _rounding(row: Binding) -> float:
+    return (
+        RELATIVE_TOLERANCE * max(abs(row.limit), abs(row.used)) if row.unit in ("USD", "kW", "GB/s") else 0.0
+    )
+
+
+def _named(when: MomentKey) -> str:
+    return " ".join(part for part in when if part is not None)
+
+
+def _taken(check: PlanCheck) -> dict[tuple[str, int], int]:
+    """Units ordered or held, by offer and period."""
+    taken: dict[tuple[str, int], int] = defaultdict(int)
+    for row in check.plan.purchases:
+        offer, ordered = check.pool(row.pool).offers[row.offer], check.period_index[row.period]
+        for q in range(len(check.problem.periods)):
+            if counts(offer, ordered, q):
+                taken[row.offer, q] += row.units
+    return taken
+
+
+def _growing(check: PlanCheck) -> set[tuple[str, int]]:
+    """Pools and periods in which some offer could still bring a unit."""
+    taken, every = _taken(check), range(len(check.problem.periods))
+    found = set()
+    for pool in check.pools.values():
+        for offer in pool.offers.values():
+            for q in (q for q in every if can_be_had(offer, q, len(every))):
+                limits = [(offer.max_units[r], taken[offer.name, r]) for r in every if counts(offer, q, r)]
+                if all(limit is None or held + offer.lot_units <= limit for limit, held in limits):
+                    found |= {(pool.name, r) for r in every if stands(offer, q, r)}
+    return found
+
+
+def _capacity(check: PlanCheck) -> Iterator[Found]:
+    smallest: dict[tuple[str, MomentKey], int] = {}
+    for row, candidate in check.rows:
+        key = (row.pool, row.moment_key)
+        smallest[key] = min(smallest.get(key, candidate.accelerators), candidate.accelerators)
+    growing = _growing(check)
+    for use in check.plan.pools:
+        if (use.pool, check.period_index.get(use.period, -1)) in growing:
+            continue
+        usable = use.accelerators - use.reserve_accelerators - use.maintenance_accelerators
+        next_one = smallest.get((use.pool, use.moment_key), 0)
+        limited = Binding(
+            family="capacity",
+            name=f"{use.pool} {_named(use.moment_key)}",
+            used=use.used_accelerators,
+            limit=usable,
+            unit="accelerators",
+        )
+        # A whole number: one less than enough is not enough.
+        yield limited, usable - use.used_accelerators - next_one + 0.5
+
+
+def _purchases(check: PlanCheck) -> Iterator[Found]:
+    offers = {offer.name: offer for offer in check.problem.fleet.offers}
+    for (name, q), units in _taken(check).items():
+        limit = offers[name].max_units[q]
+        if limit is not None:
+            period = check.problem.periods[q]
+            row = Binding(
+                family="purchases",
+                name=f"{name} {period}",
+                used=units,
+                limit=limit,
+                unit=f"{offers[name].unit}s",
+            )
+            yield row, limit - units - 0.5
+
+
+def _power(check: PlanCheck) -> Iterator[Found]:
+    for region in check.problem.regions.values():
+        if region.power_kw is None:
+            continue
+        for m, moment in enumerate(check.problem.moments):
+            drawing = [
+                (candidate.power_kw * region.pue, row.replicas)
+                for row, candidate in check.at(m)
+                if row.region == region.name and candidate.power_kw
+            ]
+            if drawing:
+                used, limit = sum(kw * count for kw, count in drawing), region.power_kw[moment.period]
+                name = f"{region.name} {_named(check.key_of(moment))}"
+                limited = Binding(family="power", name=name, used=used, limit=limit, unit="kW")
+                yield limited, limit - used - min(kw for kw, _ in drawing)
+
+
+def _configurations(check: PlanCheck) -> Iterator[Found]:
+    limit = check.problem.fleet.policy.max_configs_per_service_region
+    if limit is None:
+        return
+    running: dict[tuple[str, str, MomentKey], set[tuple[str, str, str]]] = defaultdict(set)
+    for row, _ in check.rows:
+        running[row.service, row.region, row.moment_key].add((row.phase, row.hardware, row.config))
+    for (service, region, when), used in running.items():
+        limited = Binding(
+            family="configurations",
+            name=f"{service} {region} {_named(when)}",
+            used=len(used),
+            limit=limit,
+            unit="configurations",
+        )
+        yield limited, limit - len(used) - 0.5
+
+
+def _budgets(check: PlanCheck) -> Iterator[Found]:
+    """Budgets of which less is left than the cheapest unit that could still be had costs."""
+    budget, periods, fleet = check.problem.fleet.budget, check.problem.periods, check.problem.fleet
+    units = [
+        capex_usd(offer)
+        or min(
+            sum(sum(values) for values in unit_usd(fleet, pool, offer, q).values())
+            for q in range(len(periods))
+        )
+        for pool in check.pools.values()
+        for offer in pool.offers.values()
+    ]
+    next_one = min(units, default=0.0)
+    capex: dict[str, float] = defaultdict(float)
+    for row in check.plan.purchases:
+        capex[row.period] += row.units * capex_usd(check.pool(row.pool).offers[row.offer])
+    kinds = cost_kinds(check)
+    total = sum(kinds.values())
+    spent = [
+        ("capex", sum(capex.values()), budget.capex_usd),
+        ("opex", total - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS), budget.opex_usd),
+        ("tco", total, budget.tco_usd),
+    ]
+    spent += [
+        (f"capex {period}", capex[period], limit)
+        for period, limit in zip(periods, budget.capex_usd_by_period, strict=True)
+    ]
+    for name, used, limit in spent:
+        if limit is not None:
+            binding = Binding(family="budgets", name=name, used=used, limit=limit, unit="USD")
+            yield binding, limit - used - next_one
+
+
+def _links(check: PlanCheck) -> Iterator[Found]:
+    for link in check.problem.fleet.kv_links:
+        carried: dict[MomentKey, float] = defaultdict(float)
+        for flow in check.plan.kv_flows:
+            if _loads(check, flow, link.prefill, link.decode):
+                carried[flow.moment_key] += planned(check, flow.service, flow.kv_gb_per_s or 0.0)
+        for when, used in carried.items():
+            name = " ".join((link.name, _named(when)))
+            row = Binding(family="kv_transfer", name=name, used=used, limit=link.gb_per_s, unit="GB/s")
+            yield row, FULL_LINK_RATIO * link.gb_per_s - used
+
+
+def _loads(check: PlanCheck, flow: KvFlow, prefill: str, decode: str) -> bool:
+    sender, receiver = check.pool(flow.prefill_pool), check.pool(flow.decode_pool)
+    return prefill in (sender.name, sender.region.name) and decode in (receiver.name, receiver.region.name)

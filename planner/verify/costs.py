@@ -1,0 +1,178 @@
+"""Family 6 and every cost term, from placements, purchases and the fleet's own prices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from fleetplan.planner.plan import RUNNING_KINDS, Cost
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.verify.placement_figures import expected_placements
+from fleetplan.planner.verify.plan_check import PlanCheck, Run
+from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd
+from fleetplan.planner.verify.quantities import carbon_kg, million_tokens
+from fleetplan.planner.verify.records import OLDER_FORMATS, compared, same
+from fleetplan.planner.verify.rounding import (
+    RUNNING_ROUNDING_RATIO,
+    SHARE_FLOOR,
+    differs,
+    exceeds,
+)
+from fleetplan.planner.verify.violations import Violation
+
+
+def check_budgets(check: PlanCheck) -> Iterator[Violation]:
+    """Capital, operating cost and TCO stay within their limits."""
+    budget = check.problem.fleet.budget
+    capex: dict[str, float] = defaultdict(float)
+    for row in check.plan.purchases:
+        capex[row.period] += row.units * capex_usd(check.pool(row.pool).offers[row.offer])
+    for period, limit in zip(check.problem.periods, budget.capex_usd_by_period, strict=True):
+        if limit is not None and exceeds(capex[period], limit):
+            yield Violation("budgets", f"capex {period}: {capex[period]} of {limit} USD")
+    kinds = cost_kinds(check)
+    total = sum(kinds.values())
+    operating = total - sum(kinds.get(kind, 0.0) for kind in CAPITAL_KINDS)
+    totals = (
+        ("capex", sum(capex.values()), budget.capex_usd),
+        ("opex", operating, budget.opex_usd),
+        ("TCO", total, budget.tco_usd),
+    )
+    for name, spent, limit in totals:
+        if limit is not None and exceeds(spent, limit):
+            yield Violation("budgets", f"{name}: {spent} of {limit} USD")
+
+
+def cost_kinds(check: PlanCheck) -> dict[str, float]:
+    """TCO over the horizon by kind. [USD]"""
+    kinds: dict[str, float] = defaultdict(float)
+    for part in (check.capacity_usd, check.leaving_usd):
+        for by_kind in part.values():
+            for kind, usd in by_kind.items():
+                kinds[kind] += usd
+    for kind, usd in running_usd(check).items():
+        kinds[kind] += usd
+    return kinds
+
+
+def running_usd(check: PlanCheck, scenario: str | None = None) -> dict[str, float]:
+    """Expected cost of what runs by kind; of one demand scenario alone where one is named. [USD]"""
+    rows = [row for row in expected_placements(check) if scenario in (None, row.scenario)]
+    return {kind: sum(float(getattr(row, f"{kind}_usd")) for row in rows) for kind in RUNNING_KINDS}
+
+
+def check_cost(check: PlanCheck) -> Iterator[Violation]:
+    """The stated cost is the cost, kind by kind, the bound is below it, and the model charged as much."""
+    kinds, stated = cost_kinds(check), check.plan.objective_usd
+    total = sum(kinds.values())
+    if differs(total, stated, check.floor_usd):
+        yield Violation("cost", f"the plan states {stated} USD, its parts cost {total} USD")
+    for kind in sorted(kinds.keys() | check.plan.cost_breakdown.keys()):
+        one, other = check.plan.cost_breakdown.get(kind, 0.0), kinds.get(kind, 0.0)
+        if differs(one, other, check.floor_usd):
+            yield Violation("cost", f"{kind}: {one} USD stated, {other} USD found")
+    if exceeds(check.plan.bound_usd, stated):
+        yield Violation("cost", f"the bound {check.plan.bound_usd} exceeds the cost {stated} USD")
+    gap = (stated - check.plan.bound_usd) / stated if stated > 0 else 0.0
+    if differs(check.plan.gap, gap, SHARE_FLOOR):
+        yield Violation("cost", f"a gap of {check.plan.gap} is stated, cost and bound give {gap}")
+    yield from _model_charge(check, kinds)
+    split = sum(row.usd for row in check.plan.placements)
+    split += sum(use.idle_usd + use.retirement_usd for use in check.plan.pools)
+    if differs(split, stated, check.floor_usd):
+        text = f"placements, idle capacity and retirements cost {split} USD of {stated} USD"
+        yield Violation("cost", text)
+
+
+def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Violation]:
+    """The solver charged what the plan costs, and whatever else its solution had."""
+    model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
+    if check.plan.format_version not in OLDER_FORMATS and None in (model_usd, unused):
+        yield Violation("cost", "what the solver's model charged is not stated")
+    if model_usd is None:
+        return
+    total, rounding = sum(kinds.values()), model_rounding_usd(check, kinds)
+    if not total <= model_usd + rounding:
+        yield Violation("cost", f"the parts cost {total} USD, the solver's model charged {model_usd} USD")
+    if unused is not None and not unused >= -rounding:
+        text = f"the solver's figures charge {unused} USD for what the plan leaves out"
+        yield Violation("cost", text)
+    if unused is not None and not abs(model_usd - unused - total) <= rounding:
+        text = f"the parts cost {total} USD, by the solver's figures {model_usd - unused} USD"
+        yield Violation("cost", text)
+
+
+def model_rounding_usd(check: PlanCheck, kinds: Mapping[str, float]) -> float:
+    """What the cost by the solver's rounded figures may differ by. [USD]"""
+    steps = sum(row.replicas for row, _ in check.rows) * LOAD_UNITS_PER_REPLICA / 2 / USD_RESOLUTION
+    return max(RUNNING_ROUNDING_RATIO * (kinds["energy"] + kinds["data"]), steps) + check.floor_usd * 1e3
+
+
+def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
+    """Cost by period, service and pool, what is idle, tokens and carbon."""
+    expected = []
+    idle: dict[tuple[str, str], float] = defaultdict(float)
+    leaving: dict[tuple[str, str], float] = defaultdict(float)
+    for use in check.plan.pools:
+        for key in (("period", use.period), ("pool", use.pool)):
+            idle[key] += use.idle_usd
+            leaving[key] += use.retirement_usd
+    placed: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, (row, _) in enumerate(check.rows):
+        for key in (("period", row.period), ("service", row.service), ("pool", row.pool)):
+            placed[key].append(index)
+    figures = expected_placements(check)
+    standing: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for part in (check.capacity_usd, check.leaving_usd):
+        for (pool, q), kinds in part.items():
+            for key in (("period", check.problem.periods[q]), ("pool", pool)):
+                for kind, usd in kinds.items():
+                    standing[key][kind] += usd
+    names = [("period", period) for period in check.problem.periods]
+    names += [("service", service) for service in check.problem.services]
+    names += [("pool", pool) for pool in dict.fromkeys(use.pool for use in check.plan.pools)]
+    for key in names:
+        rows = [figures[index] for index in placed[key]]
+        kinds = dict(standing[key])
+        if key[0] == "service":
+            running = ("energy_usd", "transition_usd", "tidal_usd", "data_usd")
+            kinds["capacity"] = sum(row.usd - sum(getattr(row, name) for name in running) for row in rows)
+        for kind in RUNNING_KINDS:
+            kinds[kind] = sum(getattr(row, f"{kind}_usd") for row in rows)
+        here = [check.rows[index] for index in placed[key]]
+        expected.append(_cost(check, key, kinds, here, (idle[key], leaving[key])))
+    yield from compared("cost", check.plan.costs, expected, ("scope", "name"), check.floor_usd)
+    yield from _whole(check)
+
+
+def _cost(
+    check: PlanCheck,
+    key: tuple[str, str],
+    kinds: Mapping[str, float],
+    runs: Sequence[Run],
+    apart: tuple[float, float],
+) -> Cost:
+    million, usd = million_tokens(check, runs), sum(kinds.values())
+    return Cost(
+        scope=key[0],
+        name=key[1],
+        usd=usd,
+        usd_by_kind=dict(kinds),
+        idle_usd=apart[0],
+        retirement_usd=apart[1],
+        million_tokens=million,
+        usd_per_million_tokens=usd / million if million else None,
+        carbon_kg=carbon_kg(check, runs),
+    )
+
+
+def _whole(check: PlanCheck) -> Iterator[Violation]:
+    """Tokens and carbon of the whole plan."""
+    million = million_tokens(check, check.rows)
+    per_million = check.plan.objective_usd / million if million else None
+    if not same(check.plan.usd_per_million_tokens, per_million):
+        text = f"{check.plan.usd_per_million_tokens} USD per million tokens stated, {per_million} found"
+        yield Violation("cost", text)
+    carbon = carbon_kg(check, check.rows)
+    if not same(check.plan.carbon_kg, carbon):
+        yield Violation("cost", f"{check.plan.carbon_kg} kg CO2 stated, {carbon} found")

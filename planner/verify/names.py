@@ -1,0 +1,208 @@
+"""What a plan names and counts: everything exists, counts can be, and sums add up."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from fleetplan.planner.plan import (
+    AtMoment,
+    KvFlow,
+    MomentKey,
+    OfflineWork,
+    Placement,
+    SurvivingPlacement,
+    Unmet,
+)
+from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem
+from fleetplan.planner.verify.rounding import differs, exceeds
+from fleetplan.planner.verify.violations import Violation
+
+Row = TypeVar("Row", bound=AtMoment)
+
+
+class Names:
+    """Everything that rows of a plan may name.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.candidates: dict[ConfigurationKey, Candidate] = {each.key: each for each in problem.candidates}
+        self.pools = {pool.name: pool for pool in problem.pools}
+        self.moments: set[MomentKey] = {problem.moment_key(moment) for moment in problem.moments}
+
+    def at_fault(self, row: AtMoment, service: str, classes: Sequence[str]) -> list[str]:
+        """What of a moment, a service and its classes does not exist."""
+        if row.moment_key not in self.moments:
+            return [f"there is no moment {row.moment_key}"]
+        if service not in self.problem.services:
+            return [f"there is no service {service!r}"]
+        known = {request_class.name for request_class in self.problem.services[service].classes}
+        return [f"{service} has no class {name}" for name in classes if name not in known]
+
+
+def sound_rows(
+    family: str, rows: Sequence[Row], faults: Callable[[Row], list[str]], key: Callable[[Row], object]
+) -> tuple[list[Row], list[Violation]]:
+    """The rows without a fault, each once, and what is wrong with the others.
+
+    Parameters
+    ----------
+    family : str
+        Of the violations.
+    rows : Sequence[AtMoment]
+        Of one kind.
+    faults : callable
+        What makes a row impossible to check or to be.
+    key : callable
+        What tells rows apart.
+    """
+    sound: list[Row] = []
+    found = []
+    seen: Counter[object] = Counter()
+    for row in rows:
+        wrong = faults(row)
+        seen[key(row)] += 1
+        if seen[key(row)] > 1:
+            wrong = [*wrong, f"{key(row)} is stated twice"]
+        found += [Violation(family, fault) for fault in wrong]
+        if not wrong:
+            sound.append(row)
+    return sound, found
+
+
+def placement_faults(names: Names, row: Placement) -> list[str]:
+    """What makes a placement impossible to check or to be; empty for a sound one."""
+    label = f"{row.service} {row.phase} {row.config}"
+    candidate = names.candidates.get((row.service, row.phase, row.hardware, row.config))
+    if candidate is None:
+        return [f"{label} is no candidate"]
+    if row.pool not in names.pools:
+        return [f"{label}: there is no pool {row.pool!r}"]
+    if missing := names.at_fault(row, row.service, tuple(row.requests_per_s_by_class)):
+        return [f"{label}: {fault}" for fault in missing]
+    faults = []
+    if row.replicas < 1:
+        faults.append(f"{label}: {row.replicas} replicas")
+    if row.accelerators != row.replicas * candidate.accelerators:
+        size = candidate.accelerators
+        faults.append(f"{label}: {row.accelerators} accelerators, {row.replicas} replicas of {size}")
+    rates = row.requests_per_s_by_class.values()
+    if not all(rate >= 0 for rate in rates) or differs(row.requests_per_s, sum(rates)):
+        faults.append(f"{label}: {row.requests_per_s} requests/s of {row.requests_per_s_by_class}")
+    return faults + _origin_faults(names.problem, row, label)
+
+
+def placement_key(row: Placement) -> object:
+    """What tells placements apart."""
+    return (*row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
+
+
+def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
+    """What makes the traffic of other regions impossible."""
+    total: dict[str, float] = defaultdict(float)
+    for origin, by_class in row.requests_per_s_by_origin.items():
+        if origin == row.region or origin not in problem.regions:
+            return [f"{label}: there is no other region {origin!r}"]
+        for name, rate in by_class.items():
+            total[name] += rate
+            if not rate >= 0 or name not in row.requests_per_s_by_class:
+                return [f"{label}: {rate} requests/s of {name} from {origin}"]
+    return [
+        f"{label}: {rate} requests/s of {name} from elsewhere, {row.requests_per_s_by_class[name]} in all"
+        for name, rate in total.items()
+        if exceeds(rate, row.requests_per_s_by_class[name])
+    ]
+
+
+def unmet_faults(names: Names, row: Unmet) -> list[str]:
+    """What makes a statement of unmet demand impossible."""
+    label = f"unmet {row.service} {row.request_class} {row.region}"
+    faults = names.at_fault(row, row.service, (row.request_class,))
+    if row.region not in names.problem.regions:
+        faults.append(f"there is no region {row.region!r}")
+    if not row.requests_per_s > 0:
+        faults.append(f"{row.requests_per_s} requests/s")
+    return [f"{label}: {fault}" for fault in faults]
+
+
+def unmet_key(row: Unmet) -> object:
+    """What tells statements of unmet demand apart."""
+    return (*row.moment_key, row.region, row.service, row.request_class)
+
+
+def flow_faults(names: Names, row: KvFlow) -> list[str]:
+    """What makes a flow of KV caches impossible to check."""
+    label = f"{row.service} {row.request_class} from {row.prefill_pool} to {row.decode_pool}"
+    faults = names.at_fault(row, row.service, (row.request_class,))
+    if not {row.prefill_pool, row.decode_pool} <= names.pools.keys():
+        faults.append("there are no such pools")
+    else:
+        ends = (
+            ("prefill", row.prefill_pool, row.prefill_config),
+            ("decode", row.decode_pool, row.decode_config),
+        )
+        for phase, pool, config in ends:
+            hardware = names.pools[pool].hardware
+            if (row.service, phase, hardware, config) not in names.candidates:
+                faults.append(f"there are no such placements: {config} in {pool}")
+    if row.origin not in names.problem.regions or not row.requests_per_s > 0:
+        faults.append(f"{row.requests_per_s} requests/s of {row.origin!r}")
+    return [f"{label}: {fault}" for fault in faults]
+
+
+def flow_key(row: KvFlow) -> object:
+    """What tells flows apart."""
+    ends = (row.prefill_pool, row.prefill_config, row.decode_pool, row.decode_config)
+    return (*row.moment_key, row.service, row.request_class, row.origin, *ends)
+
+
+def work_faults(names: Names, row: OfflineWork) -> list[str]:
+    """What makes a statement of offline work impossible."""
+    label = f"{row.service} {row.request_class} {row.region}"
+    faults = names.at_fault(row, row.service, (row.request_class,))
+    faults += names.at_fault(row.model_copy(update={"slice": row.arises_in}), row.service, ())
+    offline = row.service in names.problem.services and names.problem.services[row.service].offline
+    if not offline or row.region not in names.problem.regions or not row.requests_per_day > 0:
+        faults.append(f"{row.requests_per_day} requests a day in {row.region!r}")
+    return [f"{label}: {fault}" for fault in faults]
+
+
+def work_key(row: OfflineWork) -> object:
+    """What tells statements of offline work apart."""
+    return (*row.moment_key, row.arises_in, row.region, row.service, row.request_class)
+
+
+def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
+    """What makes a placement after the loss of a region impossible to check or to be."""
+    label = f"{row.lost_region} lost: {row.service} {row.config} in {row.pool}"
+    faults = names.at_fault(row, row.service, tuple(row.requests_per_s_by_class))
+    key = (row.service, row.phase, row.hardware, row.config)
+    if key not in names.candidates or row.pool not in names.pools:
+        faults.append("is unknown")
+    if row.lost_region not in names.problem.regions:
+        faults.append("there is no such region")
+    if row.service not in names.problem.fleet.policy.survive_region_loss:
+        faults.append("the service is not protected")
+    if row.replicas < 1 or not all(rate > 0 for rate in row.requests_per_s_by_class.values()):
+        faults.append(f"{row.replicas} replicas for {row.requests_per_s_by_class}")
+    return [f"{label}: {fault}" for fault in faults]
+
+
+def surviving_key(row: SurvivingPlacement) -> object:
+    """What tells placements after a loss apart."""
+    return (row.lost_region, *row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
+
+
+def names_of_plan(problem: Problem, fleet: str, periods: Sequence[str]) -> Iterator[Violation]:
+    """The plan is one of this fleet and horizon."""
+    if fleet != problem.fleet.name:
+        yield Violation("names", f"a plan of {fleet!r}, the fleet is {problem.fleet.name!r}")
+    if tuple(periods) != problem.periods:
+        yield Violation("names", f"periods {', '.join(periods)}; the fleet has {', '.join(problem.periods)}")

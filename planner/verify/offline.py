@@ -1,0 +1,71 @@
+"""Family 13: when offline work is done, from the plan's rows alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from fleetplan.planner.plan import OfflineWork
+from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
+from fleetplan.planner.verify.quantities import SECONDS_PER_HOUR
+from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
+from fleetplan.planner.verify.violations import Violation
+
+WorkKey = tuple[str, str, str, int]
+"""Service, region, class, moment index."""
+
+
+def work_served(check: PlanCheck) -> dict[WorkKey, float]:
+    """Rates at which moments must serve offline services, for the work that is put into them. [requests/s]"""
+    rates: dict[WorkKey, float] = defaultdict(float)
+    for row in check.plan.offline_work:
+        m = check.moments[row.moment_key]
+        seconds = check.hours(check.problem.moments[m]) * SECONDS_PER_HOUR
+        rates[row.service, row.region, row.request_class, m] += row.requests_per_day / seconds
+    return rates
+
+
+def check_offline(check: PlanCheck) -> Iterator[Violation]:
+    """Offline work is done or declared unmet, no more and no less of it, and before its deadline."""
+    done: dict[WorkKey, float] = defaultdict(float)
+    for row in check.plan.offline_work:
+        arises = check.moments[row.period, row.arises_in, row.scenario]
+        done[row.service, row.region, row.request_class, arises] += row.requests_per_day
+        yield from _in_time(check, row)
+    unmet = {
+        (row.service, row.region, row.request_class, check.moments[row.moment_key]): row.requests_per_s
+        for row in check.plan.unmet
+    }
+    for cell in check.problem.cells:
+        service = check.problem.services[cell.service]
+        if service.offline is None:
+            continue
+        moment = check.problem.moments[cell.moment]
+        for request_class, rate in zip(service.classes, cell.requests_per_s, strict=True):
+            key = (cell.service, cell.region, request_class.name, cell.moment)
+            seconds = check.hours(moment) * SECONDS_PER_HOUR
+            arising, worked = (rate - unmet.get(key, 0.0)) * seconds, done.pop(key, 0.0)
+            if differs(arising, worked, SHARE_FLOOR * rate * seconds):
+                label = f"{cell.service} {request_class.name} {cell.region} {moment.label}"
+                yield Violation("offline", f"{label}: {worked} of {arising} requests a day are done")
+    for service_name, region, name, m in done:
+        label = f"{service_name} {name} {region} {check.problem.moments[m].label}"
+        yield Violation("offline", f"{label}: work that never arises")
+
+
+def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
+    """What arises evenly in a slice is done evenly in another, in its order: the first or the last waits."""
+    offline = check.problem.services[row.service].offline
+    if offline is None or row.arises_in == row.slice:
+        return
+    starts, hours = 0.0, {}
+    begins = {}
+    for part in check.problem.fleet.slices:
+        begins[part.name], hours[part.name] = starts, part.hours
+        starts += part.hours
+    one, other = row.arises_in or "", row.slice or ""
+    first = (begins[other] - begins[one]) % DAY_HOURS
+    last = first + hours[other] - hours[one]
+    if exceeds(max(first, last), offline.deadline_hours):
+        text = f"{row.service} {row.moment_key}: work of {row.arises_in} waits {max(first, last)}"
+        yield Violation("offline", f"{text} of {offline.deadline_hours} h")

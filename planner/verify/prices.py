@@ -1,0 +1,183 @@
+"""What capacity costs by kind and quarter, from the fleet file alone.
+
+These are formulas of the verifier's own. The model and the plan have theirs, and both must make the same of a
+fleet. A host loses its value in the books::
+
+    V(a)   = v + (w - v) (g^(a-s) - 1) / (g^(e-s) - 1)      between ages s and e, of values v and w
+    charge = g V(a) - V(a+1)                                in the quarter that begins at age a
+
+with g = 1 and the straight line from v to w, or the quarterly growth of the yearly rate for an annuity:
+interest on what is in the books, and what is lost of it. What is paid through a quarter is paid at
+its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fleetplan.fleet.inventory import Finance, Fleet, Offer, Owned
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, stands
+
+HOURS_PER_YEAR: Final = 8760.0
+MONTHS_PER_YEAR: Final = 12.0
+QUARTERS_PER_YEAR: Final = 4
+
+CAPITAL_KINDS: Final = ("depreciation", "resale")
+"""Kinds that follow from what was paid for hosts; all others are operating cost."""
+
+UsdByKind = Mapping[str, Sequence[float]]
+"""By kind of cost, one figure a period, at its value at the start of the horizon. [USD]"""
+
+
+def worth(finance: Finance, quarters: int) -> float:
+    """What a dollar that is paid after so many quarters is worth at the start of the horizon."""
+    return float(_growth(finance) ** -quarters)
+
+
+def _growth(finance: Finance) -> float:
+    """What a dollar grows to in a quarter."""
+    return float((1.0 + finance.discount_rate_per_year) ** (1 / QUARTERS_PER_YEAR))
+
+
+def _books_growth(finance: Finance) -> float:
+    """What capital in the books costs a quarter: nothing but with annuities."""
+    return _growth(finance) if finance.method == "annuity" else 1.0
+
+
+def _value_ratio(
+    life: int, residual: float, by_age: Sequence[tuple[int, float]], age: int, g: float
+) -> float:
+    """Value in the books at an age over the price; the whole price before service."""
+    if age >= life:
+        return residual
+    knots = [(0, 1.0), *by_age, (life, residual)]
+    age = max(age, 0)
+    after = next(index for index, (when, _) in enumerate(knots) if when > age)
+    (s, v), (e, w) = knots[after - 1], knots[after]
+    passed = (age - s) / (e - s) if g == 1.0 else (g ** (age - s) - 1) / (g ** (e - s) - 1)
+    return v + (w - v) * passed
+
+
+def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
+    """What the quarter that begins at an age is charged, over the price."""
+    if not 0 <= age < thing.life_quarters:
+        return 0.0
+    now, then = (
+        _value_ratio(thing.life_quarters, thing.residual_ratio, thing.value_by_age, when, g)
+        for when in (age, age + 1)
+    )
+    return g * now - then
+
+
+def _ages(owned: Owned, periods: Sequence[str]) -> list[int]:
+    """Quarters in service at the start of each period; none where they are not known."""
+    start = None if owned.in_service is None else quarter_index(owned.in_service)
+    now = [quarter_index(period) for period in periods]
+    return [0 if start is None or index is None else index - start for index in now]
+
+
+def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool) -> dict[str, float]:
+    """What so many accelerators cost a quarter besides price and energy, by kind. [USD]"""
+    finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
+    kw = accelerators * (pool.hardware.power_w_per_accelerator or 0.0) / 1000
+    months = MONTHS_PER_YEAR / QUARTERS_PER_YEAR
+    kinds = {
+        "software": hosts * finance.software_usd_per_host_quarter,
+        "staff": hosts * finance.staff_usd_per_host_quarter,
+    }
+    if not included:
+        kinds["hosting"] = kw * months * pool.region.hosting_usd_per_kw_month
+        kinds["network"] = hosts * finance.network_usd_per_host_quarter
+    return kinds
+
+
+def _rent_usd(per_hour: float, accelerators: float) -> float:
+    return per_hour * accelerators * HOURS_PER_YEAR / QUARTERS_PER_YEAR
+
+
+def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
+    """Cost of all that stands in a pool already, used or not, while none of it leaves."""
+    existing = pool.existing
+    if existing is None:
+        return {}
+    every = range(len(fleet.periods))
+    cards = existing.hosts * existing.accelerators_per_host
+    rented, owned = existing.rented, existing.owned
+    included = rented is not None and rented.energy_included
+    kinds = {kind: [usd for _ in every] for kind, usd in _running(fleet, pool, cards, included).items()}
+    if rented is not None:
+        kinds["rent"] = [_rent_usd(rented.usd_per_accelerator_hour[q], cards) for q in every]
+    if owned is not None:
+        price, g = existing.hosts * owned.capex_usd_per_host, _books_growth(fleet.finance)
+        ages = _ages(owned, fleet.periods)
+        kinds["depreciation"] = [price * _charge_ratio(owned, age, g) for age in ages]
+        kinds["maintenance"] = [price * owned.maintenance_ratio_per_year / QUARTERS_PER_YEAR for _ in every]
+    return _present(fleet, kinds)
+
+
+def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdByKind:
+    """Cost of one unit that an offer brings into a pool, by the period of its order or use."""
+    every, cards = range(len(fleet.periods)), offer.accelerators_per_unit
+    kinds = {
+        kind: [usd for _ in every]
+        for kind, usd in _running(fleet, pool, cards, offer.energy_included).items()
+    }
+    price, rent = offer.capex_usd_per_host, offer.rent_usd_per_accelerator_hour
+    if price is not None:
+        g, start = _books_growth(fleet.finance), ordered + offer.lead_time_quarters
+        kinds["depreciation"] = [price * _charge_ratio(offer, q - start, g) for q in every]
+        yearly = price * offer.maintenance_ratio_per_year
+        kinds["maintenance"] = [yearly / QUARTERS_PER_YEAR for _ in every]
+    elif rent is not None:
+        kinds["rent"] = [_rent_usd(rent[ordered], cards) for _ in every]
+    held = {
+        kind: [usd if stands(offer, ordered, q) else 0.0 for q, usd in enumerate(values)]
+        for kind, values in kinds.items()
+    }
+    return _present(fleet, held)
+
+
+def capex_usd(offer: Offer) -> float:
+    """Cash at the order of a unit. [USD]"""
+    return offer.capex_usd_per_host or 0.0 if is_bought(offer) else 0.0
+
+
+def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
+    """What is no longer charged for a host from the period on at whose start it left: negative."""
+    hosts = pool.existing_units
+    return {
+        kind: [-usd / hosts if q >= left else 0.0 for q, usd in enumerate(values)]
+        for kind, values in standing_usd(fleet, pool).items()
+    }
+
+
+def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
+    """What a host costs at once that leaves at the start of a period: what the books hold, less the sale."""
+    owned = None if pool.existing is None else pool.existing.owned
+    if owned is None:
+        return {}
+    age = _ages(owned, fleet.periods)[left]
+    life, residual, by_age = owned.life_quarters, owned.residual_ratio, owned.value_by_age
+    books = owned.capex_usd_per_host * _value_ratio(life, residual, by_age, age, _books_growth(fleet.finance))
+    sale = 0.0 if owned.resale_usd_per_host is None else owned.resale_usd_per_host[left]
+    now = worth(fleet.finance, left)
+    return {"depreciation": books * now, "resale": -sale * now}
+
+
+def energy_usd_per_kwh(fleet: Fleet, pool: FleetPool, period: int) -> float:
+    """What a kilowatt-hour at the site's meter costs in a period. [USD]"""
+    tariff = pool.region.energy_usd_per_kwh
+    if pool.energy_included or tariff is None:
+        return 0.0
+    return tariff[period] * worth(fleet.finance, period + 1)
+
+
+def _present(fleet: Fleet, kinds: Mapping[str, Sequence[float]]) -> UsdByKind:
+    """Kinds that cost anything, at their value at the start of the horizon."""
+    return {
+        kind: [usd * worth(fleet.finance, q + 1) for q, usd in enumerate(values)]
+        for kind, values in kinds.items()
+        if any(values)
+    }

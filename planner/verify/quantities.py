@@ -1,0 +1,131 @@
+"""What a placement draws, carries and costs while it runs: each quantity once, for all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem.moments import Moment
+from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck, Run
+from fleetplan.planner.verify.prices import HOURS_PER_YEAR, QUARTERS_PER_YEAR, energy_usd_per_kwh, worth
+
+HOURS_PER_QUARTER: Final = HOURS_PER_YEAR / QUARTERS_PER_YEAR
+SECONDS_PER_HOUR: Final = 3600.0
+DAYS_PER_QUARTER: Final = HOURS_PER_QUARTER / DAY_HOURS
+"""Every day of a quarter is alike."""
+
+
+def planned(check: PlanCheck, service: str, rate: float) -> float:
+    """A rate with the headroom of its service. [requests/s]"""
+    return rate * (1 + check.problem.services[service].headroom)
+
+
+def load(check: PlanCheck, run: Run) -> float:
+    """Replicas that the traffic of a placement keeps busy, headroom not included."""
+    row, candidate = run
+    return busy_replicas(check, candidate, row.requests_per_s_by_class)
+
+
+def busy_replicas(check: PlanCheck, candidate: Candidate, rates: Mapping[str, float]) -> float:
+    """Replicas that some traffic keeps busy, by class. [replicas]"""
+    index = check.class_index[candidate.service]
+    capacities = ((rate, candidate.requests_per_s[index[name]]) for name, rate in rates.items())
+    return sum(rate / capacity for rate, capacity in capacities if capacity > 0)
+
+
+def carried(candidate: Candidate, replicas: int) -> float:
+    """Replicas' worth of load that so many of them carry: all, or what the best line of a pool says."""
+    by_line = [
+        max(line.slope * replicas - line.loss, 0.0) if replicas >= line.least else 0.0
+        for line in candidate.pooling
+    ]
+    return max(by_line) if by_line else float(replicas)
+
+
+def hours(check: PlanCheck, moment: Moment) -> float:
+    """Expected hours of a moment within its quarter. [h]"""
+    return HOURS_PER_QUARTER * check.weight(moment)
+
+
+def energy_kwh(check: PlanCheck, run: Run) -> float:
+    """Expected energy of a placement at the meter of the site. [kWh]"""
+    row, candidate = run
+    pue = check.pool(row.pool).region.pue
+    return load(check, run) * (candidate.power_kw or 0.0) * pue * hours(check, check.moment_of(row))
+
+
+def energy_usd(check: PlanCheck, run: Run) -> float:
+    """What that energy costs. [USD]"""
+    row = run[0]
+    price = energy_usd_per_kwh(check.problem.fleet, check.pool(row.pool), check.moment_of(row).period)
+    return energy_kwh(check, run) * price
+
+
+def data_usd(check: PlanCheck, run: Run) -> float:
+    """What the way of requests from other regions costs; to where they are prefilled. [USD]"""
+    row, candidate = run
+    if candidate.phase == "decode":
+        return 0.0
+    moment, service = check.moment_of(row), check.problem.services[row.service]
+    seconds = hours(check, moment) * SECONDS_PER_HOUR
+    usd = 0.0
+    for origin, rates in row.requests_per_s_by_origin.items():
+        per_gb = check.problem.regions[origin].network_usd_per_gb.get(row.region, 0.0)
+        usd += sum(rates.values()) * seconds * service.mb_per_request / 1000 * per_gb
+    return usd * worth(check.problem.fleet.finance, moment.period + 1)
+
+
+def carbon_kg(check: PlanCheck, runs: Iterable[Run]) -> float | None:
+    """Carbon of the energy of some placements; None where a grid or a power has no figure. [kg CO2]"""
+    total = 0.0
+    for row, candidate in runs:
+        grid = check.pool(row.pool).region.grid_kg_co2_per_kwh
+        if grid is None or candidate.power_kw is None:
+            return None
+        total += energy_kwh(check, (row, candidate)) * grid[check.moment_of(row).period]
+    return total
+
+
+def million_tokens(check: PlanCheck, runs: Iterable[Run]) -> float | None:
+    """Tokens that placements read and write at the peak rate: prompts of prefill, answers of decode. [1e6]
+
+    None where a class that is served has no lengths.
+    """
+    total = 0.0
+    for row, candidate in runs:
+        seconds = hours(check, check.moment_of(row)) * SECONDS_PER_HOUR
+        classes = check.problem.services[row.service].classes
+        for name, rate in row.requests_per_s_by_class.items():
+            lengths = classes[check.class_index[row.service][name]]
+            if rate == 0:
+                continue
+            if lengths.input_tokens is None or lengths.output_tokens is None:
+                return None
+            read = lengths.input_tokens if candidate.phase != "decode" else 0
+            written = lengths.output_tokens if candidate.phase != "prefill" else 0
+            total += rate * seconds * (read + written)
+    return total / 1e6
+
+
+def transition_usd_each(check: PlanCheck, moment: Moment) -> float:
+    """Expected cost of an accelerator whose replica starts, paid at the start of the period. [USD]"""
+    fleet = check.problem.fleet
+    usd = fleet.policy.transition_usd_per_accelerator * check.weight(moment)
+    return float(usd * worth(fleet.finance, moment.period))
+
+
+def tidal_usd_each(check: PlanCheck, moment: Moment) -> float:
+    """Expected cost of an accelerator whose replica starts in a part of every day. [USD]"""
+    fleet = check.problem.fleet
+    usd = fleet.policy.tidal.usd_per_accelerator * DAYS_PER_QUARTER * check.probability(moment)
+    return float(usd * worth(fleet.finance, moment.period + 1))
+
+
+def worst_ms(
+    check: PlanCheck, row: Placement, candidate: Candidate, latencies: tuple[float | None, ...]
+) -> float | None:
+    """The longest latency of the classes that a placement serves; None where nothing is known. [ms]"""
+    served = [check.class_index[candidate.service][name] for name in row.requests_per_s_by_class]
+    return max((value for k in served if (value := latencies[k]) is not None), default=None)

@@ -1,0 +1,109 @@
+"""Rows of a plan held against the same rows as the verifier works them out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pydantic import BaseModel
+
+from fleetplan.planner.verify.rounding import differs
+from fleetplan.planner.verify.violations import Violation
+
+OLDER_FORMATS: Final = ("1.0", "1.1")
+"""Formats of plan.json that need not say what the solver's model charged, nor how sure unmet demand is."""
+
+NUMBERS: Final = (int, float)
+
+MONEY: Final = ("usd", "usd_by_kind")
+"""Fields that are sums of money, besides those that end so: large figures may cancel out in them."""
+
+
+def compared(
+    family: str,
+    stated: Sequence[BaseModel],
+    expected: Sequence[BaseModel],
+    key: Sequence[str],
+    floor_usd: float = 0.0,
+) -> Iterator[Violation]:
+    """Every row that is missing, too many or stated otherwise, field by field.
+
+    Parameters
+    ----------
+    family : str
+        Of the violations.
+    stated, expected : Sequence[BaseModel]
+        Rows of the plan, and what they must be, in any order.
+    key : Sequence[str]
+        Fields that tell the rows apart.
+    floor_usd : float
+        What a figure of money may be off by at least. [USD]
+    """
+    known = {_key(row, key): row for row in expected}
+    for where, count in Counter(_key(row, key) for row in stated).items():
+        if where not in known:
+            yield Violation(family, f"{_label(where)}: the plan has no such row of its own")
+        elif count > 1:
+            yield Violation(family, f"{_label(where)}: stated {count} times")
+    found = {_key(row, key) for row in stated}
+    for where in known:
+        if where not in found:
+            yield Violation(family, f"{_label(where)}: is left out")
+    for row in stated:
+        if (right := known.get(_key(row, key))) is not None:
+            yield from fields_compared(family, _label(_key(row, key)), row, right, floor_usd)
+
+
+def fields_compared(
+    family: str, label: str, stated: BaseModel, expected: BaseModel, floor_usd: float = 0.0
+) -> Iterator[Violation]:
+    """Every field of one record that is not what it must be.
+
+    Parameters
+    ----------
+    family, label : str
+        Of the violations.
+    stated, expected : BaseModel
+        Of one kind.
+    floor_usd : float
+        What a figure of money may be off by at least. [USD]
+    """
+    for name in type(expected).model_fields:
+        one, other = getattr(stated, name), getattr(expected, name)
+        is_money = name in MONEY or name.endswith("_usd")
+        if not same(one, other, floor_usd if is_money else 0.0):
+            yield Violation(family, f"{label}: {name} of {_text(one)} stated, {_text(other)} found")
+
+
+def same(one: object, other: object, floor: float = 0.0) -> bool:
+    """Whether two values are the same but for rounding; what a mapping of numbers leaves out is 0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, NUMBERS) and isinstance(other, NUMBERS):
+        return not differs(one, other, floor)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(
+            same(one.get(name, nothing), other.get(name, nothing), floor)
+            for name in one.keys() | other.keys()
+            for nothing in (_nothing(one, other, name),)
+        )
+    return one == other
+
+
+def _nothing(one: Mapping[str, object], other: Mapping[str, object], name: str) -> object:
+    """What stands for a name that one of two mappings leaves out."""
+    value = one.get(name, other.get(name))
+    return 0.0 if isinstance(value, NUMBERS) else {} if isinstance(value, Mapping) else None
+
+
+def _key(row: BaseModel, key: Sequence[str]) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in key)
+
+
+def _label(key: tuple[object, ...]) -> str:
+    return " ".join(str(part) for part in key if part not in (None, ""))
+
+
+def _text(value: object) -> str:
+    return "nothing" if value is None else f"{value}"

@@ -1,0 +1,186 @@
+"""What a plan says that it was made from, and how good it says that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fleetplan.fleet.inventory import Service
+from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
+from fleetplan.planner.plan import ModelError
+from fleetplan.planner.plan.inputs import (
+    ClassInput,
+    DemandInput,
+    HardwareInput,
+    RegionInput,
+    ServiceInput,
+    VariantInput,
+)
+from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
+from fleetplan.planner.verify.goals import ROUNDING_RATIO as GOAL_ROUNDING_RATIO
+from fleetplan.planner.verify.placement_figures import expected_placements
+from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.records import compared
+from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs
+from fleetplan.planner.verify.violations import Violation
+
+FORMATS_WITHOUT_INPUTS: Final = ("1.0",)
+"""Formats of plan.json that say nothing of inputs."""
+
+
+def check_inputs(check: PlanCheck) -> Iterator[Violation]:
+    """Services, demand, regions, hardware and sources are those of the fleet."""
+    plan, fleet = check.plan, check.problem.fleet
+    provenance = plan.provenance
+    sources = {offer.price_source for offer in fleet.offers}
+    sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
+    for name, stated, found in (
+        ("demand_objective", plan.demand_objective, fleet.demand_objective),
+        ("provenance.scenarios", provenance.scenarios, fleet.scenarios),
+        ("provenance.assignments", provenance.assignments, fleet.assignments),
+        ("provenance.inputs_sha256", dict(provenance.inputs_sha256), dict(fleet.input_hashes)),
+        ("provenance.price_sources", provenance.price_sources, tuple(sorted(sources))),
+        ("solve.status", plan.solve.status, plan.status),
+    ):
+        if stated != found:
+            yield Violation("inputs", f"{name}: {stated} stated, {found} found")
+    yield from _evidence_of_spend(check)
+    yield from _status(check)
+    yield from _stated_inputs(check)
+
+
+def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
+    inputs, fleet, periods = check.plan.inputs, check.problem.fleet, check.problem.periods
+    if inputs is None:
+        if check.plan.format_version not in FORMATS_WITHOUT_INPUTS:
+            yield Violation("inputs", "the plan does not say what it was made from")
+        return
+    services = [_service(service) for service in fleet.services]
+    regions = [
+        RegionInput(
+            name=region.name,
+            pue=region.pue,
+            power_kw={} if region.power_kw is None else dict(zip(periods, region.power_kw, strict=True)),
+        )
+        for region in fleet.regions
+    ]
+    hardware = [
+        HardwareInput(
+            name=each.name,
+            accelerators_per_host=each.accelerators_per_host,
+            vendor=None if each.accelerator is None else each.accelerator.vendor,
+        )
+        for each in fleet.hardware.values()
+    ]
+    yield from compared("inputs", inputs.services, services, ("name",))
+    yield from compared("inputs", inputs.regions, regions, ("name",))
+    yield from compared("inputs", inputs.hardware, hardware, ("name",))
+    key = ("service", "region", "period", "request_class", "slice", "scenario")
+    yield from compared("inputs", inputs.demand, list(_demand(check)), key)
+
+
+def _demand(check: PlanCheck) -> Iterator[DemandInput]:
+    for cell in check.problem.cells:
+        period, part, scenario = check.key_of(check.problem.moments[cell.moment])
+        for each, rate in zip(check.problem.services[cell.service].classes, cell.requests_per_s, strict=True):
+            yield DemandInput(
+                service=cell.service,
+                region=cell.region,
+                period=period,
+                slice=part,
+                scenario=scenario,
+                request_class=each.name,
+                requests_per_s=rate,
+            )
+
+
+def _service(service: Service) -> ServiceInput:
+    techniques, outside = service.techniques, service.outside_ms
+    longer = [each for each in service.classes if (each.context_tokens or 0) > (each.input_tokens or 0)]
+    variants = [
+        VariantInput(name=each.name, model=each.model, weights=each.weights, kv=each.kv)
+        for each in service.variants
+    ]
+    if not variants and service.model is not None:
+        weights, kv = service.precision.weights, service.precision.kv
+        variants = [VariantInput(name="", model=service.model, weights=weights, kv=kv)]
+    speculative = techniques.speculative
+    return ServiceInput(
+        name=service.name,
+        framework=service.framework,
+        variants=tuple(variants),
+        classes=tuple(
+            ClassInput(
+                name=each.name,
+                input_tokens=each.input_tokens,
+                output_tokens=each.output_tokens,
+                context_tokens=each.context_tokens,
+            )
+            for each in service.classes
+        ),
+        ttft_ms=service.ttft_ms,
+        tpot_ms=service.tpot_ms,
+        outside_ms=outside.network_ms
+        + outside.load_balancing_ms
+        + outside.media_download_ms
+        + outside.safety_ms,
+        load_limits=_load_limits(service),
+        headroom=service.headroom,
+        priority=service.priority,
+        chunk_tokens=techniques.chunk_tokens,
+        draft_tokens=None if speculative is None else speculative.draft_tokens,
+        prefix_caching=bool(longer)
+        or techniques.shared_prefix_tokens > 0
+        or techniques.persistent_kv is not None,
+    )
+
+
+def _load_limits(service: Service) -> tuple[str, ...]:
+    """Limits under load in words."""
+    if service.traffic is None:
+        return ()
+    words = []
+    for name, limits in (("TTFT", service.traffic.ttft), ("TPOT", service.traffic.tpot)):
+        for each in limits:
+            share = "in the mean" if each.share is None else f"for {100 * each.share:g} % of the requests"
+            words.append(f"{name} {each.limit_ms:g} ms {share}")
+    return tuple(words)
+
+
+def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
+    """Which share of the spend rests on which kind of number, and how far the model was off."""
+    rows = expected_placements(check)
+    total = sum(row.usd for row in rows)
+    shares: dict[str, float] = {}
+    for row in rows:
+        for kind, share in row.provenance.items():
+            shares[kind] = shares.get(kind, 0.0) + share * row.usd
+    shares = {kind: usd / total for kind, usd in shares.items()} if total > 0 else {}
+    stated = check.plan.provenance.spend_share
+    if any(
+        differs(stated.get(kind, 0.0), shares.get(kind, 0.0), SHARE_FLOOR)
+        for kind in stated.keys() | shares.keys()
+    ):
+        yield Violation("inputs", f"shares of the spend of {stated} stated, {shares} found")
+    expected = []
+    for name in {row.hardware for row in rows if row.provenance.get("given", 0.0) < 1}:
+        known = TPOT_ERROR.get(name)
+        median, p90, count = (
+            (None, None, 0) if known is None else (known.median_ratio, known.p90_ratio, known.rows)
+        )
+        expected.append(ModelError(hardware=name, median_ratio=median, p90_ratio=p90, rows=count))
+    yield from compared("inputs", check.plan.provenance.model_errors, expected, ("hardware",))
+
+
+def _status(check: PlanCheck) -> Iterator[Violation]:
+    """A plan is called as good as its gaps allow, and no better."""
+    plan = check.plan
+    cost = plan.objective_usd
+    rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
+    goal_gap = 0.0 if plan.goal is None else plan.goal.gap - GOAL_ROUNDING_RATIO
+    allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
+    if plan.status not in allowed:
+        yield Violation("inputs", f"a plan cannot be {plan.status!r}")
+    elif not max(plan.gap - rounding, goal_gap) <= allowed[plan.status]:
+        text = f"the plan is called {plan.status}, and its gaps are {plan.gap} and {goal_gap}"
+        yield Violation("inputs", text)

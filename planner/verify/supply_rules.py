@@ -1,0 +1,154 @@
+"""Pools and offers as the fleet file has them: what stands when, and what may leave.
+
+Names and sizes of the pools are those of the problem; every figure is read from the fleet once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.planner.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPool:
+    """A pool with what the fleet file says of it.
+
+    Attributes
+    ----------
+    name : str
+        In placements.
+    region : Region
+        Where it is.
+    hardware : Hardware
+        What it is.
+    accelerators_per_unit : int
+        Of one host, pod or single accelerator: what replicas are packed into.
+    reserve_units : int
+        Units kept free for repair while the pool is in use.
+    existing : Pool or None
+        What stands already; None for a pool that offers alone fill.
+    offers : Mapping[str, Offer]
+        What may add units, by name.
+    """
+
+    name: str
+    region: Region
+    hardware: Hardware
+    accelerators_per_unit: int
+    reserve_units: int
+    existing: Pool | None
+    offers: Mapping[str, Offer]
+
+    @property
+    def existing_units(self) -> int:
+        """Units that stand before anything is decided."""
+        return 0 if self.existing is None else self.existing.hosts
+
+    @property
+    def energy_included(self) -> bool:
+        """Whether rent pays for energy and hosting of all that stands here."""
+        if self.existing is not None:
+            return self.existing.rented is not None and self.existing.rented.energy_included
+        return any(offer.energy_included for offer in self.offers.values())
+
+    @property
+    def spot_max_share(self) -> float | None:
+        """Most of a service that may run here, where the capacity may be taken away."""
+        if self.existing is not None:
+            return None
+        return next((offer.spot_max_share for offer in self.offers.values()), None)
+
+    def maintenance_units(self, period: int) -> int:
+        """Units that are out of service in a period."""
+        hosts = () if self.existing is None else self.existing.maintenance_hosts
+        return hosts[period] if hosts else 0
+
+    def blocked_accelerators(self, replica: int) -> int:
+        """Accelerators that nothing else can use while a replica of this size runs: whole units if larger."""
+        whole = -(-replica // self.accelerators_per_unit)
+        return replica if whole == 1 else whole * self.accelerators_per_unit
+
+
+def fleet_pools(problem: Problem) -> dict[str, FleetPool]:
+    """The pools of a problem by name."""
+    fleet = problem.fleet
+    regions = {region.name: region for region in fleet.regions}
+    stated = {pool.name: pool for pool in fleet.pools}
+    offers = {offer.name: offer for offer in fleet.offers}
+    found = {}
+    for pool in problem.pools:
+        existing = stated.get(pool.name)
+        feeding = {each.offer.name: offers[each.offer.name] for each in pool.acquisitions}
+        sizes = [offer.accelerators_per_unit for offer in feeding.values()]
+        found[pool.name] = FleetPool(
+            name=pool.name,
+            region=regions[pool.region],
+            hardware=fleet.hardware[pool.hardware],
+            accelerators_per_unit=sizes[0] if existing is None else existing.accelerators_per_host,
+            reserve_units=pool.reserve_units,
+            existing=existing,
+            offers=feeding,
+        )
+    return found
+
+
+def is_bought(offer: Offer) -> bool:
+    """Whether an offer is a purchase; all others are rents."""
+    return offer.capex_usd_per_host is not None
+
+
+def kind_of(offer: Offer) -> str:
+    """What a plan calls an offer: buy, rent, reserve or spot."""
+    if is_bought(offer):
+        return "buy"
+    if offer.spot_max_share is not None:
+        return "spot"
+    return "rent" if offer.term_quarters == 1 else "reserve"
+
+
+def stands(offer: Offer, ordered: int, period: int) -> bool:
+    """Whether a unit ordered (rented) in one period is there in another."""
+    since = period - ordered
+    return since >= offer.lead_time_quarters if is_bought(offer) else 0 <= since < offer.term_quarters
+
+
+def can_be_had(offer: Offer, ordered: int, periods: int) -> bool:
+    """Whether an order (a rent) of a period brings anything within so many periods."""
+    if is_bought(offer):
+        return ordered + offer.lead_time_quarters <= periods - 1
+    return ordered >= offer.lead_time_quarters
+
+
+def counts(offer: Offer, ordered: int, period: int) -> bool:
+    """Whether a unit counts against the most of a period: a purchase once, a rent as long as it is held."""
+    return ordered == period if is_bought(offer) else stands(offer, ordered, period)
+
+
+def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
+    """The period at whose start all existing hosts have left; None where they may stay."""
+    owned = None if pool.existing is None else pool.existing.owned
+    if owned is None or owned.end_of_life is None:
+        return None
+    end, first = quarter_index(owned.end_of_life), quarter_index(fleet.periods[0])
+    if end is None or first is None or end - first >= len(fleet.periods):
+        return None
+    return max(0, end - first)
+
+
+def may_leave(fleet: Fleet, pool: FleetPool, period: int) -> bool:
+    """Whether existing hosts may leave at the start of a period: to be sold, or at their end of life."""
+    if pool.existing is None or pool.existing.owned is None or not pool.existing.hosts:
+        return False
+    end = last_period(fleet, pool)
+    if end is not None and period >= end:
+        return period == end
+    return pool.existing.owned.resale_usd_per_host is not None
+
+
+def may_stay_empty(fleet: Fleet, pool: FleetPool) -> bool:
+    """Whether a plan decides if there is anything in a pool."""
+    return bool(pool.offers) or any(may_leave(fleet, pool, q) for q in range(len(fleet.periods)))

@@ -1,0 +1,140 @@
+"""A plan document in which any one field was changed does not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.planner.families import EXAMPLES
+from tests.planner.verify.plans import PLANS, example
+from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
+from tests.planner.whole_fleet import whole_plan
+
+from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, TableSource
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.verify import Evidence, verify
+
+NO_EVIDENCE = Evidence((), (), (), "")
+
+LEAST_CHANGES = 200
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """The document as it is written."""
+    found: dict[str, Any] = json.loads(plan.model_dump_json())
+    return found
+
+
+def meaningful(
+    document: dict[str, Any], plan: Plan, *, once: bool
+) -> Iterator[tuple[Tampering, Plan | None]]:
+    """Changes that change what a plan says; of each field and kind the first one alone, or all of them."""
+    seen: set[tuple[str, str]] = set()
+    for each in tamperings(document):
+        known = (each.pattern, each.kind) in seen and once
+        if known or is_listed(each.pattern, ANNOTATIONS) or is_listed(each.pattern, CLAIMS):
+            continue
+        changed = each.plan(document)
+        if changed is None or changed != plan:
+            seen.add((each.pattern, each.kind))
+            yield each, changed
+
+
+def missed(
+    problem: Problem, plan: Plan, evidence: Evidence = NO_EVIDENCE, *, once: bool = True
+) -> tuple[int, list[str]]:
+    """How many changes there are, and those that nobody notices."""
+    document, count, found = document_of(plan), 0, []
+    for each, changed in meaningful(document, plan, once=once):
+        count += 1
+        # What cannot be read any more is noticed.
+        if changed is not None and not verify(problem, changed, evidence):
+            found.append(f"{each.pattern} {each.kind}")
+    return count, found
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_no_change_of_a_field_goes_unnoticed(name: str) -> None:
+    problem, plan = PLANS[name]()
+    assert verify(problem, plan, NO_EVIDENCE) == []
+    count, unnoticed = missed(problem, plan)
+    assert unnoticed == []
+    assert count >= LEAST_CHANGES
+
+
+def test_no_change_of_a_plan_with_every_kind_of_price_goes_unnoticed() -> None:
+    solved = whole_plan()
+    assert solved.plan is not None
+    count, unnoticed = missed(solved.problem, solved.plan)
+    assert unnoticed == []
+    assert count >= LEAST_CHANGES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PLANS, *EXAMPLES])
+def test_no_change_of_any_row_goes_unnoticed(name: str) -> None:
+    problem, plan = PLANS[name]() if name in PLANS else example(name)
+    _, unnoticed = missed(problem, plan, once=False)
+    assert unnoticed == []
+
+
+def test_the_plans_have_every_kind_of_row_between_them() -> None:
+    """A row that no plan has is one that no change is tried on."""
+    plans = [make()[1] for make in PLANS.values()] + [example("region_loss")[1], whole_plan().plan]
+    rows = {
+        name
+        for plan in plans
+        if plan is not None
+        for name, value in plan
+        if isinstance(value, tuple) and value
+    }
+    lists = {name for name, field in Plan.model_fields.items() if "tuple" in str(field.annotation)}
+    assert lists - rows == {"rejections"}
+    assert any(plan.goal is not None for plan in plans if plan is not None)
+
+
+def test_what_was_left_out_and_what_gave_the_rates_is_held_against_what_is_found() -> None:
+    problem, plan = PLANS["least energy"]()
+    left_out = Rejections(
+        service="chat", counts={"ttft": 3}, by_hardware={"hot": {"ttft": 1}, "cool": {"ttft": 2}}
+    )
+    table = TableSource(
+        package="p",
+        package_version="1",
+        system="s",
+        framework="f",
+        framework_version="1",
+        path="t",
+        sha256="0a",
+    )
+    calibration = CalibrationUse(
+        hardware="hot", framework="f", framework_version="1", model="m", weights="fp8", kv="fp8",
+        prefill_ratio=1.1, decode_ratio=0.9, rows=4, error_before=0.2, error_after=0.1, created="2026-01-01",
+        path="c.json", sha256="0b", measurements="m.csv", measurements_sha256="0c",
+    )  # fmt: skip
+    provenance = plan.provenance.model_copy(
+        update={
+            "table_sources": (table,),
+            "calibrations": (calibration,),
+            "baseline_file": "in-force.json",
+            "baseline_sha256": "0d",
+        }
+    )
+    stated = plan.model_copy(update={"rejections": (left_out,), "provenance": provenance})
+    evidence = Evidence((left_out,), (table,), (calibration,), "0d")
+    assert verify(problem, stated, evidence) == []
+    assert missed(problem, stated, evidence)[1] == []
+
+
+def test_annotations_and_claims_are_few_and_exist() -> None:
+    """A path of the lists that no plan has is one that was renamed or is checked by now."""
+    documents = [document_of(make()[1]) for make in PLANS.values()]
+    paths = {each.pattern for document in documents for each in tamperings(document)}
+    for known in (ANNOTATIONS, CLAIMS):
+        assert len(known) <= 15
+        assert all(reason for reason in known.values())
+    optional = {"provenance.versions.*", "provenance.warnings*", "provenance.baseline_file"}
+    unknown = [each for each in (*ANNOTATIONS, *CLAIMS) if not any(is_listed(p, {each: ""}) for p in paths)]
+    assert set(unknown) <= optional
