@@ -113,10 +113,6 @@ def _rack_label(rows: pd.DataFrame) -> pd.Series[bool]:
     return rows["hardware"].str.startswith("GB") & (rows["tp"] >= 12)
 
 
-def _l40s_groups(rows: pd.DataFrame) -> pd.Series[bool]:
-    return (rows["hardware"] == "L40S") & (rows["tp"] > 1)
-
-
 def _request_batch(rows: pd.DataFrame) -> pd.Series[bool]:
     mistral = rows["model"].str.contains("Mistral-7B") & (rows["source"] == "trtllm_docs")
     return mistral & (rows["mode"] == "static")
@@ -161,11 +157,6 @@ RULES: Final = (
         _impossible_prefill,
     ),
     Rule("does-not-fit", "weights and cache exceed the memory, without any reserve", _does_not_fit),
-    Rule(
-        "l40s-groups",
-        "L40S with TP > 1: PCIe without peer access, all-reduce tables of another host",
-        _l40s_groups,
-    ),
     Rule("request-batch", "Mistral-7B tables whose batch is not the running batch", _request_batch),
 )
 """Every rule, in the order in which they take rows: a row is counted at the first that takes it."""

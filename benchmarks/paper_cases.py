@@ -25,9 +25,10 @@ from tests.perfmodel.paper_tables import (
 )
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.inventory import Accelerator, Precision
+from fleetplan.fleet.inventory import Accelerator, ExpertRouting, Precision, Techniques
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, disaggregated_requests_per_s, on_accelerators
+from fleetplan.perfmodel.landscape import layout_problem
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism, parse_parallelism
@@ -39,6 +40,9 @@ MODELS: Final = ("llama3-70b", "llama3-405b")
 
 PRECISION: Final = Precision(weights="fp8-ffn", kv="bf16")
 """Table 5 has FFN weights in FP8; a cache in BF16 explains the batches at which Table 6 stops."""
+
+EVEN_EXPERTS: Final = Techniques(experts=ExpertRouting(balance="perfect"))
+"""The paper spreads tokens evenly over experts (section 4.5)."""
 
 ONLINE: Final = "online"
 
@@ -59,7 +63,13 @@ def evaluator(model: ModelArchitecture, part: Accelerator) -> Evaluator:
     grow by half from TP8 to TP16, where the paper says that it triples.
     """
     source = OperatorSource(part, "vllm", None, network_all_reduce="ring")
-    return Evaluator(model, part, source, PRECISION, "microbatch")
+    return Evaluator(model, part, source, PRECISION, "microbatch", EVEN_EXPERTS)
+
+
+def refusal(model: ModelArchitecture, part: Accelerator, labels: Sequence[str]) -> str:
+    """Say which of the layouts `plan predict` refuses, and why; '' where it takes all of them."""
+    found = {label: layout_problem(model, parse_parallelism(label), part) for label in dict.fromkeys(labels)}
+    return "; ".join(f"{label}: {problem}" for label, problem in found.items() if problem)
 
 
 def configurations(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetplan.fleet.schema import FleetSpec
+from fleetplan.fleet.schema.values import LARGEST_COUNT, LARGEST_NUMBER
 from fleetplan.fleet.tables import TABLES
 
 TARGET: Final = Path(__file__).with_name("fleet-yaml.md")
@@ -26,8 +27,14 @@ such as `2027Q1` stay text, and every mistake is reported at once with file, lin
 by name.
 
 Values that differ by region, period or class may be given once where they do not, or where there is only one.
-**Bold** keys are required.
+**Bold** keys are required. Numbers have the range that is given; where none is, they are at most 1e12, and
+whole numbers at most 1e9. Demand is 0 or from 1e-6 to 1e9 requests/s, and so are the rates of engine tables.
+An offer without a maximum brings at most 1,000,000 units in a period. Costs that may add up to more than
+4.6e12 USD are refused: they are computed in steps of 1e-6 USD.
 """
+
+# Stated once, above.
+GENERAL_MAXIMA: Final = (LARGEST_NUMBER, LARGEST_COUNT)
 
 TABLE_HEAD: Final = "| key | value | meaning |\n|---|---|---|\n"
 
@@ -129,8 +136,19 @@ def _type(value: Schema) -> str:
         found = f"mapping to {below[0]}" if below else "mapping"
     else:
         name = str(value.get("type", "any"))
-        found = TYPE_NAMES.get(name, name)
+        found = TYPE_NAMES.get(name, name) + _range(value)
     return found
+
+
+def _range(value: Schema) -> str:
+    """What numbers are allowed, in words; empty for anything else."""
+    least, above, most = (value.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    words = [
+        *([f"from {least:g}"] if least is not None else []),
+        *([f"above {above:g}"] if above is not None else []),
+        *([f"to {most:g}"] if most is not None and most not in GENERAL_MAXIMA else []),
+    ]
+    return f" {' '.join(words)}" if words else ""
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fleetplan.fleet.schema.values import TAG_MARK, DemandTree, Name, NotNegative, Positive, Spec
+from fleetplan.fleet.schema.values import TAG_MARK, DemandTree, Name, NotNegative, Positive, Spec, UsdPerHost
 
 Probability: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 
@@ -69,7 +69,7 @@ class OfflineSpec(Spec):
 class TidalSpec(Spec):
     """Replicas that change from one slice of the day to the next."""
 
-    usd_per_accelerator: NotNegative = 0.0
+    usd_per_accelerator: UsdPerHost = 0.0
     """Cost of each accelerator of a replica that starts, every day anew. [USD]"""
     max_share_per_pool: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Most of a pool's accelerators whose replicas may start from one slice to the next; 0 keeps the same

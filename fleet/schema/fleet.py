@@ -14,15 +14,17 @@ from fleetplan.fleet.schema.supply import HardwareSpec, OfferSpec, PoolSpec, Reg
 from fleetplan.fleet.schema.techniques import TechniquesSpec
 from fleetplan.fleet.schema.traffic import SloSpec, TrafficSpec
 from fleetplan.fleet.schema.values import (
+    BudgetByPeriod,
+    BudgetUsd,
     Count,
     DemandTree,
     Name,
     NotNegative,
-    NumberByPeriod,
     Positive,
     PositiveCount,
     Spec,
     Text,
+    UsdPerHost,
 )
 
 Runtime: TypeAlias = Literal["disaggregated", "aggregated"]
@@ -175,7 +177,7 @@ class PolicySpec(Spec):
     kv_pairs: KvPairs = "same-vendor"
     """Hardware between which it may travel: `same-vendor`, as serving stacks support it (parts that have
     engine tables alone go with every other), `any`, or a list of pairs; a kind always goes with itself."""
-    transition_usd_per_accelerator: NotNegative = 0.0
+    transition_usd_per_accelerator: UsdPerHost = 0.0
     """Cost of each accelerator of a replica that starts: of one that did not run in the period before, or in
     the plan in force (`--baseline`). [USD]"""
     survive_region_loss: list[Name] = Field(default_factory=list)
@@ -195,12 +197,12 @@ class PolicySpec(Spec):
 class BudgetSpec(Spec):
     """Spending limits; none where one is left out."""
 
-    capex_usd: NumberByPeriod | None = None
+    capex_usd: BudgetByPeriod | None = None
     """Purchases: over the horizon, or by the period of the order. [USD]"""
-    opex_usd: NotNegative | None = None
+    opex_usd: BudgetUsd | None = None
     """Rent, energy, hosting, maintenance, network, software, staff, starts of replicas and data between
     regions over the horizon. [USD]"""
-    tco_usd: NotNegative | None = None
+    tco_usd: BudgetUsd | None = None
     """All cost over the horizon. [USD]"""
 
 

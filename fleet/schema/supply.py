@@ -12,6 +12,7 @@ from fleetplan.fleet.schema.values import (
     TAG_MARK,
     Count,
     CountByPeriod,
+    HostCount,
     Name,
     NotNegative,
     NumberByPeriod,
@@ -20,6 +21,10 @@ from fleetplan.fleet.schema.values import (
     Quarter,
     Spec,
     Text,
+    UsdPerHost,
+    UsdPerHostByPeriod,
+    UsdPerHour,
+    UsdPerHourByPeriod,
 )
 
 # Four years, the usual write-off of servers; InferenceX's TCO table (2026-08) writes off over four as well.
@@ -59,9 +64,9 @@ class RegionSpec(Spec):
     where it is left out. [kW]"""
     pue: Annotated[float, Field(ge=1, le=3)] | None = None
     """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
-    energy_usd_per_kwh: NumberByPeriod | None = None
+    energy_usd_per_kwh: UsdPerHourByPeriod | None = None
     """Energy price, once or by period; energy is not charged where it is left out. [USD/kWh]"""
-    hosting_usd_per_kw_month: NotNegative = 0.0
+    hosting_usd_per_kw_month: UsdPerHour = 0.0
     """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it.
     [USD/kW/month]"""
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
@@ -111,14 +116,14 @@ class HardwareSpec(Spec):
     """Roofline constants: the name of a profile of the catalogue."""
     optables: Text | None = None
     """Measured operators of one's own: a CSV or Parquet file, relative to this file."""
-    price_usd_per_accelerator_hour: dict[Name, NotNegative] = Field(default_factory=dict)
+    price_usd_per_accelerator_hour: dict[Name, UsdPerHour] = Field(default_factory=dict)
     """Prices of one's own, by column, as an addition to the price book. [USD/h]"""
 
 
 class OwnedSpec(Spec):
     """What the hosts of a pool cost."""
 
-    capex_usd_per_host: NotNegative
+    capex_usd_per_host: UsdPerHost
     """Purchase price of a host. [USD]"""
     in_service: Quarter | None = None
     """First quarter in service; left out, every period of the horizon is charged a write-off."""
@@ -132,7 +137,7 @@ class OwnedSpec(Spec):
     nothing is left at life_quarters unless that age is given."""
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
-    resale_usd_per_host: NumberByPeriod | None = None
+    resale_usd_per_host: UsdPerHostByPeriod | None = None
     """What a host brings that is retired at the start of a period, once or by period; 0 is scrap. Left out,
     none is retired before its end of life. [USD]"""
     end_of_life: Quarter | None = None
@@ -142,7 +147,7 @@ class OwnedSpec(Spec):
 class RentedSpec(Spec):
     """What the accelerators of a pool cost by the hour."""
 
-    usd_per_accelerator_hour: NumberByPeriod | None = None
+    usd_per_accelerator_hour: UsdPerHourByPeriod | None = None
     """Rent for every hour, once or by period. [USD/h]"""
     price_book: Text | None = None
     """Column of the price book to take the rent from."""
@@ -162,9 +167,9 @@ class PoolSpec(Spec):
     """Where it stands; may be left out where there is one region."""
     hardware: Name
     """A part of the catalogue or of the block `hardware`."""
-    hosts: Count | None = None
+    hosts: HostCount | None = None
     """How many hosts."""
-    accelerators: Count | None = None
+    accelerators: HostCount | None = None
     """How many accelerators, where they are rented one by one."""
     owned: OwnedSpec | None = None
     """Set where the hosts were bought."""
@@ -185,9 +190,9 @@ class OfferSpec(Spec):
     """Where it can be had; may be left out where there is one region."""
     per: Literal["host", "accelerator"] = "host"
     """What comes in whole numbers."""
-    capex_usd_per_host: NotNegative | None = None
+    capex_usd_per_host: UsdPerHost | None = None
     """Purchase price of a host. [USD]"""
-    rent_usd_per_accelerator_hour: NumberByPeriod | None = None
+    rent_usd_per_accelerator_hour: UsdPerHourByPeriod | None = None
     """Rent for every hour, once or by period. [USD/h]"""
     price_book: Text | None = None
     """Column of the price book to take the rent from."""

@@ -23,28 +23,58 @@ Name: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"^[^\s,\[\]|]+$")]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 QUARTER_PATTERN: Final = r"^\d{4}Q[1-4]$"
 Quarter: TypeAlias = Annotated[str, Field(pattern=QUARTER_PATTERN)]
-NotNegative: TypeAlias = Annotated[float, Field(ge=0)]
-Positive: TypeAlias = Annotated[float, Field(gt=0)]
-Count: TypeAlias = Annotated[int, Field(ge=0)]
-PositiveCount: TypeAlias = Annotated[int, Field(ge=1)]
+# Ranges of what the integer model takes: costs add up to less than 4.6e12 USD in steps of 1e-6, and rates of
+# a service are steps of 1e-8 of its largest demand, all in 64 bits.
+LARGEST_NUMBER: Final = 1e12
+LARGEST_COUNT: Final = 10**9
+MOST_HOSTS: Final = 10**7
+MOST_USD_PER_HOUR: Final = 1e5
+MOST_USD_PER_HOST: Final = 1e9
+MOST_BUDGET_USD: Final = 1e12
+LEAST_REQUESTS_PER_S: Final = 1e-6
+MOST_REQUESTS_PER_S: Final = 1e9
+
+NotNegative: TypeAlias = Annotated[float, Field(ge=0, le=LARGEST_NUMBER)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, le=LARGEST_NUMBER)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+PositiveCount: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+HostCount: TypeAlias = Annotated[int, Field(ge=0, le=MOST_HOSTS)]
+UsdPerHour: TypeAlias = Annotated[float, Field(ge=0, le=MOST_USD_PER_HOUR)]
+UsdPerHost: TypeAlias = Annotated[float, Field(ge=0, le=MOST_USD_PER_HOST)]
+BudgetUsd: TypeAlias = Annotated[float, Field(ge=0, le=MOST_BUDGET_USD)]
 
 
 def _form(value: object) -> str:
     return f"{TAG_MARK}by_period" if isinstance(value, dict) else f"{TAG_MARK}once"
 
 
+_Once: Final = Tag(f"{TAG_MARK}once")
+_ByPeriod: Final = Tag(f"{TAG_MARK}by_period")
 NumberByPeriod: TypeAlias = Annotated[
-    Annotated[NotNegative, Tag(f"{TAG_MARK}once")]
-    | Annotated[dict[str, NotNegative], Tag(f"{TAG_MARK}by_period")],
-    Discriminator(_form),
+    Annotated[NotNegative, _Once] | Annotated[dict[str, NotNegative], _ByPeriod], Discriminator(_form)
 ]
 CountByPeriod: TypeAlias = Annotated[
-    Annotated[Count, Tag(f"{TAG_MARK}once")] | Annotated[dict[str, Count], Tag(f"{TAG_MARK}by_period")],
-    Discriminator(_form),
+    Annotated[HostCount, _Once] | Annotated[dict[str, HostCount], _ByPeriod], Discriminator(_form)
+]
+UsdPerHourByPeriod: TypeAlias = Annotated[
+    Annotated[UsdPerHour, _Once] | Annotated[dict[str, UsdPerHour], _ByPeriod], Discriminator(_form)
+]
+UsdPerHostByPeriod: TypeAlias = Annotated[
+    Annotated[UsdPerHost, _Once] | Annotated[dict[str, UsdPerHost], _ByPeriod], Discriminator(_form)
+]
+BudgetByPeriod: TypeAlias = Annotated[
+    Annotated[BudgetUsd, _Once] | Annotated[dict[str, BudgetUsd], _ByPeriod], Discriminator(_form)
 ]
 # Which level of a nested mapping is which is decided by its keys, so the shape is checked where the names
 # are known (fleetplan.fleet.resolve.services.demand_tree).
 DemandTree: TypeAlias = Annotated[
     object,
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "object", "minProperties": 1}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": MOST_REQUESTS_PER_S * 86_400},
+                {"type": "object", "minProperties": 1},
+            ]
+        }
+    ),
 ]

@@ -60,6 +60,13 @@ SAME_LINKS: Final = {"gb300": "gb200"}
 """Systems whose NVLink domain is that of another one. Source: systems/gb200.yaml and gb300.yaml of
 aiconfigurator-core 0.12.0 (72 accelerators, 900 GB/s a direction each)."""
 
+PEER_ACCESS_TABLES: Final = {"l40s": ("sglang", "0.5.12")}
+"""Systems without NVLink whose all-reduce was measured on hosts with and without access of one card to the
+memory of another over PCIe: framework and version of the tables with it, which stand for all frameworks.
+Source: 67 million values over eight L40S take 11 ms there (21 GB/s a card and direction, of PCIe 4.0 x16) and
+90 to 126 ms in the tables of all others, NCCL's too. TensorRT-LLM's published rates on L40S with TP 4 and 8
+are two to seven times what those allow, and mostly within 17 % of what these do."""
+
 _ORDINARY_EXPERTS: Final = frozenset({OperatorKind.MOE, OperatorKind.EVEN_MOE})
 _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
 """Framework and data type of GEMM whose own table times the product alone, and what an import calls it."""
@@ -156,6 +163,11 @@ class TableLibrary:
         return ChosenRows(_never_slower_than_larger(found.rows), found.sources)
 
     def _chosen(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
+        peers = PEER_ACCESS_TABLES.get(self.system) if kind is OperatorKind.ALL_REDUCE else None
+        if peers is not None:
+            with_access = self._of_version(kind, dtype, *peers)
+            if with_access is not None:
+                return with_access
         own = self._of_framework(kind, dtype, framework, self.version)
         if kind in (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE) and own is not None:
             return own
@@ -176,6 +188,16 @@ class TableLibrary:
         lent = _fastest(others)
         borrowed = ChosenRows(lent.rows.borrowed(), lent.sources)
         return borrowed if own is None else _with_missing_sites(own, borrowed)
+
+    def _of_version(self, kind: OperatorKind, dtype: str, framework: str, version: str) -> ChosenRows | None:
+        """Rows of one version of a framework's preferred family alone; None where it was not measured."""
+        for file in self._files(FAMILIES[kind][0], framework):
+            if file.version == version:
+                tables, source = self._table(file)
+                for rows in tables:
+                    if rows.kind is kind and rows.dtype == dtype:
+                        return ChosenRows(rows, (source,))
+        return None
 
     def _own_product(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """GEMM of a framework's own table without anything else; None where it has none."""

@@ -42,8 +42,9 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
 
-SMALLEST_LOAD = 1e-12
-"""Load below which nothing is served: float rounding. A rate unit on a fast replica is more. [replicas]"""
+SMALLEST_SHARE = 1e-12
+"""Share of a class's demand below which nothing is served: float rounding. A rate unit is 1e-8 of the largest
+demand of a service; of a load nothing can be said, as a replica may do any multiple of the demand."""
 
 CRUMB_RATIO = 1e-7
 """Part of a class's separate traffic below which a pair of groups hands nothing over: some rate units, which
@@ -112,16 +113,17 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
         aggregated = min(sum(whole.values()), wanted)
         if service.average_quality_floor is not None:
             # All variants are scaled alike, so that the average stays.
-            apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
-            aggregated = wanted * _share(sum(whole.values()), apart)
-        between = _passed(solution, place, known[place], wanted - aggregated)
+            planned_apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
+            aggregated = wanted * _share(sum(whole.values()), planned_apart)
+        apart = wanted - aggregated
+        between = _passed(solution, place, known[place], apart if apart > SMALLEST_SHARE * wanted else 0.0)
         passed.update({(*place, g): rate for g, rate in enumerate(between)})
         scaled = _scaled(whole, aggregated)
         for phase in (Phase.PREFILL, Phase.DECODE):
             for index, group in enumerate(known[place].groups(phase)):
                 through = sum(between[g] for g in known[place].pairs_of(phase, index))
                 scaled |= _scaled({s: own[s] for s in group.slots if s in own}, through)
-        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items()})
+        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items() if rate > 0})
     needed = _needed_replicas(problem, solution, rates)
     if problem.keeps_idle_replicas:
         needed = with_idle_replicas(problem, needed, solution.replicas)
@@ -136,7 +138,8 @@ def _served_rates(
     for i, cell in enumerate(problem.cells):
         offline = problem.services[cell.service].offline is not None
         for k, demand in enumerate(cell.requests_per_s):
-            rates[i, k] = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+            served = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+            rates[i, k] = served if served > SMALLEST_SHARE * demand else 0.0
     for (_, j, k), per_day in put_off.items():
         seconds = problem.moments[problem.cells[j].moment].hours * SECONDS_PER_HOUR
         rates[j, k] += per_day / seconds
@@ -196,7 +199,7 @@ def _needed_replicas(
     return {
         key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
         for key, value in load.items()
-        if value > SMALLEST_LOAD
+        if value > 0
     }
 
 

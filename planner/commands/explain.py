@@ -97,7 +97,7 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     from fleetplan.planner.report.explain_console import print_conflict
 
     outcome = asked.outcome
-    if not isinstance(outcome, Infeasible) and not outcome.unmet:
+    if not isinstance(outcome, Infeasible) and not outcome.shortages:
         raise typer.BadParameter(
             "the plan serves everything; ask --why-not WHAT, --service NAME or --marginal"
         )

@@ -19,6 +19,9 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exac
 DEMAND_RESOLUTION: Final = 10**8
 """Rate units that the largest demand of a service is divided into: 1e-8 of it is the rounding."""
 
+LARGEST_RATE: Final = 100 * DEMAND_RESOLUTION * LOAD_UNITS_PER_REPLICA
+"""Rate of a replica of which one load unit serves all demand of a service several times: a faster one serves
+no more, and sums stay within 64 bits. [rate units]"""
 
 WATTS_PER_KW: Final = 1000
 
@@ -59,12 +62,12 @@ class RateScale:
         return math.ceil(_scaled(requests_per_s, headroom, self.exponent))
 
     def rate_units(self, requests_per_s: float) -> int:
-        """Rate of one replica, rounded down. [rate units]"""
-        return math.floor(_scaled(requests_per_s, 0.0, self.exponent))
+        """Rate of one replica, rounded down, `LARGEST_RATE` at most. [rate units]"""
+        return min(math.floor(_scaled(requests_per_s, 0.0, self.exponent)), LARGEST_RATE)
 
     def rate_units_at_most(self, requests_per_s: float) -> int:
         """Rate of one replica, rounded up: for limits on what it may serve. [rate units]"""
-        return math.ceil(_scaled(requests_per_s, 0.0, self.exponent))
+        return min(math.ceil(_scaled(requests_per_s, 0.0, self.exponent)), LARGEST_RATE)
 
     def requests_per_s(self, units: float) -> float:
         """Rate units back to requests per second."""

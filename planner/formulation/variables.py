@@ -434,9 +434,8 @@ def _create_supply_variables(
         for a, acquisition in enumerate(pool.acquisitions):
             for q, period in enumerate(problem.periods):
                 limit, lot = acquisition.offer.max_units[q], acquisition.offer.lot_units
-                bound = -(-most // lot) * lot
-                if limit is not None:
-                    bound = min(bound, limit // lot * lot)
+                limit = UNLIMITED_UNITS if limit is None else limit
+                bound = min(-(-most // lot) * lot, limit // lot * lot)
                 least = 0
                 if problem.fixed_supply is not None:
                     least = bound = problem.fixed_supply.acquired.get((p, a, q), 0)

@@ -13,6 +13,9 @@ from fleetplan.planner.plan.inputs import PlanInputs
 FORMAT_VERSION: Final = "1.2"
 """Minor versions add fields; a reader ignores what it does not know."""
 
+UNMET_ROUNDING_SHARE: Final = 1 / 55_440
+"""Share of a demand that may be unmet for rounding alone: a load unit of a replica that serves all of it."""
+
 UNMET_GAP_RATIO = 1e-5
 """Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
 
@@ -492,12 +495,47 @@ class Plan(_Record):
     def open_gap(self) -> float:
         """The largest share by which another plan might be better: in cost, goal or unmet demand."""
         gaps = [self.gap, 0.0 if self.goal is None else self.goal.gap]
-        return max(*gaps, *(each.gap for each in self.unmet_gaps if each.gap > UNMET_GAP_RATIO))
+        return max(*gaps, *(each.gap for each in self.shortage_gaps if each.gap > UNMET_GAP_RATIO))
 
     @property
     def bound_scope(self) -> str:
         """Which plans the lower bound covers, to follow its figure; empty where it covers all."""
         return " among plans that serve as much" if self.unmet else ""
+
+    @property
+    def shortages(self) -> tuple[Unmet, ...]:
+        """What is unmet beyond rounding, for people to read.
+
+        The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
+        stay unmet though nothing is short.
+        """
+        demand: dict[tuple[object, ...], float] = {}
+        for asked in () if self.inputs is None else self.inputs.demand:
+            key = (
+                asked.service,
+                asked.region,
+                asked.request_class,
+                asked.period,
+                asked.slice,
+                asked.scenario,
+            )
+            demand[key] = asked.requests_per_s
+        return tuple(
+            row
+            for row in self.unmet
+            if row.requests_per_s
+            > UNMET_ROUNDING_SHARE
+            * demand.get((row.service, row.region, row.request_class, *row.moment_key), 0.0)
+        )
+
+    @property
+    def shortage_gaps(self) -> tuple[UnmetGap, ...]:
+        """How sure unmet demand is, of the priorities of which any is beyond rounding."""
+        if self.inputs is None:
+            return self.unmet_gaps
+        priorities = {each.name: each.priority for each in self.inputs.services}
+        short = {priorities.get(row.service) for row in self.shortages}
+        return tuple(each for each in self.unmet_gaps if each.priority in short)
 
     @classmethod
     def read(cls, path: Path) -> Plan:

@@ -105,7 +105,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
     if asked.fleet.objective != "tco":
         message = f"the plan is one for {asked.fleet.objective}, and the question is about its cost"
         raise _mistake(asked.path, "objective", message, "ask about a plan with the objective tco")
-    if plan.unmet:
+    if plan.shortages:
         hint = "plan explain without options says what it would take to serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
     broken = verify(resolver.problem(asked.fleet)[1], plan)

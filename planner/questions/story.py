@@ -136,7 +136,7 @@ def story(plan: Plan, fleet: Fleet, service: Service, resolver: Resolver) -> Sto
         service=service,
         hardware=tuple(rows),
         placements=placements,
-        unmet=tuple(row for row in plan.unmet if row.service == service.name),
+        unmet=tuple(row for row in plan.shortages if row.service == service.name),
         binding=tuple(row for row in plan.binding if places & set(row.name.split())),
         usd=sum(row.usd for row in placements),
     )

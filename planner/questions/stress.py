@@ -221,7 +221,7 @@ def _unserved(answer: Answer) -> Iterator[Broken]:
     if answer.plan is None:
         return
     worst: dict[tuple[str, str, str], dict[tuple[str, ...], float]] = {}
-    for row in answer.plan.unmet:
+    for row in answer.plan.shortages:
         by_moment = worst.setdefault((row.service, row.region, row.period), {})
         key = tuple(str(part) for part in row.moment_key)
         by_moment[key] = by_moment.get(key, 0.0) + row.requests_per_s

@@ -60,7 +60,7 @@ def print_plan(plan: Plan, console: Console) -> None:
 def _headline(plan: Plan, console: Console) -> None:
     periods = plan.periods[0] if len(plan.periods) == 1 else f"{plan.periods[0]} to {plan.periods[-1]}"
     parts = [f"[bold]{escape(plan.fleet)}[/] {escape(periods)}: TCO [bold]{money(plan.objective_usd)}[/]"]
-    if plan.unmet:
+    if plan.shortages:
         parts.append(_unmet(plan))
     if plan.goal is not None:
         parts.append(_goal(plan.goal))
@@ -72,22 +72,22 @@ def _headline(plan: Plan, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
-    for row in plan.unmet:
+    for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
             f"{escape(when)}: {row.requests_per_s:.4g} requests/s"
         )
-    for each in plan.unmet_gaps:
+    for each in plan.shortage_gaps:
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
 
 
 def _unmet(plan: Plan) -> str:
     """What is unmet where most is, and how much of it another plan might serve, to follow the cost."""
     at_moment: dict[MomentKey, float] = defaultdict(float)
-    for row in plan.unmet:
+    for row in plan.shortages:
         at_moment[row.moment_key] += row.requests_per_s
-    gap = max((each.gap for each in plan.unmet_gaps), default=0.0)
+    gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
     return f"[bold red]{max(at_moment.values()):.4g} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
 
 

@@ -26,16 +26,13 @@ from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.request import ModelStatus, Patience, SolverLimits
-from fleetplan.planner.units import exact
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
 SHORTAGE_TIME_LIMIT_S = 20.0
 """Time to find the least unmet demand; the best found by then is stated. [s]"""
 
 LIFTING_TIME_LIMIT_S = 5.0
 """Time to find a plan with one limit lifted. [s]"""
-
-NOISE_RATIO: Final = 1e-5
-"""Unmet demand below this share is the rounding of rates, not a shortage."""
 
 SOLVED: Final = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
@@ -78,7 +75,8 @@ def find_shortages(
         cell = problem.cells[cell_index]
         service = problem.services[cell.service]
         unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
-        if unmet > NOISE_RATIO * cell.requests_per_s[k]:
+        # Less is the rounding of rates and loads, not a shortage.
+        if unmet * LOAD_UNITS_PER_REPLICA > cell.requests_per_s[k]:
             short = accelerators_needed(problem, cell, k, unmet)
             rows.append(
                 Shortage(

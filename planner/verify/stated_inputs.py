@@ -21,7 +21,7 @@ from fleetplan.planner.verify.goals import ROUNDING_RATIO as GOAL_ROUNDING_RATIO
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import compared
-from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs
+from fleetplan.planner.verify.rounding import SHARE_FLOOR, UNMET_RATIO, differs
 from fleetplan.planner.verify.violations import Violation
 
 FORMATS_WITHOUT_INPUTS: Final = ("1.0",)
@@ -178,9 +178,10 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     cost = plan.objective_usd
     rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
     goal_gap = 0.0 if plan.goal is None else plan.goal.gap - GOAL_ROUNDING_RATIO
+    unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
     allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")
-    elif not max(plan.gap - rounding, goal_gap) <= allowed[plan.status]:
-        text = f"the plan is called {plan.status}, and its gaps are {plan.gap} and {goal_gap}"
+    elif not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
+        text = f"the plan is called {plan.status}, and its gaps are {plan.gap}, {goal_gap} and {unmet_gap}"
         yield Violation("inputs", text)

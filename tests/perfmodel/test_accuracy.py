@@ -115,7 +115,6 @@ def row(**changes: object) -> dict[str, object]:
         ("starved", {"ttft_ms": 60_000.0}),
         ("impossible-prefill", {"load": 4000}),
         ("does-not-fit", {"predicted_memory_gib": 160.0}),
-        ("l40s-groups", {"hardware": "L40S", "predicted_memory_gib": 30.0}),
         ("request-batch", {"model": "mistralai/Mistral-7B-v0.1", "source": "trtllm_docs", "mode": "static"}),
     ],
 )

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from benchmarks import paper_study
 from benchmarks.paper_cases import catalogue
-from benchmarks.paper_figures import figure_12, figure_13, figure_15, large_dense, table_8, with_experts
+from benchmarks.paper_figures import (
+    figure_12,
+    figure_13,
+    figure_15,
+    four_experts,
+    large_dense,
+    table_8,
+    with_experts,
+)
 
 from fleetplan.perfmodel.landscape import RequestShape
 
@@ -55,6 +63,14 @@ def test_figure_12_dense_falls_over_two_hosts() -> None:
         error = rates[name].error
         assert error is not None
         assert abs(error) < 0.1
+
+
+def test_the_mixture_of_figure_12_has_both_printed_sizes() -> None:
+    mixture = four_experts()
+    (group,) = mixture.groups
+    experts = mixture.group_weights(group).routed_experts * group.count
+    assert mixture.total_parameters == pytest.approx(405e9, rel=0.005)
+    assert mixture.total_parameters - experts * 3 / 4 == pytest.approx(125e9, rel=0.005)
 
 
 def test_disaggregation_pays_for_prompts_large_models_and_tight_limits(

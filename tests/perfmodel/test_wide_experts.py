@@ -103,3 +103,26 @@ def test_overlap_gains_what_is_published() -> None:
     two, one = (rates[ROWS[at]] for at in (4, 5))
     # 25.5 % at 256 sequences an accelerator.
     assert two / one == pytest.approx(1.255, abs=0.1)
+
+
+@pytest.mark.parametrize(("hardware", "within"), [("H100-SXM", "tp"), ("H200-SXM", "ep")])
+def test_experts_over_hosts_raise_decode_throughput(hardware: str, within: str) -> None:
+    if data_folder() is None:
+        pytest.skip("the measured tables are not installed")
+    one = {"tp": 16, "batch": 128} if within == "tp" else {"tp": 1, "dp": 8, "ep": 8, "batch": 128}
+    over = {"tp": 1, "dp": 72, "ep": 72, "batch": 256, "expert_overlap": "two-batch"}
+    shared = {
+        "model": "deepseek-ai/DeepSeek-V3",
+        "hardware": hardware,
+        "backend": "sglang",
+        "weights": "fp8",
+        "kv": "bf16",
+        "mode": "decode",
+        "input_tokens": 2000,
+    }
+    found = predict(
+        pd.DataFrame([{"case_id": at, **shared, **each} for at, each in enumerate((one, over))]), Path()
+    )
+    assert found["fits"].all()
+    rates = found["output_tokens_per_s_per_accelerator"]
+    assert rates[1] > 1.2 * rates[0]

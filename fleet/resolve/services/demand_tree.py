@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,6 +11,7 @@ from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
 from fleetplan.fleet.inventory.demand import Estimate
 from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 
 SECONDS_PER_HOUR: Final = 3600.0
 
@@ -127,8 +127,11 @@ def _requests_per_s(context: Context, key_path: KeyPath, value: object) -> float
         shown = "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
         context.error(key_path, f"must be requests per second, not {shown}")
         return None
-    if value < 0 or not math.isfinite(value):
-        context.error(key_path, f"must be at least 0, not {value:g}")
+    per_day = "requests_per_day" in key_path
+    seconds, unit = (HOURS_PER_DAY * SECONDS_PER_HOUR, "requests/day") if per_day else (1.0, "requests/s")
+    least, most = LEAST_REQUESTS_PER_S * seconds, MOST_REQUESTS_PER_S * seconds
+    if value != 0 and not least <= value <= most:
+        context.error(key_path, f"must be 0, or from {least:g} to {most:g} {unit}, not {value:g}")
         return None
     return float(value)
 

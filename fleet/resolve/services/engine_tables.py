@@ -14,6 +14,7 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
 from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
 from fleetplan.fleet.tables import PHASES, TABLES, Column, check
 
 if TYPE_CHECKING:
@@ -143,8 +144,9 @@ class _Reader:
             self._note(line, start, name, f"must be a finite number, not {text!r}")
         elif column.kind == "count" and (number != int(number) or number < 1):
             self._note(line, start, name, f"must be a whole number of at least 1, not {text}")
-        elif name == "requests_per_s" and number < 0:
-            self._note(line, start, name, f"must be at least 0, not {text}", "0 says that it cannot")
+        elif name == "requests_per_s" and not _is_rate(number):
+            allowed = f"0, or from {LEAST_REQUESTS_PER_S:g} to {MOST_REQUESTS_PER_S:g} requests/s"
+            self._note(line, start, name, f"must be {allowed}, not {text}", "0 says that it cannot")
         elif name in ("ttft_ms", "tpot_ms", "power_kw") and number < 0:
             self._note(line, start, name, f"must be at least 0, not {text}")
         else:
@@ -190,6 +192,10 @@ class _Reader:
 
     def _note(self, line: int, column: int, key: str, message: str, hint: str = "") -> None:
         self._context.issues.append(Issue(self._name, line, column, key, message, hint))
+
+
+def _is_rate(requests_per_s: float) -> bool:
+    return requests_per_s == 0 or LEAST_REQUESTS_PER_S <= requests_per_s <= MOST_REQUESTS_PER_S
 
 
 def _number(text: str) -> float | None:

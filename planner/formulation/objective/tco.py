@@ -22,13 +22,15 @@ from typing import TypeAlias
 
 from ortools.sat.python import cp_model
 
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
-from fleetplan.planner.formulation.scaling import usd_units, whole_weights
+from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables, rate_scales
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.problem.memo import once
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable and its cost. [USD]"""
@@ -81,7 +83,7 @@ def retired_usd(problem: Problem, p: int, q: int) -> float:
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
-    return _sum(cost_terms(problem, variables))
+    return _sum(problem, cost_terms(problem, variables))
 
 
 def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
@@ -93,7 +95,7 @@ def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(_supply_terms(problem, variables) + running_terms(problem, variables, shares))
+    return _sum(problem, _supply_terms(problem, variables) + running_terms(problem, variables, shares))
 
 
 def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
@@ -120,9 +122,23 @@ def running_terms(problem: Problem, variables: Variables, shares: Sequence[float
     ]
 
 
-def _sum(terms: Sequence[Term]) -> cp_model.LinearExprT:
-    return cp_model.LinearExpr.weighted_sum(
-        [variable for variable, _ in terms], [usd_units(usd) for _, usd in terms]
+def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
+    variables = [variable for variable, _ in terms]
+    weights = [usd_units(usd) for _, usd in terms]
+    sizes = [abs(each) * max(variables[i].proto.domain) for i, each in enumerate(weights)]
+    if sum(sizes) > LARGEST_SUM:
+        raise _too_dear(problem, sum(sizes), variables[sizes.index(max(sizes))].name)
+    return cp_model.LinearExpr.weighted_sum(variables, weights)
+
+
+def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
+    """What is said of prices and numbers whose sum is beyond what 64-bit integers hold."""
+    most = (
+        f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
+    )
+    message = f"its prices times the numbers that may be needed add up to {most}; most of it is {variable}"
+    return InputError(
+        [Issue(str(problem.fleet.path), 0, 0, "", message, "lower max_hosts, the price or the demand")]
     )
 
 
@@ -145,17 +161,40 @@ def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority
 
 def unmet_units_per_request(problem: Problem) -> float:
     """Units of unmet demand that a request per second stands for which is unmet in every moment."""
-    finest = max(scale.exponent for scale in rate_scales(problem).values())
-    return 10.0**finest * sum(whole_weights([moment.exact_weight for moment in problem.moments]))
+    return 10.0 ** _unmet_exponent(problem) * sum(
+        whole_weights([moment.exact_weight for moment in problem.moments])
+    )
+
+
+@once
+def _unmet_exponent(problem: Problem) -> int:
+    """Power of ten of the unit of unmet demand: that of the finest service scale.
+
+    Where sums would pass 64 bits, as of services whose demands differ by nine powers of ten or more, it is a
+    coarser one, and unmet demand of the smallest services counts for more than it is.
+    """
+    scales = rate_scales(problem)
+    weights = whole_weights([moment.exact_weight for moment in problem.moments])
+    exponents = [scale.exponent for scale in scales.values()]
+    finest = max(exponents)
+    while finest > min(exponents):
+        total = 0
+        for cell in problem.cells:
+            scale, headroom = scales[cell.service], problem.services[cell.service].headroom
+            units = sum(scale.demand_units(rate, headroom) for rate in cell.most_requests_per_s)
+            total += weights[cell.moment] * 10 ** max(0, finest - scale.exponent) * units
+        if total <= LARGEST_SUM:
+            break
+        finest -= 1
+    return finest
 
 
 def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
     """What a unit of unmet demand counts in each cell of the services of one priority."""
-    scales = rate_scales(problem)
-    finest = max(scale.exponent for scale in scales.values())
+    scales, finest = rate_scales(problem), _unmet_exponent(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
     return {
-        index: weights[cell.moment] * 10 ** (finest - scales[cell.service].exponent)
+        index: weights[cell.moment] * 10 ** max(0, finest - scales[cell.service].exponent)
         for index, cell in enumerate(problem.cells)
         if problem.services[cell.service].priority == priority
     }

@@ -139,7 +139,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "2027Q1: 9",
         "2027Q1: -9",
         [
-            "16:32: services.chat.demand.us-east.2027Q1: must be at least 0, not -9",
+            "16:32: services.chat.demand.us-east.2027Q1: must be 0, or from 1e-06 to 1e+09 requests/s, "
+            "not -9",
         ],
     ),
     (
@@ -621,3 +622,37 @@ def test_a_mistake_in_a_block_is_not_repeated_where_the_block_is_named(folder: P
         "5:34: regions.us-east.pue: must be a number, not 'low'",
         "8:67: pools.east-h200.hosts: must be a whole number, not 'four'",
     ]
+
+
+OUT_OF_RANGE = """\
+version: 1
+pools: [{name: own, hardware: H100-SXM, hosts: 100000000, owned: {capex_usd_per_host: 1e12}}]
+offers: [{name: rent, hardware: H100-SXM, rent_usd_per_accelerator_hour: 1e9}]
+budget: {tco_usd: 1e18}
+services:
+  - {name: chat, engines: good.csv, slo: {}, demand: 1e-8}
+  - {name: more, engines: good.csv, slo: {}, demand: 1e12}
+  - {name: fast, engines: rates.csv, slo: {}, demand: 1}
+"""
+
+
+def test_numbers_that_the_model_does_not_take_are_refused_where_they_stand(tmp_path: Path) -> None:
+    header = "phase,hardware,accelerators_per_replica,config,requests_per_s"
+    (tmp_path / "rates.csv").write_text(f"{header}\naggregated,H100-SXM,1,one,1e12\n")
+    (tmp_path / "good.csv").write_text(f"{header}\naggregated,H100-SXM,1,one,10\n")
+    path = tmp_path / "fleet.yaml"
+    path.write_text(OUT_OF_RANGE)
+    with pytest.raises(InputError) as caught:
+        load_fleet(path)
+    found = {str(issue).removeprefix(f"{tmp_path}/") for issue in caught.value.issues}
+    rates = "must be 0, or from 1e-06 to 1e+09 requests/s, not"
+    assert found >= {
+        "fleet.yaml:2:48: pools.own.hosts: must be at most 1e+07, not 100000000",
+        "fleet.yaml:2:87: pools.own.owned.capex_usd_per_host: must be at most 1e+09, not 1000000000000.0",
+        "fleet.yaml:3:74: offers.rent.rent_usd_per_accelerator_hour: must be at most 100000, "
+        "not 1000000000.0",
+        "fleet.yaml:4:19: budget.tco_usd: must be at most 1e+12, not 1e+18",
+        f"fleet.yaml:6:54: services.chat.demand: {rates} 1e-08",
+        f"fleet.yaml:7:54: services.more.demand: {rates} 1e+12",
+        f"rates.csv:2:27: requests_per_s: {rates} 1e12; 0 says that it cannot",
+    }

@@ -179,6 +179,7 @@ def test_keys_are_described_by_their_docstrings_units_included() -> None:
     assert slo["ttft_p95_ms"] == {
         "type": ["number", "null"],
         "exclusiveMinimum": 0,
+        "maximum": 1e12,
         "description": "Time to first token that 95 % of the requests keep under load. [ms]",
     }
     for name, block in definitions.items():

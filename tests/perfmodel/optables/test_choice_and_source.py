@@ -10,7 +10,13 @@ import pytest
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
-from fleetplan.perfmodel.optables import OperatorSource, TableLibrary, UnsupportedDtype, operator_source
+from fleetplan.perfmodel.optables import (
+    OperatorSource,
+    TableLibrary,
+    UnsupportedDtype,
+    choice,
+    operator_source,
+)
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 
 from .conftest import SYSTEM, TableWriter
@@ -275,3 +281,18 @@ def test_experts_in_fp4_on_blackwell_take_the_fastest(
     )
     assert chosen is not None
     assert chosen.rows.latency_ms.tolist() == [trtllm_ms]
+
+
+def test_a_host_with_peer_access_stands_for_parts_on_pcie(
+    library: TableLibrary, write_table: TableWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "PEER_ACCESS_TABLES", {SYSTEM: ("sglang", "0.5.12")})
+    slow = all_reduce_frame((2, 4))
+    write_table("comm", "vllm", "2.0", "custom_allreduce", slow)
+    write_table("comm", "sglang", "0.5.14", "custom_allreduce", slow)
+    with_access = slow.assign(latency=slow["latency"] / 10)
+    write_table("comm", "sglang", "0.5.12", "custom_allreduce", with_access)
+    found = library.rows(OperatorKind.ALL_REDUCE, "bf16", "vllm")
+    assert found is not None
+    assert found.rows.latency_ms.max() == pytest.approx(slow["latency"].max() / 10)
+    assert [source.framework_version for source in found.sources] == ["0.5.12"]

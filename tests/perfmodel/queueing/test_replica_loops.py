@@ -116,21 +116,30 @@ def peaks_per_s(wanted: Load) -> tuple[float, float]:
     return float(prefill), float(steps) / later if later else np.inf
 
 
+def check_peaks(cases: int, seed: int) -> None:
+    """Closed loops of random layouts, lengths and concurrency against the peaks of both phases."""
+    random = np.random.default_rng(seed)
+    labels = ["TP1", "TP2", "PP2-TP2", "TP2DP2-TP4"]
+    for label in labels:
+        for scheduling in (PLAIN, APART):
+            for _ in range(-(-cases // 400)):
+                tokens, outputs = int(2 ** random.uniform(3, 14)), int(2 ** random.uniform(0, 11))
+                wanted = load(50, label, tokens, outputs, scheduling)
+                state = closed_loop(EVALUATOR, wanted, 2.0 ** random.uniform(0, 13, 50))
+                opened = open_loop(EVALUATOR, wanted, 2.0 ** random.uniform(-4, 14, 50))
+                prefill, decode = peaks_per_s(wanted)
+                served = np.maximum(state.requests_per_s, opened.requests_per_s)
+                assert served.max() <= 1.01 * prefill, (label, tokens, outputs)
+                assert served.max() <= 1.01 * decode, (label, tokens, outputs)
+
+
 def test_no_loop_passes_the_peak_of_a_phase() -> None:
-    random = np.random.default_rng(11)
-    for _ in range(60):
-        tokens, outputs = int(2 ** random.uniform(3, 14)), int(2 ** random.uniform(0, 11))
-        wanted = load(
-            1,
-            str(random.choice(["TP1", "TP2", "PP2-TP2", "TP2DP2-TP4"])),
-            tokens,
-            outputs,
-            random.choice(np.array([PLAIN, APART], dtype=object)),
-        )
-        state = closed_loop(EVALUATOR, wanted, np.array([2.0 ** random.uniform(0, 13)]))
-        prefill, decode = peaks_per_s(wanted)
-        assert state.requests_per_s[0] <= 1.01 * prefill, (tokens, outputs)
-        assert state.requests_per_s[0] <= 1.01 * decode, (tokens, outputs)
+    check_peaks(800, 11)
+
+
+@pytest.mark.slow
+def test_no_loop_of_many_passes_the_peak_of_a_phase() -> None:
+    check_peaks(10_000, 12)
 
 
 def test_open_loop_serves_the_given_rate() -> None:

@@ -80,14 +80,27 @@ def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
 
 
 @pytest.mark.parametrize(
-    ("gap", "status"), [(-0.1, "within_gap"), (1.1, "within_gap"), (0.5, "optimal"), (None, "optimal")]
+    ("gap", "status", "families"),
+    [
+        (-0.1, "limit", ["coverage"]),
+        (1.1, "limit", ["coverage", "inputs"]),
+        (0.5, "optimal", ["coverage", "inputs"]),
+        (0.5, "within_gap", ["inputs"]),
+        (0.5, "limit", []),
+        (0.0, "optimal", []),
+        (None, "optimal", ["coverage"]),
+    ],
 )
-def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str) -> None:
+def test_the_verifier_reads_what_is_said_of_it(gap: float | None, status: str, families: list[str]) -> None:
     solved = scarce()
     assert solved.plan is not None
     stated = () if gap is None else (UnmetGap(priority=2, gap=gap),)
-    found = verify(solved.problem, solved.plan.model_copy(update={"unmet_gaps": stated, "status": status}))
-    assert [each.family for each in found] == ([] if gap is None else ["coverage"])
+    solve_record = solved.plan.solve.model_copy(update={"status": status})
+    changed = solved.plan.model_copy(update={"unmet_gaps": stated, "status": status, "solve": solve_record})
+    assert [each.family for each in verify(solved.problem, changed)] == families
+    # Plans of format 1.1 need not say how sure it is.
+    older = changed.model_copy(update={"format_version": "1.1"})
+    assert [each.family for each in verify(solved.problem, older)] == ([] if gap is None else families)
 
 
 @pytest.mark.parametrize(

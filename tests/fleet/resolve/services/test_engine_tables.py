@@ -100,7 +100,9 @@ def test_power_may_come_from_the_table_alone() -> None:
         (
             "G1,1,small,a,2,",
             "G1,1,small,a,-2,",
-            ["rates.csv:2:25: requests_per_s: must be at least 0, not -2; 0 says that it cannot"],
+            [
+                "rates.csv:2:25: requests_per_s: must be 0, or from 1e-06 to 1e+09 requests/s, not -2; 0 says that it cannot"
+            ],
         ),
         (
             "G1,1,small,a,2,",
