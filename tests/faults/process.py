@@ -38,7 +38,7 @@ class Running:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fleetplan.planner", *map(str, arguments)],
             env=inherited | {"XDG_CACHE_HOME": str(cache)} | dict(environment or {}),
-            preexec_fn=before,
+            preexec_fn=before,  # noqa: PLW1509 - sets limits of the child alone
             start_new_session=True,
             stdout=stdout,
             stderr=subprocess.PIPE,
