@@ -258,8 +258,7 @@ def _shortage_text(row: Shortage) -> str:
         f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
         f"of {row.demand_requests_per_s:.4g} requests/s unserved for want of {row.reason}"
     )
-    ways = [f"{count} {name}" for name, count in row.accelerators_short.items()]
-    return f"{text}; it would take {' or '.join(ways)} accelerators more" if ways else text
+    return f"{text}; it would take {row.would_take} more" if row.would_take else text
 
 
 def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:
