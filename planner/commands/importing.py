@@ -12,7 +12,7 @@ from fleetplan.planner.commands.terminal import console
 import_app = typer.Typer(
     name="import",
     help="Read files of other tools: benchmark results, inventories, price lists, models. Every row is "
-    "taken, or not taken with a reason; units are converted here and nowhere else.",
+    "imported, or skipped with a reason; units are converted during the import.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -57,7 +57,7 @@ def benchmark(
 
 @import_app.command("inventory")
 def inventory(
-    file: Annotated[Path, typer.Argument(help="CSV of what stands there", metavar="INVENTORY.csv")],
+    file: Annotated[Path, typer.Argument(help="CSV of the installed hardware", metavar="INVENTORY.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="POOLS.yaml")],
 ) -> None:
     """An inventory as pools of a fleet file: name, region, hardware, hosts, and what they cost.
@@ -74,7 +74,7 @@ def inventory(
 
 @import_app.command("prices")
 def prices(
-    file: Annotated[Path, typer.Argument(help="CSV of what can be had", metavar="PRICES.csv")],
+    file: Annotated[Path, typer.Argument(help="CSV of the price list", metavar="PRICES.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="OFFERS.yaml")],
 ) -> None:
     """A price list as offers of a fleet file: name, hardware, regions (with semicolons), and a price.
@@ -107,7 +107,7 @@ def model(
 @import_app.command("trace")
 def trace(
     file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
-    service: Annotated[str, typer.Option(help="what the service is called", metavar="NAME")],
+    service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
     force: Annotated[bool, typer.Option("--force", help="write over files that are there")] = False,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 optables_app = typer.Typer(
     name="optables",
-    help="Measured operator tables: bring in or measure your own, list, compare, report prediction errors.",
+    help="Measured operator tables: import or measure your own, list, compare, report prediction errors.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -39,7 +39,7 @@ Assignments = Annotated[
 BaselineFile = Annotated[
     Path | None,
     typer.Option(
-        "--baseline", help="the plan in force: what starts is counted against it", metavar="PLAN.json"
+        "--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"
     ),
 ]
 

@@ -237,7 +237,7 @@ def _trial(
         return Trial(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
         short = tuple(_shortage_text(row) for row in outcome.shortages)
-        return Trial(option.label, None, True, short or ("the budgets do not pay for what stands already",))
+        return Trial(option.label, None, True, short or ("the budgets do not cover the hardware already owned",))
     return Trial(option.label, outcome, False, ())
 
 
@@ -256,10 +256,10 @@ def _bound_usd(trials: Sequence[Trial], cheapest: Plan, unrestricted: Plan | Non
 def _shortage_text(row: Shortage) -> str:
     text = (
         f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
-        f"of {row.demand_requests_per_s:.4g} requests/s unserved for want of {row.reason}"
+        f"of {row.demand_requests_per_s:.4g} requests/s unserved; missing: {row.reason}"
     )
-    ways = [f"{count} {name}" for name, count in row.accelerators_short.items()]
-    return f"{text}; it would take {' or '.join(ways)} accelerators more" if ways else text
+    options = [f"{count} {name}" for name, count in row.accelerators_short.items()]
+    return f"{text}; additional accelerators needed: {' or '.join(options)}" if options else text
 
 
 def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:

@@ -298,7 +298,7 @@ def test_infeasible_for_want_of_a_phase_or_of_a_pool_in_the_region() -> None:
     )
     row = only(compared(question, "without:A"))
     assert row.trials[0].reasons == (
-        "chat (all) in there: no pool and no offer there of what could serve it (B)",
+        "chat (all) in there: the region has no pool or offer of suitable hardware (B)",
     )
 
 
@@ -310,8 +310,8 @@ def test_infeasible_for_want_of_hardware_says_how_much() -> None:
     assert trial.infeasible
     # 6 + 4 B carry 72 of the 120 requests/s; 48 more take 4 + 3 of them.
     assert trial.reasons == (
-        "chat (all) in here now: 48 of 120 requests/s unserved for want of hardware (pools and offers are "
-        "used up); it would take 7 B accelerators more",
+        "chat (all) in here now: 48 of 120 requests/s unserved; missing: hardware (pools and offers "
+        "are fully used); additional accelerators needed: 7 B",
     )
 
 

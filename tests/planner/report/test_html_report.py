@@ -163,7 +163,7 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
         assert said in page.words
     page = Page(infeasible_page(outcome))
-    assert "Ways out" not in page.words
+    assert "Resolutions" not in page.words
     assert EVIL in page.words
     assert "2 A" in page.words
     assert "3 of 9" in page.words
@@ -256,10 +256,10 @@ def test_uncertain_demand_has_its_costs_and_regrets() -> None:
     changed = {"demand_scenarios": rows, "wrong_forecasts": (wrong,), "demand_objective": "least-regret"}
     page = Page(report_page(plan().model_copy(update=changed)))
     words = page.words.replace("\u00a0", " ")
-    for said in ("<i>high</i>", "least largest regret", "$10 k", "$130 k", "2.5", "not looked for"):
+    for said in ("<i>high</i>", "the largest regret", "$10 k", "$130 k", "2.5", "not computed"):
         assert said in words
     assert ("id", "uncertain") in page.attributes
-    assert "If demand turns out otherwise" not in Page(text()).words
+    assert "Demand scenarios" not in Page(text()).words
 
 
 def test_waterfalls_add_up() -> None:
