@@ -54,11 +54,10 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import search
+from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
 from fleetplan.planner.search.blocks.matrix import read_program
 from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
-from fleetplan.planner.search.stages import Progress, SearchLimits, SearchResult, default_workers
 from fleetplan.planner.search.unmet_prices import rounding_of
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import verify

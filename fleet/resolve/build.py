@@ -21,7 +21,7 @@ from fleetplan.fleet.resolve.network import (
     resolve_round_trips,
     with_serving_regions,
 )
-from fleetplan.fleet.resolve.objectives import check_objective
+from fleetplan.fleet.resolve.objectives import check_objective, first_objective
 from fleetplan.fleet.resolve.services.service import resolve_services
 from fleetplan.fleet.resolve.slices_and_scenarios import (
     resolve_scenarios,
@@ -121,6 +121,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
             context.warn(place, "has no effect: neither serve_from nor policy.survive_region_loss moves it")
     _check_power(context, regions, used, pools, offers, services)
     check_objective(context, spec, used, services)
+    objective = first_objective(context, spec, bool(scenarios))
     return Fleet(
         name=spec.name if spec.name is not None else document.path.stem,
         path=document.path,
@@ -132,7 +133,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
         services=services,
         policy=replace(_policy(context, spec.policy), kv_pairs=resolve_kv_pairs(context, spec, used)),
         budget=_budget(context, spec.budget),
-        objective=spec.objective,
+        objective=objective,
         warnings=tuple(dict.fromkeys(context.warnings)),
         input_hashes=_relative({**document.hashes, **context.hashes}, document.path.parent),
         calibration=calibration,

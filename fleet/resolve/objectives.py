@@ -10,6 +10,27 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema import FleetSpec
 
 
+def first_objective(context: Context, spec: FleetSpec, demand_is_uncertain: bool) -> str:
+    """Return the objective that decides before cost; the least regret is one of cost and comes before any.
+
+    Parameters
+    ----------
+    context : Context
+        Where warnings go.
+    spec : FleetSpec
+        The file.
+    demand_is_uncertain : bool
+        Whether the file has demand scenarios that differ.
+    """
+    regrets = spec.uncertainty is not None and spec.uncertainty.objective == "least-regret"
+    if not (regrets and demand_is_uncertain) or spec.objective == "tco":
+        return spec.objective
+    context.warn(
+        ("objective",), f"{spec.objective} has no effect: the least regret, which is of cost, decides"
+    )
+    return "tco"
+
+
 def check_objective(
     context: Context, spec: FleetSpec, hardware: Mapping[str, Hardware], services: Sequence[Service]
 ) -> None:

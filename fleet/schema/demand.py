@@ -52,7 +52,7 @@ class UncertaintySpec(Spec):
     estimates that one in ten outcomes is below and one in ten is above."""
     objective: Literal["expected-cost", "least-regret"] = "expected-cost"
     """expected-cost: the mean of the scenarios' cost. least-regret: the plan whose largest extra cost over
-    what would have been best for a scenario is least."""
+    what would have been best for a scenario is least; it comes before `objective`."""
 
 
 class OfflineSpec(Spec):

@@ -1,7 +1,8 @@
 """From raw solver values to the rows of a plan, its bill and what limits it, in unrounded numbers.
 
-In: a `Problem` and a `Solution`. Out: placements, pools, purchases, unmet demand (`rows`), costs and their
-lines (`costs`, `bill`), changes, flows, binding limits and the inputs that a plan rests on.
+In: a `Problem` and what a search found of it. Out: a `Plan`. `traffic` says who serves what; `placements`,
+`pools`, `purchases` and others make the rows of it, `costs` and `bill` what they cost, `binding`
+what limits them.
 """
 
 from fleetplan.planner.assemble.goal import used

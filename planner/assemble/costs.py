@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fleetplan.fleet import tco
-from fleetplan.planner.assemble.rows import pool_cost_kinds
+from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
-from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, Plan, PoolUse
+from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
 
 SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
@@ -16,7 +16,7 @@ SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
 
 
 def cost_rows(
-    problem: Problem, plan: Plan, capacity_kinds: Mapping[tuple[str, str], Mapping[str, float]]
+    problem: Problem, solution: Solution, rows: Sequence[Placement], pools: Sequence[PoolUse]
 ) -> tuple[Cost, ...]:
     """Cost of a plan by period, by service and by pool.
 
@@ -24,10 +24,10 @@ def cost_rows(
     ----------
     problem : Problem
         Sets and data.
-    plan : Plan
-        With its placements and pools.
-    capacity_kinds : Mapping[tuple[str, str], Mapping[str, float]]
-        Cost without energy by kind, for each (pool, period). [USD]
+    solution : Solution
+        What exists and is bought.
+    rows, pools : Sequence[Placement], Sequence[PoolUse]
+        The plan's.
 
     Returns
     -------
@@ -35,22 +35,23 @@ def cost_rows(
         The periods add up to the whole cost, and so do the pools; the services without idle capacity and
         retirements.
     """
-    rows = []
-    for period in plan.periods:
-        kinds = _added([kinds for (_, when), kinds in capacity_kinds.items() if when == period])
-        placed = [row for row in plan.placements if row.period == period]
-        uses = [use for use in plan.pools if use.period == period]
-        rows.append(_row(problem, ("period", period), placed, kinds, uses))
+    capacity = capacity_kinds(problem, solution)
+    found = []
+    for period in problem.periods:
+        kinds = _added([kinds for (_, when), kinds in capacity.items() if when == period])
+        placed = [row for row in rows if row.period == period]
+        uses = [use for use in pools if use.period == period]
+        found.append(_row(problem, ("period", period), placed, kinds, uses))
     for service in problem.services:
-        placed = [row for row in plan.placements if row.service == service]
+        placed = [row for row in rows if row.service == service]
         kinds = {"capacity": sum(row.usd - row.running_usd for row in placed)}
-        rows.append(_row(problem, ("service", service), placed, kinds, ()))
-    for pool in dict.fromkeys(use.pool for use in plan.pools):
-        kinds = _added([kinds for (name, _), kinds in capacity_kinds.items() if name == pool])
-        placed = [row for row in plan.placements if row.pool == pool]
-        uses = [use for use in plan.pools if use.pool == pool]
-        rows.append(_row(problem, ("pool", pool), placed, kinds, uses))
-    return tuple(rows)
+        found.append(_row(problem, ("service", service), placed, kinds, ()))
+    for pool in dict.fromkeys(use.pool for use in pools):
+        kinds = _added([kinds for (name, _), kinds in capacity.items() if name == pool])
+        placed = [row for row in rows if row.pool == pool]
+        uses = [use for use in pools if use.pool == pool]
+        found.append(_row(problem, ("pool", pool), placed, kinds, uses))
+    return tuple(found)
 
 
 def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -122,12 +123,7 @@ def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
 
 def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placement]) -> dict[str, float]:
     """TCO over the horizon by kind. [USD]"""
-    kinds: dict[str, float] = defaultdict(float)
-    for p in range(len(problem.pools)):
-        for q in range(len(problem.periods)):
-            for kind, usd in pool_cost_kinds(problem, solution, p, q).items():
-                kinds[kind] += usd
-    kinds |= _running_kinds(rows)
+    kinds = {**_added(list(capacity_kinds(problem, solution).values())), **_running_kinds(rows)}
     return {kind: usd for kind, usd in sorted(kinds.items()) if usd}
 
 

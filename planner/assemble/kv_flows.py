@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fleetplan.planner.assemble.rows import Traffic
+from fleetplan.planner.assemble.traffic import Traffic
 from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.problem import Problem, Slot
 from fleetplan.planner.problem.kv_pairs import Handovers, Pair, cell_handovers

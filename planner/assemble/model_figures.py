@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
-from fleetplan.planner.assemble.rows import Traffic
+from fleetplan.planner.assemble.traffic import Traffic
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
     load_usd,

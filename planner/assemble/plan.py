@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fleetplan.planner.assemble import rows as assemble
 from fleetplan.planner.assemble.binding import binding_limits
 from fleetplan.planner.assemble.changes import tides, transitions
 from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, million_tokens
@@ -11,9 +10,13 @@ from fleetplan.planner.assemble.inputs import state_inputs
 from fleetplan.planner.assemble.kv_flows import kv_flows, used_up_links
 from fleetplan.planner.assemble.model_figures import model_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
+from fleetplan.planner.assemble.placements import phase_ratios, placements, unmet_rows
+from fleetplan.planner.assemble.pools import pool_uses
 from fleetplan.planner.assemble.provenance import model_errors, spend_share
+from fleetplan.planner.assemble.purchases import purchases, retirements
 from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs
+from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan, Provenance, Solve, UnmetGap
 from fleetplan.planner.problem import Problem
@@ -28,21 +31,22 @@ def build_plan(
     solve: Solve,
 ) -> Plan:
     """A plan document from what a search found, costs recomputed without rounding."""
-    if result.solution is None or result.bound_usd is None:
+    solution = result.solution
+    if solution is None or result.bound_usd is None:
         raise ValueError("the search found no plan")
-    traffic = assemble.spread_traffic(problem, result.solution)
-    rows = assemble.placements(problem, traffic, result.solution)
-    bought = assemble.purchases(problem, result.solution)
-    pools = assemble.pool_uses(problem, traffic, result.solution)
+    traffic = spread_traffic(problem, solution)
+    rows = placements(problem, traffic, solution)
+    bought = purchases(problem, solution)
+    pools = pool_uses(problem, traffic, solution)
     flows = kv_flows(problem, traffic)
-    costs = cost_breakdown(problem, result.solution, rows)
-    unmet = assemble.unmet_rows(problem, traffic)
+    costs = cost_breakdown(problem, solution, rows)
+    unmet = unmet_rows(problem, traffic)
     standing = sum(costs.values()) - sum(row.running_usd for row in rows)
     scenarios = scenario_costs(problem, standing, rows, unmet)
     objective = sum(costs.values())
     million = million_tokens(problem, rows)
     bound = min(result.bound_usd, objective)
-    plan = Plan(
+    return Plan(
         fleet=problem.fleet.name,
         periods=problem.periods,
         status=result.status.value,
@@ -53,8 +57,10 @@ def build_plan(
         placements=rows,
         purchases=bought,
         pools=pools,
-        phase_ratios=assemble.phase_ratios(problem, rows),
+        phase_ratios=phase_ratios(problem, rows),
         cost_breakdown=costs,
+        costs=cost_rows(problem, solution, rows, pools),
+        carbon_kg=carbon_kg(problem, rows),
         usd_per_million_tokens=objective / million if million else None,
         binding=(
             *binding_limits(problem, rows, bought, pools, costs),
@@ -68,24 +74,16 @@ def build_plan(
         transitions=transitions(problem, traffic.replicas),
         tides=tides(problem, traffic.replicas),
         offline_work=offline_rows(problem, traffic.put_off),
-        region_losses=region_losses(problem, result.solution, traffic.unmet),
+        region_losses=region_losses(problem, solution, traffic.unmet),
         kv_flows=flows,
         model_usd=result.objective_usd,
         model_unused_usd=None
         if result.objective_usd is None
-        else result.objective_usd - model_usd(problem, result.solution, traffic),
-        retirements=assemble.retirements(problem, result.solution),
+        else result.objective_usd - model_usd(problem, solution, traffic),
+        retirements=retirements(problem, solution),
         goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
         unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),
         demand_objective=problem.fleet.demand_objective,
         demand_scenarios=scenarios,
-        inputs=state_inputs(problem, result.solution, rows, costs),
-    )
-    capacity = {
-        (pool.name, period): assemble.pool_cost_kinds(problem, result.solution, p, q)
-        for p, pool in enumerate(problem.pools)
-        for q, period in enumerate(problem.periods)
-    }
-    return plan.model_copy(
-        update={"costs": cost_rows(problem, plan, capacity), "carbon_kg": carbon_kg(problem, rows)}
+        inputs=state_inputs(problem, solution, rows, costs),
     )

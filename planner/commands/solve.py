@@ -20,7 +20,13 @@ from fleetplan.planner.commands.shared import (
 from fleetplan.planner.commands.terminal import console, echo_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fleetplan.fleet.inventory import Fleet
+    from fleetplan.planner.api import Planned
     from fleetplan.planner.plan import Infeasible, Plan
+    from fleetplan.planner.report.search_console import SearchLog
+    from fleetplan.planner.search import SearchLimits
 
 
 def solve(
@@ -51,7 +57,6 @@ def solve(
 
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
-    from fleetplan.planner.api import NoPlanFoundError, plan_fleet
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.folder import write_folder
@@ -66,20 +71,7 @@ def solve(
     limits = SearchLimits(time_limit, gap_ratio, seed, default_workers(), deterministic)
     log = SearchLog(ProgressLine(errors))
     in_force = None if baseline is None else read_plan(baseline)
-    try:
-        planned = plan_fleet(
-            fleet,
-            limits,
-            log,
-            lambda text: errors.print(text, style="dim"),
-            in_force,
-        )
-    except NoPlanFoundError as error:
-        errors.print(str(error), style="red")
-        raise typer.Exit(ExitCode.LIMIT) from error
-    except KeyboardInterrupt as interrupt:
-        errors.print("stopped before there was a plan", style="red")
-        raise typer.Exit(ExitCode.LIMIT) from interrupt
+    planned = _planned(fleet, limits, log, errors, in_force)
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if explain_search:
@@ -100,6 +92,22 @@ def solve(
     else:
         _print_outcome(outcome)
     raise typer.Exit(exit_code(outcome, gap_ratio))
+
+
+def _planned(
+    fleet: Fleet, limits: SearchLimits, log: SearchLog, errors: Console, in_force: Plan | None
+) -> Planned:
+    """Plan a fleet, or say that the time was too short for a plan."""
+    from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+
+    try:
+        return plan_fleet(fleet, limits, log, lambda text: errors.print(text, style="dim"), in_force)
+    except NoPlanFoundError as error:
+        errors.print(str(error), style="red")
+        raise typer.Exit(ExitCode.LIMIT) from error
+    except KeyboardInterrupt as interrupt:
+        errors.print("stopped before there was a plan", style="red")
+        raise typer.Exit(ExitCode.LIMIT) from interrupt
 
 
 def _print_outcome(outcome: Plan | Infeasible) -> None:

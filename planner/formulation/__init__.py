@@ -6,6 +6,7 @@ FORMULATION.md states every row. Entry points: `build.build_model`, `groups` (th
 module.
 """
 
+from fleetplan.planner.formulation.bounds import replicas_for_load
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.formulation.groups import GROUPS, Group, all_variables, continuous_indices, places
 from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
@@ -20,16 +21,9 @@ from fleetplan.planner.formulation.objective.tco import (
     unmet_units,
     unmet_units_per_request,
 )
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.solution import Reached, Solution, values_of
-from fleetplan.planner.formulation.variables import (
-    AcquireKey,
-    LoadKey,
-    PairKey,
-    ReplicaKey,
-    Variables,
-    rate_scales,
-    replicas_for_load,
-)
+from fleetplan.planner.formulation.variables import AcquireKey, LoadKey, PairKey, ReplicaKey, Variables
 
 __all__ = [
     "FAMILIES",

@@ -29,9 +29,10 @@ from fleetplan.planner.formulation.constraints import (
     tidal,
     transitions,
 )
+from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.formulation.objective.tco import total_cost
-from fleetplan.planner.formulation.variables import Variables, create_variables
+from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
 FAMILIES: Final[tuple[ModuleType, ...]] = (

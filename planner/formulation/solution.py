@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.groups import KEPT
 from fleetplan.planner.formulation.objective.goals import Goal
-from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.formulation.variables import (
+    AcquireKey,
+    CellClassKey,
+    LoadKey,
+    PairKey,
+    ReplicaKey,
+    Variables,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Raw values of a model's variables.
+    """Raw values of a model's variables: of every group that is `kept` (planner/formulation/groups.py).
 
     Attributes
     ----------
-    replicas, load, unmet, acquired, packed, retired, surviving_load, disaggregated, put_off : dict
+    replicas, load, unmet, acquired, packed, retired, disaggregated, put_off : dict
+    surviving_load, surviving_separate : dict
         Values by the keys of `Variables`; zeros are left out.
-    surviving_separate : dict
-        The same.
     """
 
-    replicas: dict[tuple[int, int, int], int]
-    load: dict[tuple[int, int, int, int], int]
-    unmet: dict[tuple[int, int], int]
-    acquired: dict[tuple[int, int, int], int]
-    packed: dict[tuple[int, int, tuple[int, ...]], int]
+    replicas: dict[ReplicaKey, int] = field(default_factory=dict)
+    load: dict[LoadKey, int] = field(default_factory=dict)
+    unmet: dict[CellClassKey, int] = field(default_factory=dict)
+    acquired: dict[AcquireKey, int] = field(default_factory=dict)
+    packed: dict[tuple[int, int, tuple[int, ...]], int] = field(default_factory=dict)
     retired: dict[tuple[int, int], int] = field(default_factory=dict)
     surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
-    disaggregated: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    disaggregated: dict[PairKey, int] = field(default_factory=dict)
     put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
     surviving_separate: dict[tuple[str, str, int, int, int], int] = field(default_factory=dict)
+
+    def add(
+        self, part: Solution, moments: Sequence[int] | None = None, cells: Sequence[int] | None = None
+    ) -> None:
+        """Take in what is decided for a part of the problem.
+
+        Parameters
+        ----------
+        part : Solution
+            By the keys of the part.
+        moments, cells : Sequence[int] or None
+            For each moment and cell of the part its index here; None where they are the same.
+        """
+        for group in KEPT:
+            getattr(self, group.name).update(group.renumbered(getattr(part, group.name), moments, cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +82,12 @@ class Reached:
 def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:
     """The values of a model's variables in a solver's best solution."""
     return Solution(
-        replicas={key: value for key, v in variables.replicas.items() if (value := solver.value(v))},
-        load={key: value for key, v in variables.load.items() if (value := solver.value(v))},
-        unmet={key: value for key, v in variables.unmet.items() if (value := solver.value(v))},
-        acquired={key: value for key, v in variables.acquired.items() if (value := solver.value(v))},
-        packed={key: value for key, v in variables.packed.items() if (value := solver.value(v))},
-        retired={key: value for key, v in variables.retired.items() if (value := solver.value(v))},
-        disaggregated={
-            key: value for key, v in variables.disaggregated.items() if (value := solver.value(v))
-        },
-        put_off={key: value for key, v in variables.put_off.items() if (value := solver.value(v))},
-        surviving_load={
-            key: value for key, v in variables.surviving_load.items() if (value := solver.value(v))
-        },
-        surviving_separate={
-            key: value for key, v in variables.surviving_separate.items() if (value := solver.value(v))
-        },
+        **{
+            group.name: {
+                key: value
+                for key, variable in group.of(variables).items()
+                if (value := solver.value(variable))
+            }
+            for group in KEPT
+        }
     )

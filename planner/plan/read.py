@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.printable import steering_character
-from fleetplan.planner.plan.document import Infeasible, Plan
+from fleetplan.planner.plan.document import Plan
+from fleetplan.planner.plan.infeasible import Infeasible
 
 _STEERING_ESCAPE: Final = re.compile(
     r"\\(?:[bfr]|u00(?:0[0-8b-f]|1[0-9a-f]|7f|[89][0-9a-f])|u20(?:2[89a-e]|6[6-9]))", re.IGNORECASE

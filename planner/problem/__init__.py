@@ -5,19 +5,16 @@ share. Entry points: `build_problem`, `plan_in_force.with_baseline`, `independen
 solver; floats stay floats.
 """
 
-from fleetplan.planner.problem.problem import (
+from fleetplan.planner.problem.candidate import (
     LATENCY_TOLERANCE_MS,
     Candidate,
-    Cell,
     ConfigurationKey,
     Phase,
-    Problem,
     ProvenanceShares,
     Slot,
-    build_problem,
-    find_candidate,
-    moment_demand,
 )
+from fleetplan.planner.problem.demand import Cell, moment_demand
+from fleetplan.planner.problem.problem import Problem, build_problem, find_candidate
 
 __all__ = [
     "LATENCY_TOLERANCE_MS",

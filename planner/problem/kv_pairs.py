@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fleetplan.planner.problem.problem import Phase, Problem, Slot
+from fleetplan.planner.problem.candidate import Phase, Slot
+from fleetplan.planner.problem.problem import Problem
 
 Kind: TypeAlias = tuple[str, int, tuple[bool, ...], float | None]
 """What decides about the pairs of a slot: its variant, its pool, which added times it can bear, its cache."""

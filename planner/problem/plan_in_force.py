@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from fleetplan.fleet.periods import quarter_index
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem.problem import ConfigurationKey, Problem
+from fleetplan.planner.problem.candidate import ConfigurationKey
+from fleetplan.planner.problem.problem import Problem
 
 
 def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:

@@ -6,148 +6,17 @@ floats stay floats (planner/formulation/scaling.py alone makes integers of them)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service, case_demand
-from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
 from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
-from fleetplan.planner.problem.deferral import work_places
+from fleetplan.planner.problem.candidate import LATENCY_TOLERANCE_MS, Candidate, ConfigurationKey, Phase, Slot
+from fleetplan.planner.problem.demand import Cell, cells_of, moment_demand
 from fleetplan.planner.problem.memo import once
 from fleetplan.planner.problem.moments import Moment, fleet_moments
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.problem.supply import SupplyPool, supply_pools
-
-
-class Phase(StrEnum):
-    """Which part of a request a replica serves."""
-
-    PREFILL = "prefill"
-    DECODE = "decode"
-    AGGREGATED = "aggregated"
-
-
-LATENCY_TOLERANCE_MS: Final = 1e-6
-"""What rounding may make of a latency that meets its limit exactly. [ms]"""
-
-Slot = tuple[int, int]
-"""(candidate index, pool index)"""
-
-ConfigurationKey = tuple[str, str, str, str]
-"""Service, phase, hardware, configuration."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenanceShares:
-    """Which share of a candidate's latency rests on which kind of number; the shares add to one."""
-
-    measured: float = 0.0
-    interpolated: float = 0.0
-    extrapolated: float = 0.0
-    roofline: float = 0.0
-    given: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One serving configuration of a service on one hardware that meets the SLO and fits memory.
-
-    Attributes
-    ----------
-    service, hardware, config : str
-        What runs where; `config` is the label of the configuration.
-    phase : Phase
-        Part of a request that a replica serves.
-    accelerators : int
-        Accelerators of one replica.
-    requests_per_s : tuple[float, ...]
-        What one replica sustains within the SLO when it serves one class alone, in the order of the
-        service's classes; 0 where it cannot serve the class. [requests/s]
-    ttft_ms, tpot_ms : tuple[float | None, ...]
-        Latency by class; None where the phase has none or nothing is known.
-    power_kw : float or None
-        IT power of one replica at full load; None where nothing is known. [kW]
-    provenance : ProvenanceShares
-        How the rates were obtained.
-    variant : str
-        Name of the service's variant that it runs; empty where the service has none.
-    kv_gb : tuple[float | None, ...]
-        KV cache that a request of a class brings from prefill to decode; empty or None where nothing is
-        known. [GB]
-    pooling : tuple[CapacityLine, ...]
-        Where latencies are limited under load: a pool carries what the best of these lines says. Without any
-        it carries the rates of all its replicas.
-    batch : tuple[int or None, ...]
-        Sequences of a rank and micro-batch by class; empty or None where nothing is known.
-    configuration : Configuration or None
-        What `config` is the label of; None for the names of engine tables.
-    """
-
-    service: str
-    phase: Phase
-    hardware: str
-    config: str
-    accelerators: int
-    requests_per_s: tuple[float, ...]
-    ttft_ms: tuple[float | None, ...]
-    tpot_ms: tuple[float | None, ...]
-    power_kw: float | None
-    provenance: ProvenanceShares
-    variant: str = ""
-    kv_gb: tuple[float | None, ...] = ()
-    pooling: tuple[CapacityLine, ...] = ()
-    batch: tuple[int | None, ...] = ()
-    configuration: Configuration | None = None
-
-    def running(self, configuration: Configuration) -> Candidate:
-        """The same figures under another configuration."""
-        return replace(
-            self,
-            configuration=configuration,
-            config=configuration.label,
-            variant=configuration.variant,
-        )
-
-    @property
-    def key(self) -> ConfigurationKey:
-        """Service, phase, hardware and configuration, as a plan names them."""
-        return self.service, self.phase.value, self.hardware, self.config
-
-    def carried(self, replicas: int) -> float:
-        """Load that a pool carries, in replicas that serve `requests_per_s`."""
-        return max((line.at(replicas) for line in self.pooling), default=float(replicas))
-
-    @property
-    def label(self) -> str:
-        """Name of the candidate in the solver and in messages."""
-        return f"{self.service},{self.phase},{self.hardware},{self.config}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Demand of one service in one region and moment.
-
-    Attributes
-    ----------
-    service, region : str
-        Whose demand and where it arises.
-    moment : int
-        Index into the moments.
-    requests_per_s : tuple[float, ...]
-        Peak demand by class, without headroom; of an offline service what arises. [requests/s]
-    most_requests_per_s : tuple[float, ...]
-        What the moment may serve at most: the demand, and of an offline service what other moments may put
-        off to this one too. [requests/s]
-    """
-
-    service: str
-    region: str
-    moment: int
-    requests_per_s: tuple[float, ...]
-    most_requests_per_s: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -316,14 +185,6 @@ def _candidates_by_service(problem: Problem) -> dict[str, list[int]]:
     return found
 
 
-def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> dict[tuple[str, str], float]:
-    """Peak demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
-    here = periods[moment.period]
-    peak = {key: rate for key, rate in service.demand_requests_per_s.items() if key[1] == here}
-    demand = case_demand(peak, service.demand_ratios, moment.case)
-    return {(region, name): rate for (region, _, name), rate in demand.items()}
-
-
 def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
     """Sets and data of the planning problem.
 
@@ -345,7 +206,7 @@ def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
         cell
         for service in fleet.services
         for region in fleet.regions
-        for cell in _cells(service, region.name, fleet.periods, moments)
+        for cell in cells_of(service, region.name, fleet.periods, moments)
     ]
     return Problem(
         fleet=fleet,
@@ -358,39 +219,6 @@ def build_problem(fleet: Fleet, candidates: Sequence[Candidate]) -> Problem:
         pools=tuple(supply_pools(fleet)),
         cells=tuple(cells),
     )
-
-
-def _cells(
-    service: Service, region: str, periods: Sequence[str], moments: Sequence[Moment]
-) -> Iterator[Cell]:
-    """Cells of a service in a region, those left out in which there is nothing to serve."""
-    names = [request_class.name for request_class in service.classes]
-    rates = []
-    for moment in moments:
-        demand = moment_demand(service, periods, moment)
-        rates.append(tuple(demand.get((region, name), 0.0) for name in names))
-    most = rates if service.offline is None else _put_together(rates, moments, service.offline.deadline_hours)
-    for m, (arising, possible) in enumerate(zip(rates, most, strict=True)):
-        if any(rate > 0 for rate in possible):
-            yield Cell(service.name, region, m, arising, possible)
-
-
-def _put_together(
-    rates: Sequence[tuple[float, ...]], moments: Sequence[Moment], deadline_hours: float
-) -> list[tuple[float, ...]]:
-    """The rates at which moments serve if all that may be put off to them is. [requests/s]"""
-    places = work_places(moments, deadline_hours)
-    return [
-        tuple(
-            sum(
-                by_class[k] * moments[other].hours / moment.hours
-                for other, by_class in enumerate(rates)
-                if m in places[other]
-            )
-            for k in range(len(rates[m]))
-        )
-        for m, moment in enumerate(moments)
-    ]
 
 
 def find_candidate(problem: Problem, row: Placement) -> Candidate | None:

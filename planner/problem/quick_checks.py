@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fleetplan.planner.problem.problem import Cell, Phase, Problem
+from fleetplan.planner.problem.candidate import Phase
+from fleetplan.planner.problem.demand import Cell
+from fleetplan.planner.problem.problem import Problem
 
 
 def unservable(problem: Problem) -> tuple[str, ...]:

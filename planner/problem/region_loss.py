@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleetplan.planner.problem.problem import Cell, Problem
+from fleetplan.planner.problem.demand import Cell
+from fleetplan.planner.problem.problem import Problem
 
 
 def protected_services(problem: Problem) -> tuple[str, ...]:

@@ -258,8 +258,7 @@ def _shortage_text(row: Shortage) -> str:
         f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
         f"of {row.demand_requests_per_s:.4g} requests/s unserved; missing: {row.reason}"
     )
-    options = [f"{count} {name}" for name, count in row.accelerators_short.items()]
-    return f"{text}; additional accelerators needed: {' or '.join(options)}" if options else text
+    return f"{text}; additional capacity needed: {row.would_take}" if row.would_take else text
 
 
 def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:

@@ -276,8 +276,7 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
             f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s unserved; "
             f"missing: {escape(row.reason)}"
         )
-        if row.accelerators_short:
-            options = [f"{count} {escape(name)}" for name, count in row.accelerators_short.items()]
-            console.print(f"    additional accelerators needed: {' or '.join(options)}")
+        if row.would_take:
+            console.print(f"    additional capacity needed: {escape(row.would_take)}")
     if not outcome.shortages:
         console.print("  the limits leave no plan even if no demand is served: check the budgets")

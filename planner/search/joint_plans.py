@@ -113,10 +113,12 @@ def _joined(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
     """Plans for each scenario as one plan for all of them."""
     usd = {name: part.objective_usd or 0.0 for name, part in parts.items()}
     expected = sum(each.probability * usd[each.name] for each in problem.fleet.demand_scenarios)
-    solution = Solution({}, {}, {}, {}, {})
+    solution = Solution()
     for name, part in parts.items():
         if part.solution is not None:
-            _add(problem, solution, name, part.solution)
+            moments = [m for m, moment in enumerate(problem.moments) if moment.scenario == name]
+            cells = [i for i, cell in enumerate(problem.cells) if cell.moment in moments]
+            solution.add(part.solution, moments, cells)
     reached = None if result.goal is None else _reached(problem, result.goal, parts)
     return replace(result, solution=solution, objective_usd=expected, goal=reached)
 
@@ -142,22 +144,3 @@ def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
         value = sum(each.probability * reached[each.name] for each in problem.fleet.demand_scenarios)
     bound = max(together.bound, value) if goal.rising else min(together.bound, value)
     return Reached(goal, value, bound)
-
-
-def _add(problem: Problem, whole: Solution, scenario: str, part: Solution) -> None:
-    """Put what is decided for one scenario where it stands in the whole problem."""
-    moments = [m for m, moment in enumerate(problem.moments) if moment.scenario == scenario]
-    cells = [i for i, cell in enumerate(problem.cells) if cell.moment in moments]
-    whole.acquired.update(part.acquired)
-    whole.retired.update(part.retired)
-    whole.replicas.update({(c, p, moments[m]): n for (c, p, m), n in part.replicas.items()})
-    whole.load.update({(c, k, p, cells[i]): n for (c, k, p, i), n in part.load.items()})
-    whole.packed.update({(p, moments[m], each): n for (p, m, each), n in part.packed.items()})
-    whole.disaggregated.update({(cells[i], k, g): n for (i, k, g), n in part.disaggregated.items()})
-    whole.put_off.update({(cells[i], cells[j], k): n for (i, j, k), n in part.put_off.items()})
-    whole.surviving_load.update(
-        {(lost, c, k, p, moments[m]): n for (lost, c, k, p, m), n in part.surviving_load.items()}
-    )
-    whole.surviving_separate.update(
-        {(lost, s, k, g, moments[m]): n for (lost, s, k, g, m), n in part.surviving_separate.items()}
-    )

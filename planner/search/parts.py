@@ -29,28 +29,12 @@ def joined(
     wall_s : float
         The whole search. [s]
     """
-    whole = Solution({}, {}, {}, {}, {})
+    whole = Solution()
     for part, result in zip(parts, results, strict=True):
         solution = result.solution
         if solution is None:
             raise ValueError("a part without a plan cannot be joined")
-        whole.replicas.update(solution.replicas)
-        whole.load.update(
-            {(c, k, p, part.cell_indices[cell]): units for (c, k, p, cell), units in solution.load.items()}
-        )
-        whole.acquired.update(solution.acquired)
-        whole.packed.update(solution.packed)
-        whole.retired.update(solution.retired)
-        whole.surviving_load.update(solution.surviving_load)
-        whole.surviving_separate.update(solution.surviving_separate)
-        whole.disaggregated.update(
-            {(part.cell_indices[cell], k, g): units for (cell, k, g), units in solution.disaggregated.items()}
-        )
-        cells = part.cell_indices
-        whole.put_off.update({(cells[i], cells[j], k): work for (i, j, k), work in solution.put_off.items()})
-        whole.unmet.update(
-            {(part.cell_indices[cell], k): units for (cell, k), units in solution.unmet.items()}
-        )
+        whole.add(solution, cells=part.cell_indices)
     objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
     bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)
     gap = (objective - bound) / objective if objective > 0 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
@@ -21,7 +22,7 @@ from fleetplan.planner.formulation.constraints import (
     region_loss,
 )
 from fleetplan.planner.plan import Rejections, Shortage
-from fleetplan.planner.problem import Cell, Phase, Problem
+from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
@@ -78,6 +79,7 @@ def find_shortages(
         # Less is the rounding of rates and loads, not a shortage.
         if unmet * LOAD_UNITS_PER_REPLICA > cell.requests_per_s[k]:
             short = accelerators_needed(problem, cell, k, unmet)
+            by_power = bool(short) and POWER in blocking.names
             rows.append(
                 Shortage(
                     period=problem.periods[problem.moments[cell.moment].period],
@@ -89,14 +91,17 @@ def find_shortages(
                     unmet_requests_per_s=min(unmet, cell.requests_per_s[k]),
                     demand_requests_per_s=cell.requests_per_s[k],
                     accelerators_short=short,
+                    power_short_kw=power_needed_kw(problem, cell, k, unmet) if by_power else None,
                     reason=_reason(cell.service, bool(short), blocking, rejections),
                 )
             )
     return tuple(rows)
 
 
+POWER: Final = "power"
+
 LIMITS: Final[dict[str, ModuleType]] = {
-    "power": power,
+    POWER: power,
     "budget": budgets,
     "configurations (max_configs_per_service_region)": configurations,
     "capacity after the loss of a region (survive_region_loss)": region_loss,
@@ -155,23 +160,39 @@ def _reason(service: str, servable: bool, blocking: Blocking, rejections: tuple[
 
 
 def accelerators_needed(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> dict[str, int]:
-    """Accelerators that would serve a rate of one class, by hardware.
+    """Accelerators that would serve a rate of one class, by hardware that its regions have or are offered."""
+    needed = _needed(problem, cell, k, requests_per_s, lambda candidate: candidate.accelerators)
+    return {name: round(count) for name, count in needed.items()}
 
-    Both phases on the same hardware or aggregated replicas, whichever takes fewer; hardware that serves
+
+def power_needed_kw(problem: Problem, cell: Cell, k: int, requests_per_s: float) -> float | None:
+    """Least facility power that would serve a rate of one class, PUE included; None where none is known."""
+    kilowatts = _needed(problem, cell, k, requests_per_s, lambda candidate: candidate.power_kw or 0.0)
+    return min(kilowatts.values(), default=0.0) * problem.regions[cell.region].pue or None
+
+
+def _needed(
+    problem: Problem, cell: Cell, k: int, requests_per_s: float, of_replica: Callable[[Candidate], float]
+) -> dict[str, float]:
+    """What the replicas that would serve a rate of one class take, by hardware, the least first.
+
+    Both phases on the same hardware or aggregated replicas, whichever takes less; hardware that serves
     one phase alone is left out.
     """
     wanted = requests_per_s * (1 + problem.services[cell.service].headroom)
-    fewest: dict[str, dict[Phase, int]] = {}
+    regions = problem.serving_regions(cell)
+    supplied = {pool.hardware for pool in problem.pools if pool.region in regions}
+    least: dict[str, dict[Phase, float]] = {}
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
-        if candidate.requests_per_s[k] > 0:
+        if candidate.requests_per_s[k] > 0 and (candidate.hardware in supplied or not supplied):
             load = exact(wanted) / exact(candidate.requests_per_s[k])
             replicas = math.ceil(replicas_for_load(candidate, load) - exact(1e-9))
-            by_phase = fewest.setdefault(candidate.hardware, {})
-            needed = replicas * candidate.accelerators
-            by_phase[candidate.phase] = min(by_phase.get(candidate.phase, needed), needed)
+            by_phase = least.setdefault(candidate.hardware, {})
+            taken = replicas * of_replica(candidate)
+            by_phase[candidate.phase] = min(by_phase.get(candidate.phase, taken), taken)
     result = {}
-    for hardware, by_phase in fewest.items():
+    for hardware, by_phase in least.items():
         ways = []
         if Phase.AGGREGATED in by_phase:
             ways.append(by_phase[Phase.AGGREGATED])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.quantities import energy_kwh
+from fleetplan.planner.verify.quantities import energy_kwh, load, planned
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -40,19 +41,27 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
     scale = _scale(check, objective)
     if not abs(value - goal.value) <= RELATIVE_TOLERANCE * max(abs(value), abs(goal.value), scale):
         yield Violation("goal", f"{objective}: {goal.value} {goal.unit} stated, {value} found")
-    rounding = ROUNDING_RATIO * max(abs(value), abs(goal.bound), scale)
+    rounding = goal_rounding(check, objective, max(abs(value), abs(goal.bound), scale))
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
     if not worse <= better + rounding:
         yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
     if goal.model_value is not None:
         worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
-        if not worse <= better + ROUNDING_RATIO * max(abs(worse), abs(better), scale):
+        if not worse <= better + goal_rounding(check, objective, max(abs(worse), abs(better), scale)):
             text = f"{objective}: {value} {goal.unit}, the solver's model reached {goal.model_value}"
             yield Violation("goal", text)
     larger = max(abs(goal.value), abs(goal.bound), scale if objective == "least-regret" else 0.0)
     gap = abs(goal.value - goal.bound) / larger if larger > 0 else 0.0
     if differs(goal.gap, gap, SHARE_FLOOR):
         yield Violation("goal", f"{objective}: a gap of {goal.gap} is stated, {gap} follows")
+
+
+def goal_rounding(check: PlanCheck, objective: str, figure: float) -> float:
+    """What the solver's model may be off by at a figure: energy and carbon of each load unit are rounded."""
+    if objective not in ("energy", "carbon"):
+        return ROUNDING_RATIO * figure
+    replicas = sum(planned(check, run[0].service, load(check, run)) for run in check.rows)
+    return max(ROUNDING_RATIO * figure, replicas * LOAD_UNITS_PER_REPLICA / 2 / ENERGY_RESOLUTION)
 
 
 def _scale(check: PlanCheck, objective: str) -> float:

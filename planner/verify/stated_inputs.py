@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,7 +18,7 @@ from fleetplan.planner.plan.inputs import (
     VariantInput,
 )
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd
-from fleetplan.planner.verify.goals import ROUNDING_RATIO as GOAL_ROUNDING_RATIO
+from fleetplan.planner.verify.goals import goal_rounding
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.records import compared
@@ -177,9 +178,17 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     plan = check.plan
     cost = plan.objective_usd
     rounding = model_rounding_usd(check, cost_kinds(check)) / cost if cost > 0 else 0.0
-    goal_gap = 0.0 if plan.goal is None else plan.goal.gap - GOAL_ROUNDING_RATIO
+    goal_gap = 0.0
+    if plan.goal is not None:
+        figure = max(abs(plan.goal.value), abs(plan.goal.bound))
+        off_by = goal_rounding(check, plan.goal.objective, figure) / figure if figure > 0 else 0.0
+        goal_gap = plan.goal.gap - off_by
     unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
-    allowed = {"optimal": SHARE_FLOOR, "within_gap": plan.provenance.gap_limit + SHARE_FLOOR, "limit": 1.0}
+    allowed = {
+        "optimal": SHARE_FLOOR,
+        "within_gap": plan.provenance.gap_limit + SHARE_FLOOR,
+        "limit": math.inf,
+    }
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")
     elif not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:

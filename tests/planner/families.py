@@ -34,7 +34,7 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
-from fleetplan.planner.formulation.variables import create_variables
+from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.verify import verify

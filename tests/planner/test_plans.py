@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.planner.builders import (
     HOURS_PER_QUARTER,
     buy_offer,
@@ -18,11 +20,14 @@ from tests.planner.builders import (
     service,
 )
 from tests.planner.random_fleets import large_case, tiny_case
-from tests.planner.solving import is_infeasible, solve
+from tests.planner.solving import NO_PROVENANCE, is_infeasible, solve
 
+from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.engine import engine_candidates
 from fleetplan.planner.candidates.rejections import RejectionLog
+from fleetplan.planner.plan import Infeasible, Shortage, Solve
 from fleetplan.planner.problem import build_problem
+from fleetplan.planner.report.console import print_infeasible
 from fleetplan.planner.search.result import Progress, SolveStatus
 from fleetplan.planner.search.shortage import find_shortages
 
@@ -154,8 +159,38 @@ def test_an_infeasible_fleet_says_what_is_short() -> None:
     assert (row.service, row.region, row.request_class) == ("chat", "here", "all")
     assert row.unmet_requests_per_s == pytest.approx(5.0)
     assert row.demand_requests_per_s == 10.0
-    # 6 requests/s are four replicas of A, or six of two B; B's prefill alone serves nothing.
+    # 6 requests/s are four replicas of A; six of two B would do, and nothing brings a B here.
+    assert row.accelerators_short == {"A": 4}
+    offered = replace(question, offers=(rent_offer("B", 1.0, maximum=1),))
+    (row,) = find_shortages(build_problem(offered, runs), (), seed=1, workers=1)
     assert row.accelerators_short == {"A": 4, "B": 12}
+    assert row.power_short_kw is None
+    assert row.would_take == "4 A or 12 B accelerators"
+
+
+def test_want_of_power_is_said_in_kilowatts() -> None:
+    question = fleet(
+        services=[service("chat", 10.0, headroom=0.2)],
+        hardware=[hardware("A", 4)],
+        pools=[rented_pool("A", 4, 1.0, per_host=4)],
+        regions=[region("here", power_kw=(6.0,), pue=1.5)],
+    )
+    runs = [candidate("chat", "A", 1.5, power_kw=1.0), candidate("chat", "B", 100.0, power_kw=0.1)]
+    (row,) = find_shortages(build_problem(question, runs), (), seed=1, workers=1)
+    # Four replicas carry 6 of 12 requests/s; four more draw 4 kW behind a PUE of 1.5. There is no B.
+    assert row.reason == "power"
+    assert row.power_short_kw == pytest.approx(6.0)
+    assert row.would_take == "6 kW"
+    screen = Console(width=200, record=True, file=io.StringIO())
+    print_infeasible(infeasible(question, (row,)), screen)
+    assert "for want of power\n    it would take 6 kW more" in screen.export_text()
+
+
+def infeasible(question: Fleet, shortages: tuple[Shortage, ...]) -> Infeasible:
+    solve = Solve(wall_s=0.1, deterministic_time=0.1, status="infeasible", bound_source="")
+    return Infeasible(
+        fleet=question.name, shortages=shortages, rejections=(), provenance=NO_PROVENANCE, solve=solve
+    )
 
 
 def test_the_same_seed_costs_the_same() -> None:

@@ -10,6 +10,8 @@ from typing import Final
 
 import yaml
 
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
 from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched
 
 SOURCES: Final = {
@@ -22,6 +24,19 @@ SOURCES: Final = {
 READY_MADE: Final = "weights in {weights}: give the path of a checkpoint quantised so"
 
 MEAN_LENGTHS: Final = "lengths are means: no limit on a request's length is set"
+
+LOAD_BALANCERS: Final = {
+    "vllm": "--enable-eplb with num_redundant_experts in --eplb-config",
+    "sglang": "--enable-eplb with --ep-num-redundant-experts, and --moe-a2a-backend deepep",
+    "trtllm": "moe_config.load_balancer with num_slots in the file",
+}
+"""What starts the load balancer of experts. Sources: vLLM, vllm/config/parallel.py (EPLBConfig); SGLang,
+Server Arguments; TensorRT-LLM, MoeConfig and MoeLoadBalancerConfig. Read in November 2026."""
+
+BALANCED_EXPERTS: Final = (
+    "experts over several hosts: unless techniques.experts.balance is none, the rates of the plan are those "
+    "of a load balancer that copies one expert in {each}, or as many as redundant_experts says; add {options}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,13 @@ def launch(deployment: Deployment, framework: str) -> Launch | NotLaunched:
     return NotLaunched(deployment.placement, found) if isinstance(found, str) else found
 
 
+def _expert_notes(layout: Parallelism, framework: str) -> list[str]:
+    """What a layout needs whose experts the performance model balances by default."""
+    if layout.ep == 1 or layout.ep * layout.ffn_tp <= USUAL_HOST_ACCELERATORS:
+        return []
+    return [BALANCED_EXPERTS.format(each=EXPERTS_PER_REDUNDANT, options=LOAD_BALANCERS[framework])]
+
+
 def vllm(deployment: Deployment) -> Launch | str:
     """The command of vLLM; attention data parallelism and experts share the ranks of a stage."""
     layout, service, batch = deployment.layout, deployment.service, deployment.running_sequences
@@ -81,6 +103,7 @@ def vllm(deployment: Deployment) -> Launch | str:
         notes.append("a dense model has no attention data parallelism in vLLM: its ranks are whole replicas")
     if layout.ep > 1 and not copies:
         words += ["--enable-expert-parallel"]
+        notes += _expert_notes(layout, "vllm")
     if decode_cp > 1:
         words += ["--decode-context-parallel-size", str(layout.cp)]
     elif layout.cp > 1:
@@ -126,6 +149,7 @@ def sglang(deployment: Deployment) -> Launch | str:
         words += ["--dp-size", str(layout.dp), "--enable-dp-attention"]
     if layout.ep > 1:
         words += ["--ep-size", str(layout.ep)]
+        notes += _expert_notes(layout, "sglang")
     if layout.cp > 1:
         words += ["--attn-cp-size", str(layout.cp)]
     weights = deployment.variant.weights
@@ -155,7 +179,7 @@ def tensorrt_llm(deployment: Deployment) -> Launch | str:
     """The command of TensorRT-LLM; what has no option stands in the file that it names."""
     engine = engine_arguments(deployment)
     words = ["trtllm-serve", "serve", deployment.variant.model]
-    notes = [MEAN_LENGTHS]
+    notes = [MEAN_LENGTHS, *_expert_notes(deployment.layout, "trtllm")]
     for argument, option in _TENSORRT_LLM_OPTIONS.items():
         if argument in engine:
             words += [option, str(engine.pop(argument))]

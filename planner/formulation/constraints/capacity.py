@@ -29,8 +29,10 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.bounds import most_units
 from fleetplan.planner.formulation.packing import packing
-from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables, most_units, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 

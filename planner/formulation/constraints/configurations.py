@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import Variables, replica_label, served_cells
+from fleetplan.planner.formulation.bounds import served_cells
+from fleetplan.planner.formulation.variables import Variables, replica_label
 from fleetplan.planner.problem import Problem
 
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.constraints import whole_replicas
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale
-from fleetplan.planner.formulation.variables import Variables, cell_label, rate_scales, with_label
+from fleetplan.planner.formulation.variables import Variables, cell_label, with_label
 from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 

@@ -16,8 +16,9 @@ from fractions import Fraction
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import whole_row
-from fleetplan.planner.formulation.variables import Variables, rate_scales
+from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import exact
 

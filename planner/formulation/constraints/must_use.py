@@ -24,8 +24,9 @@ from collections.abc import Iterator, Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import MustUse
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale
-from fleetplan.planner.formulation.variables import LoadKey, Variables, cell_label, rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, Variables, cell_label
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 

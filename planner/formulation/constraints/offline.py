@@ -17,13 +17,8 @@ from collections import defaultdict
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import (
-    CellClassKey,
-    Variables,
-    cell_label,
-    hour_weights,
-    rate_scales,
-)
+from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.variables import CellClassKey, Variables, cell_label
 from fleetplan.planner.problem import Problem
 
 

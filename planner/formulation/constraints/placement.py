@@ -30,7 +30,8 @@ from typing import Final, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import LoadKey, Variables, hour_weights, rate_scales
+from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 

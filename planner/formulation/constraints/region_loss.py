@@ -24,17 +24,12 @@ from collections import defaultdict
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor, watts_per_accelerator
-from fleetplan.planner.formulation.variables import (
-    Variables,
-    most_units,
-    rate_scales,
-    replica_label,
-    replicas_needed,
-    with_label,
-)
+from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import surviving_handovers
 from fleetplan.planner.problem.region_loss import joint_cells

@@ -24,7 +24,8 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.variables import Variables, rate_scales, with_label
+from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.variables import Variables, with_label
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 

@@ -24,13 +24,11 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
-from fleetplan.planner.formulation.variables import LoadKey, Variables, rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
-
-ENERGY_RESOLUTION: Final = 10**6
-"""Objective units a kWh, and a kg of CO2: a load unit of a small replica draws some Wh. [1/kWh]"""
+from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""

@@ -26,8 +26,9 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
-from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables, rate_scales
+from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION

@@ -116,7 +116,9 @@ def explain_conflict(
     if core is None:
         return None
     clock.deadline = started + time_box_s
-    ways = ways_out(forbidden, universe, core.requirements, cores, clock.feasible)
+    # Demand is given up last: where time is short, what money can lift is looked at.
+    first = sorted(core.requirements, key=lambda each: each.kind is Kind.DEMAND)
+    ways = ways_out(forbidden, universe, first, cores, clock.feasible)
     solved = []
     for way in ways:
         resolver.say(f"{'; '.join(give.text for give in way.gives)}: solving")

@@ -231,3 +231,17 @@ def test_ratios_are_of_the_largest_case() -> None:
     # 0.7 / 0.9 is no short fraction, and 0.7 comes back all the same.
     peak, ratios = peak_and_ratios({("a", None): {key: 0.7}, ("b", None): {key: 0.9}})
     assert case_demand(peak, ratios, ("a", None)) == {key: 0.7}
+
+
+def test_the_least_regret_comes_before_another_objective(tmp_path: Path) -> None:
+    # A plan of least carbon alone may cost more than one that leaves regret: the regret is one of cost.
+    text = FILE + "objective: accelerators\nuncertainty: {objective: least-regret, scenarios: SCENARIOS}\n"
+    several = text.replace(
+        "SCENARIOS",
+        "[{name: slow, probability: 0.5}, {name: boom, probability: 0.5, demand_ratio: 2}]",
+    )
+    fleet = loaded(tmp_path, several)
+    assert fleet.objective == "tco"
+    assert any("accelerators has no effect" in warning for warning in fleet.warnings)
+    expected = loaded(tmp_path, several.replace("least-regret", "expected-cost"))
+    assert expected.objective == "accelerators"

@@ -14,7 +14,7 @@ from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
-from fleetplan.planner.export.launch.commands import FRAMEWORKS, Launch, launch
+from fleetplan.planner.export.launch.commands import FRAMEWORKS, LOAD_BALANCERS, Launch, launch
 from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments, dns_name
 from fleetplan.planner.export.launch.files import FORMATS, export_launch
 from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
@@ -124,6 +124,18 @@ def _accelerators(framework: str, options: dict[str, str], layout: Parallelism) 
         assert degree("--tp-size") % (degree("--dp-size") * degree("--ep-size")) in {0, degree("--tp-size")}
         return degree("--tp-size") * degree("--pp-size")
     return degree("--tp_size") * degree("--pp_size") * degree("--cp_size")
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_experts_over_several_hosts_name_their_load_balancer(framework: str) -> None:
+    def balancers(label: str) -> list[str]:
+        started = launch(deployment(label), framework)
+        assert isinstance(started, Launch)
+        return [note for note in started.notes if LOAD_BALANCERS[framework] in note]
+
+    assert len(balancers("DP16-EP16")) == 1
+    assert balancers("DP4-EP4") == []
+    assert balancers("TP16") == []
 
 
 def test_batches_are_counted_as_each_framework_does() -> None:

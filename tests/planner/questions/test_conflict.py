@@ -13,6 +13,7 @@ from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, step_of
@@ -129,6 +130,26 @@ def test_kilowatts_that_are_short_are_counted() -> None:
     )
     assert core(found) == ["power of here is 20 kW", "chat in here is served, 100 requests/s"]
     assert ways(found)[0] == "4 kW more in here"
+
+
+def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Kind] = []
+
+    def first_of_core(*arguments: object) -> list[WayOut]:
+        asked.extend(each.kind for each in arguments[2])  # type: ignore[attr-defined]
+        return []
+
+    monkeypatch.setattr(explain, "ways_out", first_of_core)
+    rates = engine_table([("aggregated", "A", 2, 10.0)], power_kw=2.0)
+    services = [service(f"s{i}", 100.0, engines=rates) for i in range(3)]
+    explained(
+        one_kind(
+            services=services,
+            pools=[owned_pool("own", 9, 160_000.0, hardware="A")],
+            regions=[region("here", power_kw=(60.0,), pue=1.2)],
+        )
+    )
+    assert asked == [Kind.POWER, Kind.DEMAND, Kind.DEMAND, Kind.DEMAND]
 
 
 def test_budgets_that_are_short_are_counted() -> None:

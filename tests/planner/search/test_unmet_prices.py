@@ -12,7 +12,7 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, rente
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.objective.tco import unmet_demand
-from fleetplan.planner.formulation.variables import rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.search import unmet_prices as shortage_price
 from fleetplan.planner.search.solvers.cpsat import configured_solver

@@ -34,6 +34,8 @@ FACTOR = 1.01
 
 NO_PRICES = {
     "_sum",
+    "_too_dear",
+    "_unmet_exponent",
     "_unmet_weights",
     "owned_ages_quarters",
     "cost_terms",
@@ -46,7 +48,7 @@ NO_PRICES = {
     "unmet_units",
     "unmet_units_per_request",
 }
-"""Functions of these modules that return ages, counts, or expressions of the model."""
+"""Functions of these modules that return ages, counts, errors or expressions of the model."""
 
 VERIFYING = """
 import sys

@@ -17,6 +17,7 @@ from tests.planner.builders import (
     service,
 )
 from tests.planner.solving import Solved, solve
+from tests.planner.verify.plans import uncertain
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Placement, Plan, Purchase, Unmet, UnmetGap
@@ -247,3 +248,15 @@ def test_a_prefill_replica_has_no_target_for_later_tokens() -> None:
     late = replace(decode, tpot_ms=(62.4,))
     with pytest.raises(PlanError, match="TPOT"):
         solve(question, [prefill, late])
+
+
+def test_a_regret_whose_bound_is_below_zero_may_have_a_gap_above_one() -> None:
+    problem, plan = uncertain()
+    assert plan.goal is not None
+    bound = -100 * max(abs(plan.goal.value), plan.objective_usd)
+    gap = (plan.goal.value - bound) / abs(bound)
+    assert gap > 1
+    goal = plan.goal.model_copy(update={"bound": bound, "gap": gap})
+    record = plan.solve.model_copy(update={"status": "limit"})
+    stated = plan.model_copy(update={"goal": goal, "status": "limit", "solve": record})
+    assert list(verify(problem, stated)) == []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
 from tests.planner.random_fleets import Case, large_case, several_periods_case
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
-from fleetplan.planner.formulation.groups import GROUPS, all_variables, continuous_indices
-from fleetplan.planner.formulation.variables import Variables
+from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks.construction import Structure, construction_job, guide_of, sifting_job
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
@@ -46,18 +43,6 @@ def passed(structure: Structure, values: np.ndarray) -> float:
     relaxed = structure.relaxation
     used = relaxed.rows @ values
     return float(np.maximum(used - relaxed.row_upper, relaxed.row_lower - used).max(initial=0.0))
-
-
-def test_no_group_of_variables_is_forgotten() -> None:
-    names = {field.name for field in fields(Variables)} - {"handovers"}
-    assert names == {group.name for group in GROUPS}
-    assert len(GROUPS) == len(names)
-
-
-def test_the_groups_hold_every_variable_of_a_model_once() -> None:
-    planning = built(several_periods_case(3))
-    indices = [variable.index for variable in all_variables(planning.variables)]
-    assert sorted(indices) == list(range(len(planning.model.proto.variables)))
 
 
 @pytest.mark.parametrize("case", [large_case(1, 4, 2, 2), several_periods_case(1), several_periods_case(4)])

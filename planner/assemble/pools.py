@@ -1,0 +1,121 @@
+"""Rows of a plan by pool: units, what of them is used, and what they cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.formulation import (
+    Solution,
+)
+from fleetplan.planner.plan import (
+    PoolUse,
+)
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.supply import SupplyPool
+
+
+def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
+    """Units that stand in a pool in a period, reserve included."""
+    pool = problem.pools[p]
+    arrived = sum(
+        count
+        for (pool_index, a, ordered), count in solution.acquired.items()
+        if pool_index == p and pool.acquisitions[a].serves(ordered, q)
+    )
+    left = sum(
+        count for (pool_index, when), count in solution.retired.items() if pool_index == p and when <= q
+    )
+    return pool.existing_units + arrived - left
+
+
+def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dict[str, float]:
+    """Cost of what stands in a pool in a period, and of what leaves it, by kind; without energy. [USD]"""
+    pool = problem.pools[p]
+    kinds: dict[str, float] = defaultdict(float)
+    for kind, values in pool.fixed_cost_kinds.items():
+        kinds[kind] += values[q]
+    for (pool_index, a, ordered), count in solution.acquired.items():
+        acquisition = pool.acquisitions[a] if pool_index == p else None
+        if acquisition is None or not acquisition.serves(ordered, q):
+            continue
+        for kind, table in acquisition.unit_cost_by_period.items():
+            kinds[kind] += count * table[ordered][q]
+    for (pool_index, left), count in solution.retired.items():
+        if pool_index == p and pool.retirement is not None:
+            for kind, table in pool.retirement.unit_cost_by_period.items():
+                kinds[kind] += count * table[left][q]
+    return dict(kinds)
+
+
+def capacity_kinds(problem: Problem, solution: Solution) -> dict[tuple[str, str], dict[str, float]]:
+    """Cost of every pool and period without energy, by kind. [USD]"""
+    return {
+        (pool.name, period): pool_cost_kinds(problem, solution, p, q)
+        for p, pool in enumerate(problem.pools)
+        for q, period in enumerate(problem.periods)
+    }
+
+
+def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
+    """What hosts that leave a pool at the start of a period cost at once, less their sale. [USD]"""
+    retirement = problem.pools[p].retirement
+    return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
+
+
+def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
+    """Cost of what stands in a pool in a period, without energy and without what leaves it. [USD]"""
+    kinds = pool_cost_kinds(problem, solution, p, q)
+    return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
+
+
+def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[PoolUse, ...]:
+    """What every pool holds and runs, pools that stay empty left out."""
+    used: dict[tuple[int, int], int] = defaultdict(int)
+    for (c, p, m), replicas in traffic.replicas.items():
+        footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
+        used[p, m] += footprint * replicas
+    rows = []
+    for m, moment in enumerate(problem.moments):
+        q = moment.period
+        for p in range(len(problem.pools)):
+            units = units_in_pool(problem, solution, p, q)
+            if units or (p, q) in solution.retired:
+                usd = pool_usd(problem, solution, p, q) * moment.weight
+                leaving = leaving_usd(problem, solution, p, q) * moment.weight
+                rows.append(_pool_use(problem, (p, m), units, used[p, m], (usd, leaving)))
+    return tuple(rows)
+
+
+def _pool_use(
+    problem: Problem, place: tuple[int, int], units: int, used: int, costs: tuple[float, float]
+) -> PoolUse:
+    """One pool in one moment, of which some accelerators are used, with what stands and what leaves costs."""
+    pool, moment = problem.pools[place[0]], problem.moments[place[1]]
+    total = units * pool.accelerators_per_unit
+    out_units = pool.maintenance_in(moment.period)
+    out = out_units * pool.accelerators_per_unit
+    reserve = reserved_accelerators(pool, units - out_units, used)
+    return PoolUse(
+        period=problem.periods[moment.period],
+        slice=moment.slice,
+        scenario=moment.scenario,
+        pool=pool.name,
+        region=pool.region,
+        hardware=pool.hardware,
+        accelerators=total,
+        reserve_accelerators=reserve,
+        used_accelerators=used,
+        utilisation=used / (total - reserve - out) if total > reserve + out else 0.0,
+        usd=costs[0],
+        idle_usd=costs[0] * (1 - used / total) if total else costs[0],
+        retirement_usd=costs[1],
+        maintenance_accelerators=out,
+    )
+
+
+def reserved_accelerators(pool: SupplyPool, units: int, used: int) -> int:
+    """Accelerators kept free: those of a pool that runs something, or that has no choice."""
+    if pool.may_stay_empty and used == 0:
+        return 0
+    return min(pool.reserve_units, units) * pool.accelerators_per_unit

@@ -1,0 +1,197 @@
+"""From raw solver values to traffic in unrounded numbers.
+
+The solver's values only say how many replicas, units and load units there are. Traffic is then spread
+over them in floating point, loads are scaled down to the demand, and replicas that carry nothing are
+dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetplan.planner.assemble.changes import with_idle_replicas
+from fleetplan.planner.assemble.offline_work import SECONDS_PER_HOUR, offline_work
+from fleetplan.planner.formulation import (
+    LoadKey,
+    PairKey,
+    ReplicaKey,
+    Solution,
+    rate_scales,
+)
+from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
+from fleetplan.planner.problem.kv_pairs import Handovers, cell_handovers
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+LOAD_TOLERANCE = 1e-7
+"""Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
+
+SMALLEST_SHARE = 1e-12
+"""Share of a class's demand below which nothing is served: float rounding. A rate unit is 1e-8 of the largest
+demand of a service; of a load nothing can be said, as a replica may do any multiple of the demand."""
+
+CRUMB_RATIO = 1e-7
+"""Part of a class's separate traffic below which a pair of groups hands nothing over: some rate units, which
+no plan needs and which would read as a flow of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Who serves what.
+
+    Attributes
+    ----------
+    rates : dict[LoadKey, float]
+        Traffic by (candidate, class, pool, cell), headroom not included. [requests/s]
+    replicas : dict[ReplicaKey, int]
+        Replicas by (candidate, pool, moment); idle only where starting them anew would cost.
+    unmet : dict[tuple[int, int], float]
+        Unserved traffic by (cell, class). [requests/s]
+    passed : dict[PairKey, float]
+        Traffic that passes between a pair of groups of prefill and decode replicas. [requests/s]
+    put_off : dict[tuple[int, int, int], float]
+        Offline work by (cell in which it arises, cell in which it is done, class). [requests/day]
+    """
+
+    rates: dict[LoadKey, float]
+    replicas: dict[ReplicaKey, int]
+    unmet: dict[tuple[int, int], float]
+    passed: dict[PairKey, float]
+    put_off: dict[tuple[int, int, int], float]
+
+
+def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
+    """Traffic on every set of replicas, scaled to the demand.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    solution : Solution
+        Solver values.
+
+    Returns
+    -------
+    Traffic
+        Prefill and decode rates of a class add up to the same.
+    """
+    scales = rate_scales(problem)
+    rates: dict[LoadKey, float] = {}
+    unmet: dict[tuple[int, int], float] = {}
+    passed: dict[PairKey, float] = {}
+    planned = _planned_rates(problem, solution)
+    known = cell_handovers(problem)
+    for cell_index, cell in enumerate(problem.cells):
+        headroom = 1 + problem.services[cell.service].headroom
+        for k, demand in enumerate(cell.requests_per_s):
+            place = (cell_index, k)
+            units = solution.unmet.get(place, 0)
+            missing = min(scales[cell.service].requests_per_s(units) / headroom, demand)
+            if missing > 0:
+                unmet[place] = missing
+    put_off = offline_work(problem, solution, unmet)
+    for (cell_index, k), wanted in _served_rates(problem, unmet, put_off).items():
+        place, service = (cell_index, k), problem.services[problem.cells[cell_index].service]
+        own = planned[place]
+        whole = {s: rate for s, rate in own.items() if problem.candidates[s[0]].phase is Phase.AGGREGATED}
+        aggregated = min(sum(whole.values()), wanted)
+        if service.average_quality_floor is not None:
+            # All variants are scaled alike, so that the average stays.
+            planned_apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
+            aggregated = wanted * _share(sum(whole.values()), planned_apart)
+        apart = wanted - aggregated
+        between = _passed(solution, place, known[place], apart if apart > SMALLEST_SHARE * wanted else 0.0)
+        passed.update({(*place, g): rate for g, rate in enumerate(between)})
+        scaled = _scaled(whole, aggregated)
+        for phase in (Phase.PREFILL, Phase.DECODE):
+            for index, group in enumerate(known[place].groups(phase)):
+                through = sum(between[g] for g in known[place].pairs_of(phase, index))
+                scaled |= _scaled({s: own[s] for s in group.slots if s in own}, through)
+        rates.update({(c, k, p, cell_index): rate for (c, p), rate in scaled.items() if rate > 0})
+    needed = _needed_replicas(problem, solution, rates)
+    if problem.keeps_idle_replicas:
+        needed = with_idle_replicas(problem, needed, solution.replicas)
+    return Traffic(rates, needed, unmet, passed, put_off)
+
+
+def _served_rates(
+    problem: Problem, unmet: Mapping[tuple[int, int], float], put_off: Mapping[tuple[int, int, int], float]
+) -> dict[tuple[int, int], float]:
+    """What each cell serves of each class, headroom not included. [requests/s]"""
+    rates = {}
+    for i, cell in enumerate(problem.cells):
+        offline = problem.services[cell.service].offline is not None
+        for k, demand in enumerate(cell.requests_per_s):
+            served = 0.0 if offline else demand - unmet.get((i, k), 0.0)
+            rates[i, k] = served if served > SMALLEST_SHARE * demand else 0.0
+    for (_, j, k), per_day in put_off.items():
+        seconds = problem.moments[problem.cells[j].moment].hours * SECONDS_PER_HOUR
+        rates[j, k] += per_day / seconds
+    return rates
+
+
+def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int], dict[Slot, float]]:
+    """Traffic that the solver's loads stand for, by (cell, class), the headroom taken out. [requests/s]"""
+    planned: dict[tuple[int, int], dict[Slot, float]] = defaultdict(dict)
+    for (c, k, p, cell), units in solution.load.items():
+        headroom = 1 + problem.services[problem.candidates[c].service].headroom
+        rate = problem.candidates[c].requests_per_s[k] * units / LOAD_UNITS_PER_REPLICA
+        planned[cell, k][c, p] = rate / headroom
+    return planned
+
+
+def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: float) -> list[float]:
+    """What passes between each pair, in the solver's proportions. [requests/s]"""
+    if len(known.pairs) == 1:
+        return [rate]
+    units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]
+    least = CRUMB_RATIO * sum(units)
+    kept = [each if each > least else 0 for each in units]
+    total = sum(kept)
+    return [rate * each / total if total else 0.0 for each in kept]
+
+
+def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: Handovers) -> float:
+    """Rate that the solver lets pass between all pairs, with its headroom. [requests/s]"""
+    scale = rate_scales(problem)[problem.cells[place[0]].service]
+    return scale.requests_per_s(
+        sum(solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs)))
+    )
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest > 0 else 0.0
+
+
+def _scaled(rates: Mapping[Slot, float], wanted: float) -> dict[Slot, float]:
+    """Rates in the same proportions that add up to what is wanted; none where nothing is."""
+    total = sum(rates.values())
+    if total <= 0 or wanted <= 0:
+        return {}
+    return {slot: rate * wanted / total for slot, rate in rates.items()}
+
+
+def _needed_replicas(
+    problem: Problem, solution: Solution, rates: dict[LoadKey, float]
+) -> dict[ReplicaKey, int]:
+    """Replicas that the traffic with its headroom fills."""
+    load: dict[ReplicaKey, float] = defaultdict(float)
+    for (c, k, p, cell), rate in rates.items():
+        candidate = problem.candidates[c]
+        headroom = 1 + problem.services[candidate.service].headroom
+        load[c, p, problem.cells[cell].moment] += rate * headroom / candidate.requests_per_s[k]
+    return {
+        key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
+        for key, value in load.items()
+        if value > 0
+    }
+
+
+def _fewest_replicas(candidate: Candidate, load: float, most: int) -> int:
+    """Fewest replicas of one pool that carry a load, at most `most` of them."""
+    fewest = max(math.ceil(load - LOAD_TOLERANCE), 1)
+    while fewest < most and candidate.carried(fewest) < load - LOAD_TOLERANCE:
+        fewest += 1
+    return min(most, fewest)

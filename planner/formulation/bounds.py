@@ -1,0 +1,166 @@
+"""How much of everything a plan can want: bounds of variables that demand and supply imply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
+from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.region_loss import joint_cells
+from fleetplan.planner.problem.supply import SupplyPool
+from fleetplan.planner.units import exact
+
+UNLIMITED_UNITS = 1_000_000
+"""Bound of an offer without a maximum, where the demand gives no smaller one. [units]"""
+
+Served = Mapping[tuple[str, str, int], tuple[int, ...]]
+"""Indices of the cells by the service, a region whose pools may serve them, and the moment."""
+
+
+@once
+def served_cells(problem: Problem) -> Served:
+    """Cells by who may serve them, in the order of the cells."""
+    groups: dict[tuple[str, str, int], list[int]] = {}
+    for index, cell in enumerate(problem.cells):
+        for region in problem.serving_regions(cell):
+            groups.setdefault((cell.service, region, cell.moment), []).append(index)
+    return {key: tuple(indices) for key, indices in groups.items()}
+
+
+def replicas_needed(problem: Problem, cells: Iterable[Cell], candidate_index: int) -> int:
+    """Most replicas of one candidate that cells of its service can use: what serves all of them alone."""
+    candidate = problem.candidates[candidate_index]
+    headroom = 1 + exact(problem.services[candidate.service].headroom)
+    load = sum(
+        (
+            exact(demand) * headroom / exact(rate)
+            for cell in cells
+            for demand, rate in zip(cell.most_requests_per_s, candidate.requests_per_s, strict=True)
+            if demand > 0 and rate > 0
+        ),
+        start=exact(0.0),
+    )
+    # One more replica than the load: rates are rounded down to whole units.
+    return math.ceil(replicas_for_load(candidate, load)) + 1 if load > 0 else 0
+
+
+def replicas_for_load(candidate: Candidate, load: Fraction) -> Fraction:
+    """Fewest replicas of one pool that carry a load; more than it where latencies are limited under load."""
+    by_line = (
+        max((load + exact(line.loss)) / exact(line.slope), Fraction(line.least)) for line in candidate.pooling
+    )
+    return min(by_line, default=load)
+
+
+def most_replicas(
+    problem: Problem, served: Served, place: tuple[str, int], candidate_index: int, pool_index: int
+) -> int:
+    """Most replicas of one candidate in one pool that a plan may want at a place: a region and a moment.
+
+    Where starting a replica costs, replicas of another moment's demand may stand idle in this one.
+    """
+    region, moment = place
+    needed = _needed_by_moment(problem, served, candidate_index, region)
+    if not problem.keeps_idle_replicas:
+        return needed[moment]
+    place_before = (candidate_index, pool_index)
+    before = [n for (c, p, _), n in (problem.running_before or {}).items() if (c, p) == place_before]
+    return max(*before, *needed, 0)
+
+
+def _needed_by_moment(problem: Problem, served: Served, candidate_index: int, region: str) -> tuple[int, ...]:
+    """Most replicas of a candidate in a region that each moment's demand can use; every pool asks for it."""
+    known = _needs(problem)
+    if (candidate_index, region) not in known:
+        service = problem.candidates[candidate_index].service
+        known[candidate_index, region] = tuple(
+            replicas_needed(
+                problem,
+                (problem.cells[index] for index in served.get((service, region, when), ())),
+                candidate_index,
+            )
+            for when in range(len(problem.moments))
+        )
+    return known[candidate_index, region]
+
+
+@once
+def _needs(_: Problem) -> dict[tuple[int, str], tuple[int, ...]]:
+    """Replicas that are needed, by candidate and region, as far as they have been asked for."""
+    return {}
+
+
+def most_units(problem: Problem, pool_index: int, period: int) -> int:
+    """Most units that a pool can hold in a period."""
+    pool = problem.pools[pool_index]
+    units = pool.existing_units - pool.maintenance_in(period)
+    for acquisition in pool.acquisitions:
+        limits = acquisition.offer.max_units[: period + 1]
+        if any(limit is None for limit in limits):
+            return UNLIMITED_UNITS
+        units += sum(limit for limit in limits if limit is not None)
+    return units
+
+
+def units_that_serve_everything(problem: Problem, served: Served, pool_index: int) -> int:
+    """Units that would hold all replicas that any plan without waste puts into this pool."""
+    pool = problem.pools[pool_index]
+    if problem.keeps_idle_replicas:
+        return _units_with_idle_replicas(problem, served, pool_index)
+    units = [Fraction(0)] * len(problem.moments)
+    for cell in problem.cells:
+        if pool.region in problem.serving_regions(cell):
+            units[cell.moment] += _units_for_cell(problem, pool, cell)
+    return math.ceil(max(units)) + pool.reserve_units
+
+
+def units_after_loss(problem: Problem, pool_index: int) -> int:
+    """Units that would hold all replicas of the protected services of all regions."""
+    most: dict[int, Fraction] = {}
+    for cell, _ in joint_cells(problem):
+        units = _units_for_cell(problem, problem.pools[pool_index], cell)
+        most[cell.moment] = most.get(cell.moment, Fraction(0)) + units
+    return math.ceil(max(most.values(), default=Fraction(0)))
+
+
+def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int) -> int:
+    """The same where replicas that wait for another moment may stand beside those that serve."""
+    pool = problem.pools[pool_index]
+    needed: dict[int, int] = {}
+    for service, region, m in served:
+        for c in problem.candidates_of(service):
+            if (region, problem.candidates[c].hardware) == (pool.region, pool.hardware):
+                needed[c] = most_replicas(problem, served, (region, m), c, pool_index)
+    units = sum(
+        (n * pool.units_per_replica(problem.candidates[c].accelerators) + 1 for c, n in needed.items()),
+        start=Fraction(pool.reserve_units),
+    )
+    return math.ceil(units)
+
+
+def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
+    """Units of a pool for one cell: each class and phase on the candidate that takes the most."""
+    headroom = 1 + exact(problem.services[cell.service].headroom)
+    largest: dict[tuple[Phase, int], Fraction] = {}
+    rounding = Fraction(0)
+    for c in problem.candidates_of(cell.service):
+        candidate = problem.candidates[c]
+        if candidate.hardware != pool.hardware:
+            continue
+        units_per_replica = pool.units_per_replica(candidate.accelerators)
+        # A mix of candidates leaves a part of a replica, one of rounded rates and a part of a unit each.
+        rounding += 2 * units_per_replica + 1
+        # A pool of its own loses as much again as one that serves everything.
+        rounding += units_per_replica * sum(
+            exact(line.loss) / exact(line.slope) + line.least for line in candidate.pooling
+        )
+        rates = zip(cell.most_requests_per_s, candidate.requests_per_s, strict=True)
+        for k, (demand, rate) in enumerate(rates):
+            if demand > 0 and rate > 0:
+                load = exact(demand) * headroom / exact(rate)
+                units = replicas_for_load(candidate, load) * units_per_replica
+                key = (candidate.phase, k)
+                largest[key] = max(largest.get(key, Fraction(0)), units)
+    return sum(largest.values(), start=rounding) if largest else Fraction(0)

@@ -1,0 +1,249 @@
+"""One variable for every decision that a problem leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation.bounds import (
+    UNLIMITED_UNITS,
+    Served,
+    most_replicas,
+    most_units,
+    served_cells,
+    units_after_loss,
+    units_that_serve_everything,
+)
+from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.scaling import RateScale, usd_units
+from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.deferral import work_places
+from fleetplan.planner.problem.kv_pairs import cell_handovers
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+
+REGRET_RANGE = 100
+"""Bound of a regret over the largest cost of the best plan for one scenario."""
+
+
+def create_variables(
+    model: cp_model.CpModel, problem: Problem, allow_unmet: bool, bounded_by_supply: bool = True
+) -> Variables:
+    """Variables for every decision that the problem leaves open.
+
+    Parameters
+    ----------
+    model : CpModel
+        Receives the variables.
+    problem : Problem
+        Sets and data.
+    allow_unmet : bool
+        Whether demand may stay unserved.
+    bounded_by_supply : bool
+        Whether replicas are bounded by what their pool can hold; without that only by the demand.
+
+    Returns
+    -------
+    Variables
+        A candidate gets variables only where its region has demand and a pool of its hardware.
+    """
+    variables = Variables(handovers=cell_handovers(problem))
+    scales = rate_scales(problem)
+    served = served_cells(problem)
+    created: set[tuple[str, str, int]] = set()
+    for cell_index, cell in enumerate(problem.cells):
+        for region in problem.serving_regions(cell):
+            group = (cell.service, region, cell.moment)
+            if group not in created:
+                created.add(group)
+                _create_service_variables(model, problem, variables, served, group, bounded_by_supply)
+        scale, headroom = scales[cell.service], problem.services[cell.service].headroom
+        for k, demand in enumerate(cell.requests_per_s):
+            most = scale.demand_units(cell.most_requests_per_s[k], headroom)
+            label = cell_label(problem, cell, k)
+            for index, pair in enumerate(variables.handovers[cell_index, k].pairs):
+                variables.disaggregated[cell_index, k, index] = model.new_int_var(
+                    0, most, f"disaggregated[{with_label(label, pair.label)}]"
+                )
+            if allow_unmet:
+                units = scale.demand_units(demand, headroom)
+                variables.unmet[cell_index, k] = model.new_int_var(0, units, f"unmet[{label}]")
+    _create_work_variables(model, problem, variables, scales)
+    if problem.keeps_idle_replicas:
+        _create_idle_moments(model, problem, variables, served, bounded_by_supply)
+    if problem.counts_changes:
+        _create_change_variables(model, problem, variables)
+    if problem.counts_tides:
+        _create_tide_variables(model, problem, variables)
+    _create_supply_variables(model, problem, variables, served)
+    if problem.minimises_regret:
+        # No regret is more than many times what the dearest scenario costs, nor less than all of that.
+        # Sales of hosts may bring more than all else costs, so what stands counts at its full price.
+        dearest_usd = max(abs(best.usd) for best in (problem.best_alone or {}).values())
+        standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
+        most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
+        variables.regret["largest"] = model.new_int_var(-most, most, "regret[largest]")
+    return variables
+
+
+def _create_work_variables(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, scales: Mapping[str, RateScale]
+) -> None:
+    """The work of offline services: how fast each moment serves it, and from which moment it is."""
+    hours = hour_weights(problem)
+    by_place = {(cell.service, cell.region, cell.moment): i for i, cell in enumerate(problem.cells)}
+    for i, cell in enumerate(problem.cells):
+        service = problem.services[cell.service]
+        if service.offline is None:
+            continue
+        places = work_places(problem.moments, service.offline.deadline_hours)[cell.moment]
+        # A moment into which nothing can be put off has no cell.
+        keys = [(cell.service, cell.region, m) for m in places]
+        cells = [by_place[key] for key in keys if key in by_place]
+        for k, demand in enumerate(cell.requests_per_s):
+            label, scale = cell_label(problem, cell, k), scales[cell.service]
+            most = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+            # Rounding up what arises in each moment may take one unit more from each of them.
+            variables.worked[i, k] = model.new_int_var(0, most + len(cells), f"worked[{label}]")
+            arising = hours[cell.moment] * scale.demand_units(demand, service.headroom)
+            for j in cells if arising else ():
+                done_in = problem.moments[problem.cells[j].moment].slice
+                variables.put_off[i, j, k] = model.new_int_var(
+                    0, arising, f"put_off[{with_label(label, done_in or '')}]"
+                )
+
+
+def _create_change_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Replicas that start, in every moment that has one before it or a plan in force."""
+    for (c, p, m), replicas in variables.replicas.items():
+        if problem.moments[m].before is not None or problem.running_before is not None:
+            label = replica_label(problem, (c, p, m))
+            most = replicas.proto.domain[1]
+            variables.started[c, p, m] = model.new_int_var(0, most, f"started[{label}]")
+
+
+def _create_tide_variables(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
+    """Replicas that start from one slice of the day to the next."""
+    for key, replicas in variables.replicas.items():
+        most, label = replicas.proto.domain[1], replica_label(problem, key)
+        variables.switched[key] = model.new_int_var(0, most, f"switched[{label}]")
+
+
+def _create_idle_moments(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    served: Served,
+    bounded_by_supply: bool,
+) -> None:
+    """Replicas in moments without demand: they may stay for the demand of a later one."""
+    for service, region in dict.fromkeys((service, region) for service, region, _ in served):
+        for m in range(len(problem.moments)):
+            if (service, region, m) not in served:
+                group = (service, region, m)
+                _create_service_variables(model, problem, variables, served, group, bounded_by_supply)
+
+
+def _create_service_variables(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    served: Served,
+    group: tuple[str, str, int],
+    bounded_by_supply: bool,
+) -> None:
+    """Replicas of a service in the pools of one region and moment, and the loads of the cells they serve."""
+    service, region, m = group
+    limit = problem.fleet.policy.max_configs_per_service_region
+    for c in problem.candidates_of(service):
+        candidate = problem.candidates[c]
+        hosted = False
+        for p in problem.pools_for(candidate, region):
+            pool = problem.pools[p]
+            capacity = most_units(problem, p, problem.moments[m].period) * pool.accelerators_per_unit
+            held = capacity // pool.footprint_accelerators(candidate.accelerators)
+            needed = most_replicas(problem, served, (region, m), c, p)
+            bound = min(needed, held) if bounded_by_supply else needed
+            if bound <= 0:
+                continue
+            hosted = True
+            label = replica_label(problem, (c, p, m))
+            variables.replicas[c, p, m] = model.new_int_var(0, bound, f"replicas[{label}]")
+            for line in range(len(candidate.pooling)):
+                key = (c, p, m, line)
+                variables.pooled[key] = model.new_bool_var(f"pooled[{label},{line}]")
+                variables.pooled_replicas[key] = model.new_int_var(
+                    0, bound, f"pooled_replicas[{label},{line}]"
+                )
+            for cell_index in served.get(group, ()):
+                _create_loads(model, problem, variables, (c, p, cell_index), bound)
+        if hosted and limit is not None:
+            variables.configuration[c, region, m] = model.new_bool_var(
+                f"configuration[{candidate.label},{region},{problem.moments[m].label}]"
+            )
+
+
+def _create_loads(
+    model: cp_model.CpModel,
+    problem: Problem,
+    variables: Variables,
+    place: tuple[int, int, int],
+    replicas: int,
+) -> None:
+    """Load of every class of a cell on the replicas of a candidate in a pool: (candidate, pool, cell)."""
+    c, p, cell_index = place
+    cell = problem.cells[cell_index]
+    service, scale = problem.services[cell.service], rate_scales(problem)[cell.service]
+    label = replica_label(problem, (c, p, cell.moment))
+    origin = "" if problem.pools[p].region == cell.region else f",{cell.region}"
+    for k, rate in enumerate(problem.candidates[c].requests_per_s):
+        rate_units = scale.rate_units(rate)
+        demand_units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+        if rate_units and demand_units and problem.may_serve((c, p), k, cell.region):
+            # No more than the class needs: a fast replica of a small service would else make
+            # sums that pass 64 bits.
+            needed_load = -(-demand_units * LOAD_UNITS_PER_REPLICA // rate_units)
+            variables.load[c, k, p, cell_index] = model.new_int_var(
+                0,
+                min(replicas * LOAD_UNITS_PER_REPLICA, needed_load),
+                f"load[{label},{service.classes[k].name}{origin}]",
+            )
+
+
+def _create_supply_variables(
+    model: cp_model.CpModel, problem: Problem, variables: Variables, served: Served
+) -> None:
+    """Acquisitions, and the use of pools that keep a reserve."""
+    for p, pool in enumerate(problem.pools):
+        most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
+        for a, acquisition in enumerate(pool.acquisitions):
+            for q, period in enumerate(problem.periods):
+                limit, lot = acquisition.offer.max_units[q], acquisition.offer.lot_units
+                limit = UNLIMITED_UNITS if limit is None else limit
+                bound = min(-(-most // lot) * lot, limit // lot * lot)
+                least = 0
+                if problem.fixed_supply is not None:
+                    least = bound = problem.fixed_supply.acquired.get((p, a, q), 0)
+                if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
+                    continue
+                variables.acquired[p, a, q] = model.new_int_var(
+                    least, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
+                )
+                if lot > 1:
+                    variables.lots[p, a, q] = model.new_int_var(
+                        0, bound // lot, f"lots[{acquisition.offer.name},{pool.region},{period}]"
+                    )
+        if pool.retirement is not None and pool.region in problem.regions:
+            for q, period in enumerate(problem.periods):
+                if pool.retirement.possible_in(q):
+                    least, most = 0, pool.existing_units
+                    if problem.fixed_supply is not None:
+                        least = most = problem.fixed_supply.retired.get((p, q), 0)
+                    variables.retired[p, q] = model.new_int_var(least, most, f"retired[{pool.name},{period}]")
+        if pool.reserve_units and pool.may_stay_empty:
+            for m, moment in enumerate(problem.moments):
+                # Where more than the reserve stands for good, using the pool takes nothing that is wanted.
+                stays = pool.existing_units - pool.maintenance_in(moment.period) > pool.reserve_units
+                if pool.retirement is not None or not stays:
+                    variables.in_use[p, m] = model.new_bool_var(f"in_use[{pool.name},{moment.label}]")

@@ -1,0 +1,62 @@
+"""Rows of a plan that say what it costs: by scope, by demand scenario, and after a wrong forecast."""
+
+from __future__ import annotations
+
+from fleetplan.planner.plan.record import Record
+
+
+class Cost(Record):
+    """What one period, service or pool costs and emits."""
+
+    scope: str
+    """period, service or pool"""
+    name: str
+    usd: float
+    """Over the horizon, or over the period; a service pays for what it occupies. [USD]"""
+    usd_by_kind: dict[str, float]
+    """Of a service: capacity and energy."""
+    idle_usd: float
+    """The part of what stands that no service pays for. [USD]"""
+    retirement_usd: float = 0.0
+    """The part that is what hosts that leave cost at once, less their sale. [USD]"""
+    million_tokens: float | None
+    """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
+    usd_per_million_tokens: float | None
+    carbon_kg: float | None
+    """Of the energy at the served utilisation; None where a grid intensity is missing. [kg CO2]"""
+
+
+class DemandScenarioCost(Record):
+    """What a plan for uncertain demand costs where one scenario turns out."""
+
+    name: str
+    probability: float
+    usd: float
+    """TCO of the plan in this scenario. [USD]"""
+    unmet_requests_per_s: float
+    """What the plan leaves unserved in it, the mean over the horizon. [requests/s]"""
+    best_usd: float | None = None
+    """TCO of the best plan that was found for this scenario alone; None where it was not looked for. [USD]"""
+    best_bound_usd: float | None = None
+    """No plan for this scenario alone costs less. [USD]"""
+    best_unmet_requests_per_s: float | None = None
+    """What that plan leaves unserved. [requests/s]"""
+    regret_usd: float | None = None
+    """Extra cost over the best plan that was found for the scenario alone. [USD]"""
+    regret_at_most_usd: float | None = None
+    """Extra cost over the bound: no plan for the scenario alone saves more. [USD]"""
+
+
+class WrongForecast(Record):
+    """What the best purchases for one demand scenario come to where another one turns out."""
+
+    planned_for: str
+    turns_out: str
+    usd: float | None = None
+    """TCO with placements decided anew; None where no plan was found. [USD]"""
+    bound_usd: float | None = None
+    """No placements cost less. [USD]"""
+    unmet_requests_per_s: float | None = None
+    """What then stays unserved, the mean over the horizon. [requests/s]"""
+    extra_usd: float | None = None
+    """Over the best plan that was found for the scenario that turns out. [USD]"""

@@ -1,0 +1,80 @@
+"""What a fleet without a plan is short of, and what would give it one."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fleetplan.planner.plan.document import FORMAT_VERSION
+from fleetplan.planner.plan.provenance import Provenance, Rejections, Solve
+from fleetplan.planner.plan.record import AtMoment, Record
+
+
+class Shortage(AtMoment):
+    """What an infeasible fleet lacks."""
+
+    region: str
+    service: str
+    request_class: str
+    unmet_requests_per_s: float
+    demand_requests_per_s: float
+    accelerators_short: dict[str, int] = Field(default_factory=dict)
+    """Accelerators that would serve it, by hardware that its regions have or are offered; empty where no
+    configuration meets the SLO."""
+    power_short_kw: float | None = None
+    """Least facility power that would run them, with PUE; None where power is not what is missing. [kW]"""
+    reason: str
+
+    @property
+    def would_take(self) -> str:
+        """What would serve it: power where that is short, else accelerators; empty where nothing would."""
+        if self.power_short_kw is not None:
+            return f"{self.power_short_kw:.4g} kW"
+        ways = [f"{count} {name}" for name, count in self.accelerators_short.items()]
+        return f"{' or '.join(ways)} accelerators" if ways else ""
+
+
+class GivenWay(Record):
+    """How far one requirement gives way."""
+
+    requirement: str
+    change: str
+    """What it becomes, with the amount."""
+    least: bool
+    """Whether any less was proven not to be enough, the others alike."""
+
+
+class WayOut(Record):
+    """Requirements that give way together, after which there is a plan."""
+
+    gives: tuple[GivenWay, ...]
+    objective_usd: float
+    """TCO of the plan that there is then. [USD]"""
+    bound_usd: float
+    """No such plan costs less. [USD]"""
+
+
+class Conflict(Record):
+    """Why a fleet has no plan."""
+
+    requirements: tuple[str, ...]
+    """Together they have none."""
+    minimal: bool
+    """Whether without any one of them the others have one."""
+    ways_out: tuple[WayOut, ...]
+    """Each was solved; the cheapest plan first."""
+    complete: bool
+    """Whether the time was enough to look at everything."""
+
+
+class Infeasible(Record):
+    """plan.json of a fleet that cannot be served."""
+
+    format_version: str = FORMAT_VERSION
+    fleet: str
+    status: str = "infeasible"
+    shortages: tuple[Shortage, ...]
+    rejections: tuple[Rejections, ...]
+    provenance: Provenance
+    solve: Solve
+    conflict: Conflict | None = None
+    """None where the time was too short to find it."""

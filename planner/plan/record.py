@@ -1,0 +1,30 @@
+"""What every record of a plan shares: it is frozen, and a reader ignores what it does not know."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Record(BaseModel):
+    """A part of a plan."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+
+
+MomentKey = tuple[str, str | None, str | None]
+"""Period, slice, demand scenario."""
+
+
+class AtMoment(Record):
+    """A row of one period, part of the day and demand scenario."""
+
+    period: str
+    slice: str | None = None
+    """Part of the day; None where it is the whole day."""
+    scenario: str | None = None
+    """Demand scenario; None where demand is certain."""
+
+    @property
+    def moment_key(self) -> MomentKey:
+        """What tells the moments of rows apart."""
+        return self.period, self.slice, self.scenario

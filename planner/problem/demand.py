@@ -1,0 +1,75 @@
+"""What must be served: demand by service, region and moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetplan.fleet.inventory import Service, case_demand
+from fleetplan.planner.problem.deferral import work_places
+from fleetplan.planner.problem.moments import Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Demand of one service in one region and moment.
+
+    Attributes
+    ----------
+    service, region : str
+        Whose demand and where it arises.
+    moment : int
+        Index into the moments.
+    requests_per_s : tuple[float, ...]
+        Peak demand by class, without headroom; of an offline service what arises. [requests/s]
+    most_requests_per_s : tuple[float, ...]
+        What the moment may serve at most: the demand, and of an offline service what other moments may put
+        off to this one too. [requests/s]
+    """
+
+    service: str
+    region: str
+    moment: int
+    requests_per_s: tuple[float, ...]
+    most_requests_per_s: tuple[float, ...]
+
+
+def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> dict[tuple[str, str], float]:
+    """Peak demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
+    here = periods[moment.period]
+    peak = {key: rate for key, rate in service.demand_requests_per_s.items() if key[1] == here}
+    demand = case_demand(peak, service.demand_ratios, moment.case)
+    return {(region, name): rate for (region, _, name), rate in demand.items()}
+
+
+def cells_of(
+    service: Service, region: str, periods: Sequence[str], moments: Sequence[Moment]
+) -> Iterator[Cell]:
+    """Cells of a service in a region, those left out in which there is nothing to serve."""
+    names = [request_class.name for request_class in service.classes]
+    rates = []
+    for moment in moments:
+        demand = moment_demand(service, periods, moment)
+        rates.append(tuple(demand.get((region, name), 0.0) for name in names))
+    most = rates if service.offline is None else _put_together(rates, moments, service.offline.deadline_hours)
+    for m, (arising, possible) in enumerate(zip(rates, most, strict=True)):
+        if any(rate > 0 for rate in possible):
+            yield Cell(service.name, region, m, arising, possible)
+
+
+def _put_together(
+    rates: Sequence[tuple[float, ...]], moments: Sequence[Moment], deadline_hours: float
+) -> list[tuple[float, ...]]:
+    """The rates at which moments serve if all that may be put off to them is. [requests/s]"""
+    places = work_places(moments, deadline_hours)
+    return [
+        tuple(
+            sum(
+                by_class[k] * moments[other].hours / moment.hours
+                for other, by_class in enumerate(rates)
+                if m in places[other]
+            )
+            for k in range(len(rates[m]))
+        )
+        for m, moment in enumerate(moments)
+    ]
