@@ -68,7 +68,9 @@ def print_marginal(rows: list[Worth], console: Console) -> None:
     if worthless:
         console.print(f"No value: {'; '.join(worthless)}", soft_wrap=True, markup=False)
     if any(not row.proven and row.most_usd >= 1.0 for row in rows):
-        console.print("A lower limit of $0 means that the optimality gap hides the value; use a smaller --gap")
+        console.print(
+            "A lower limit of $0 means that the optimality gap hides the value; use a smaller --gap"
+        )
 
 
 def marginal_figure(rows: list[Worth]) -> Figure:

@@ -38,9 +38,7 @@ Assignments = Annotated[
 ]
 BaselineFile = Annotated[
     Path | None,
-    typer.Option(
-        "--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"
-    ),
+    typer.Option("--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"),
 ]
 
 

@@ -237,7 +237,9 @@ def _trial(
         return Trial(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
         short = tuple(_shortage_text(row) for row in outcome.shortages)
-        return Trial(option.label, None, True, short or ("the budgets do not cover the hardware already owned",))
+        return Trial(
+            option.label, None, True, short or ("the budgets do not cover the hardware already owned",)
+        )
     return Trial(option.label, outcome, False, ())
 
 

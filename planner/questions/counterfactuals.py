@@ -140,9 +140,7 @@ def _single_vendor(fleet: Fleet) -> Counterfactual:
             hint = f"set hardware.{name}.vendor"
             raise _mistake(SINGLE_VENDOR, f"the vendor of {name} is not known", hint)
         by_vendor.setdefault(part.vendor, set()).add(name)
-    definition = (
-        "all hardware from one vendor: the cheapest feasible vendor"
-    )
+    definition = "all hardware from one vendor: the cheapest feasible vendor"
     options = [Option(vendor, _on_hardware(frozenset(names))) for vendor, names in by_vendor.items()]
     return Counterfactual(SINGLE_VENDOR, definition, tuple(options))
 

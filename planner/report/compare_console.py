@@ -51,7 +51,9 @@ def _cells(row: Compared) -> tuple[str, ...]:
         row.name if row.chosen is None or not row.chosen.label else f"{row.name} ({row.chosen.label})"
     )
     if row.chosen is None or row.chosen.plan is None or row.bound_usd is None:
-        state = "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan within the time limit"
+        state = (
+            "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan within the time limit"
+        )
         return name, f"[red]{state}[/]", "", "", "", "", ""
     usd = row.chosen.plan.objective_usd
     gap = (usd - row.bound_usd) / usd if usd > 0 else 0.0

@@ -208,7 +208,8 @@ def _changes(plan: Plan, console: Console) -> None:
     for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
         kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
         console.print(
-            f"[bold]After losing {escape(lost)}[/] the other regions still serve all of {escape(', '.join(kept))}"
+            f"[bold]After losing {escape(lost)}[/] the other regions still serve all of "
+            f"{escape(', '.join(kept))}"
         )
 
 

@@ -35,24 +35,28 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
     if count == 1:
         console.print("This requirement cannot be met:")
     elif conflict.minimal:
-        console.print(f"These {count} requirements conflict; removing any one of them makes the fleet feasible:")
+        console.print(
+            f"These {count} requirements conflict; removing any one of them makes the fleet feasible:"
+        )
     else:
-        console.print(f"These {count} requirements conflict; a smaller conflict may exist (not proven minimal):")
+        console.print(
+            f"These {count} requirements conflict; a smaller conflict may exist (not proven minimal):"
+        )
     for name in conflict.requirements:
         console.print(f"  {name}", soft_wrap=True, markup=False)
     console.print(
         "Resolutions, each solved:" if conflict.ways_out else "No resolution was found within the time limit."
     )
     for way in conflict.ways_out:
-        gives = "; ".join(f"{give.change}{'' if give.least else ' (a smaller change may be enough)'}" for give in way.gives)
+        gives = "; ".join(
+            f"{give.change}{'' if give.least else ' (a smaller change may be enough)'}" for give in way.gives
+        )
         cost = f"TCO {money(way.objective_usd)} (lower bound {money(way.bound_usd)})"
         console.print(f"  {gives}: {cost}", soft_wrap=True, markup=False)
     if conflict.ways_out and all(give.least for way in conflict.ways_out for give in way.gives):
         console.print("  each change is the smallest that works, in whole steps", style="dim")
     if not conflict.complete:
-        console.print(
-            "  the time limit ended the analysis early; plan explain searches longer", style="dim"
-        )
+        console.print("  the time limit ended the analysis early; plan explain searches longer", style="dim")
 
 
 def print_why_not(answer: WhyNot, console: Console) -> None:

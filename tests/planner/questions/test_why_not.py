@@ -190,7 +190,7 @@ def test_a_region_that_nobody_asks_in() -> None:
 
 def test_names_that_mean_nothing_or_two_things() -> None:
     question = two_kinds(offers=[rent_offer("A", 1.0), rent_offer("B", 2.0)])
-    with pytest.raises(InputError, match=r"name of 2 things; say hardware:B or offer:B"):
+    with pytest.raises(InputError, match=r"names 2 different things; write hardware:B or offer:B"):
         read_subject("B", question, 0.1)
     assert read_subject("offer:B", question, 0.1).kind is Kind.OFFER
     with pytest.raises(InputError, match=r"no hardware, offer, runtime.*'MI300X'"):

@@ -162,14 +162,14 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     page = Page(infeasible_page(outcome.model_copy(update={"conflict": found})))
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
         assert said in page.words
-    assert "Without any one of these there is a plan." in page.words
-    assert "nproven" not in page.words
+    assert "Removing any one of these makes the fleet feasible." in page.words
+    assert "not proven minimal" not in page.words
     late = found.model_copy(update={"minimal": False, "complete": False, "ways_out": ()})
     page = Page(infeasible_page(outcome.model_copy(update={"conflict": late})))
-    assert "Without any one of these" not in page.words
-    assert "Unproven: whether all of them are needed" in page.words
-    assert "No way out was found within the time limit." in page.words
-    assert "time was too short to look at everything" in " ".join(page.words.split())
+    assert "Removing any one of these" not in page.words
+    assert "not proven minimal" in page.words
+    assert "No resolution was found within the time limit." in page.words
+    assert "time limit ended the analysis early" in " ".join(page.words.split())
     power = short.model_copy(update={"power_short_kw": 12.5})
     assert "12.5 kW" in Page(infeasible_page(outcome.model_copy(update={"shortages": (power,)}))).words
     page = Page(infeasible_page(outcome))
