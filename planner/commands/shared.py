@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
     list[str] | None,
-    typer.Option("-s", "--scenario", help="a scenario of the fleet file; may be repeated", metavar="NAME"),
+    typer.Option("-s", "--scenario", help="a scenario of the fleet file; repeatable", metavar="NAME"),
 ]
 Assignments = Annotated[
     list[str] | None,
