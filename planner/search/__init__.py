@@ -1,6 +1,6 @@
 """The best plan of a problem, a proven bound on it, or why there is none.
 
-In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points: `stages.search`,
+In: a `Problem` and `SearchLimits`. Out: a `SearchResult` with raw values. Entry points: `run.search`,
 `result.SearchLimits`, `feasibility.feasibility`, `shortage.find_shortages`. `solvers` solve one model,
 `blocks` solve a large one block by block, `scenarios` and `joint_plans` solve uncertain demand.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.result import SolveStatus as SolveStatus
     from fleetplan.planner.search.result import Watcher as Watcher
     from fleetplan.planner.search.result import default_workers as default_workers
+    from fleetplan.planner.search.run import search as search
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
-    from fleetplan.planner.search.stages import search as search
 
 _MODULE_OF: Final = {
     "Verdict": "feasible",
@@ -48,7 +48,7 @@ _MODULE_OF: Final = {
     "find_shortages": "shortage",
     "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
-    "search": "stages",
+    "search": "run",
 }
 """Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools
 must not be loaded there."""

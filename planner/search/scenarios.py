@@ -11,8 +11,8 @@ from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.search.result import SearchLimits, SearchResult
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.stages import search
 
 ALONE_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to solve every scenario alone."""

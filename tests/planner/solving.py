@@ -13,7 +13,7 @@ from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import with_baseline
 from fleetplan.planner.problem.scenarios import BestAlone
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
-from fleetplan.planner.search.stages import search
+from fleetplan.planner.search.run import search
 from fleetplan.planner.verify import require_valid
 
 NO_PROVENANCE = Provenance(

@@ -32,8 +32,8 @@ from fleetplan.planner.questions.sweep.results import (
 )
 from fleetplan.planner.questions.sweep.run import run_sweep
 from fleetplan.planner.search.result import SearchLimits, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import reproducible
-from fleetplan.planner.search.stages import search
 from fleetplan.scenarios.load import load_expanded_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"

@@ -20,9 +20,9 @@ from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.scenarios import Evaluation, with_best_alone, wrong_forecasts
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.stages import search
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import require_valid, verify
 

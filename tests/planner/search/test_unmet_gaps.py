@@ -17,7 +17,7 @@ from fleetplan.planner.plan import UnmetGap
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html.page import report_page
-from fleetplan.planner.search import stages as search
+from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 from fleetplan.planner.verify import verify
 
@@ -37,7 +37,7 @@ def scarce() -> Solved:
 
 def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the stages of unmet demand prove only half of it."""
-    first = search.solve_model
+    first = stages.solve_model
 
     def half(model: Any, *arguments: Any) -> ModelOutcome:
         found = first(model, *arguments)
@@ -46,7 +46,7 @@ def doubting(monkeypatch: pytest.MonkeyPatch) -> None:
             return replace(found, bound=found.bound / 2, status=ModelStatus.FOUND)
         return found
 
-    monkeypatch.setattr(search, "solve_model", half)
+    monkeypatch.setattr(stages, "solve_model", half)
 
 
 def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:

@@ -15,8 +15,8 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.result import Progress, SearchLimits
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.stages import search
 from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.units import USD_RESOLUTION
 

@@ -23,7 +23,7 @@ from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.whole_supply import WholeSupply
 from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.planner.search.stages import search
+from fleetplan.planner.search.run import search
 
 
 def prices_at(*best: float, reach: float = 0.5) -> Prices:

@@ -22,7 +22,7 @@ from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
-from fleetplan.planner.search import stages as whole_search
+from fleetplan.planner.search import unmet
 from fleetplan.planner.search.blocks import search as block_search
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks import whole_masters
@@ -38,6 +38,7 @@ from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.whole_supply import WholeSupply
 from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
@@ -50,7 +51,6 @@ from fleetplan.planner.search.solvers.request import (
     SolverLimits,
     Step,
 )
-from fleetplan.planner.search.stages import search
 
 TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 
@@ -188,7 +188,7 @@ def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
     # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes
     # on for longer than that, and is stopped then.
     limit_s, stop = 36.0, Stop()
-    patience_s = limit_s * whole_search.FULL_SERVICE_SHARE_OF_TIME
+    patience_s = limit_s * unmet.FULL_SERVICE_SHARE_OF_TIME
     threading.Timer(patience_s + 1.0, stop.request).start()
     result = search(problem, SearchLimits(limit_s, 0.0, 1, 2), seen.append, stop)
     assert stop.requested
@@ -244,7 +244,7 @@ def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
 def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(whole_search, "PATIENCE_ROUNDS", 1)
+    monkeypatch.setattr(unmet, "PATIENCE_ROUNDS", 1)
     monkeypatch.setattr(whole_masters, "FIRST_MASTERS", 0)
     # A construction would have a plan before the first round.
     monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])

@@ -15,13 +15,13 @@ from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import cpsat
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, SolverLimits, Step
-from fleetplan.planner.search.stages import search
 from fleetplan.scenarios.load import load_expanded_fleet
 
 AS_IT_COMES = 100_000_000

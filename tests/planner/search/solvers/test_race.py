@@ -17,12 +17,13 @@ from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
 from tests.planner.solving import solve
 
-from fleetplan.planner.search import stages as search
+from fleetplan.planner.search import stages
 from fleetplan.planner.search.solvers import highs_race, race, reproducible
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
+from fleetplan.planner.search.unmet import FULL_SERVICE_SHARE_OF_TIME
 
 PATIENCE_S = 0.5
 LIMIT_S = 60.0
@@ -75,16 +76,18 @@ def test_what_was_said_while_one_listened_is_passed_on_as_one_answer() -> None:
     assert heard == [HighsAnswer(2.0, [4.0])]
 
 
-def stages(monkeypatch: pytest.MonkeyPatch, requests_per_s: float) -> list[tuple[SolverLimits, bool, bool]]:
+def noted_stages(
+    monkeypatch: pytest.MonkeyPatch, requests_per_s: float
+) -> list[tuple[SolverLimits, bool, bool]]:
     """Limits of every stage of a small fleet's search, and whether gaps of 5e-6 and 2e-5 end it."""
     seen: list[tuple[SolverLimits, bool, bool]] = []
-    first: Callable[..., ModelOutcome] = search.solve_model
+    first: Callable[..., ModelOutcome] = stages.solve_model
 
     def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, listen: Any) -> ModelOutcome:
         seen.append((limits, enough(1e6, 1e6 - 5), enough(1e6, 1e6 - 20)))
         return first(model, frozenset(), limits, enough, listen)
 
-    monkeypatch.setattr(search, "solve_model", noted)
+    monkeypatch.setattr(stages, "solve_model", noted)
     small = fleet(
         services=[service("chat", requests_per_s)],
         hardware=[hardware("G", 1)],
@@ -98,15 +101,15 @@ def stages(monkeypatch: pytest.MonkeyPatch, requests_per_s: float) -> list[tuple
 def test_a_plan_that_serves_everything_is_looked_for_once_and_for_as_long_as_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ((limits, _, _),) = stages(monkeypatch, 6.0)
+    ((limits, _, _),) = noted_stages(monkeypatch, 6.0)
     assert limits.time_limit_s == pytest.approx(LIMIT_S, abs=1.0)
-    assert limits.patience.seconds == pytest.approx(search.FULL_SERVICE_SHARE_OF_TIME * LIMIT_S, abs=1.0)
+    assert limits.patience.seconds == pytest.approx(FULL_SERVICE_SHARE_OF_TIME * LIMIT_S, abs=1.0)
 
 
 def test_the_least_unmet_demand_is_proven_as_finely_as_highs_computes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    strict, unmet, cost = stages(monkeypatch, 60.0)
+    strict, unmet, cost = noted_stages(monkeypatch, 60.0)
     assert unmet[1:] == (True, False)
     assert not strict[1]
     assert not cost[1]

@@ -14,14 +14,13 @@ from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.report.search_console import print_search
-from fleetplan.planner.search import shortage
-from fleetplan.planner.search import stages as whole_search
+from fleetplan.planner.search import run, shortage
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.proofs import VARIABLES
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
-from fleetplan.planner.search.stages import search
 
 LIMITS = SearchLimits(20.0, 0.0, 1, 1)
 USD = 2 * 2.0 * 2190
@@ -44,7 +43,7 @@ def test_a_plan_cheaper_than_its_bound_loses_the_bound(monkeypatch: pytest.Monke
     ) -> SearchResult:
         return replace(result, bound_usd=2 * USD, bound_source="a false proof")
 
-    monkeypatch.setattr(whole_search._Run, "simplify", dear)
+    monkeypatch.setattr(run.Run, "simplify", dear)
     steps: list[Progress] = []
     result = search(problem(), LIMITS, steps.append)
     assert result.objective_usd == pytest.approx(USD)

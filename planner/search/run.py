@@ -1,0 +1,174 @@
+"""Solving a problem: part by part, demand before cost, cost before simplicity, the best plan at any time."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation import (
+    PlanningModel,
+    build_model,
+    fixed_usd,
+    values_of,
+)
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.independent_parts import components
+from fleetplan.planner.search.parts import joined
+from fleetplan.planner.search.result import (
+    SearchLimits,
+    SearchResult,
+    SolveStatus,
+    Watcher,
+)
+from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
+from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.proofs import VARIABLES, contradicted
+from fleetplan.planner.search.solvers.request import (
+    ModelOutcome,
+    Step,
+)
+from fleetplan.planner.search.tie_breaks import prefer_simple, send_home
+from fleetplan.planner.search.unmet import UnmetStages
+from fleetplan.planner.search.warm_start import hint_known_plan
+from fleetplan.planner.units import USD_RESOLUTION
+
+SIMPLIFY_TIME_LIMIT_S = 5.0
+"""Time to look for a simpler plan of the same cost. [s]"""
+
+SIMPLICITY_RATIO = 0.0005
+"""What a plan may cost more for fewer configurations: less than the prices are known to."""
+
+
+def search(
+    problem: Problem, limits: SearchLimits, watch: Watcher | None = None, stop: Stop | None = None
+) -> SearchResult:
+    """Find the cheapest plan that leaves the least demand unmet.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    limits : SearchLimits
+        When to stop.
+    watch : callable, optional
+        Called with every improvement of plan or bound.
+    stop : Stop, optional
+        Ends the search at its best plan.
+
+    Returns
+    -------
+    SearchResult
+        Infeasible only if that is proven. Parts of the problem that share nothing are solved one by one;
+        their gaps are each within the asked one, so the whole is.
+    """
+    started = time.monotonic()
+    parts = components(problem)
+    # What exists in regions without demand costs, and no decision changes it.
+    elsewhere_usd = fixed_usd(problem) - sum(part.fixed_usd for part in parts)
+    results: list[SearchResult] = []
+    for done, part in enumerate(parts):
+        spent = sum(result.deterministic_time for result in results)
+        left = limits.time_limit_s - (spent if limits.reproducible else time.monotonic() - started)
+        own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
+        run = Run(part, own_limits, started, stop or Stop())
+        run.watch = watch or (lambda _: None)
+        run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
+        result = run.search()
+        if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
+            return replace(result, wall_s=time.monotonic() - started)
+        results.append(result)
+    return joined(parts, results, elsewhere_usd, limits, time.monotonic() - started)
+
+
+class Run(UnmetStages):
+    """The search of one part."""
+
+    def search(self) -> SearchResult:
+        """Serve everything at least cost; if that is impossible and allowed, leave the least unmet."""
+        if self.goal is not None and self.goal.rising:
+            planning = build_model(self.problem, allow_unmet=True)
+            outcome = self.minimise(planning, "cost of what is served")
+        elif self.problem.fleet.policy.unmet == "forbid":
+            planning = build_model(self.problem, allow_unmet=False)
+            hint_known_plan(planning)
+            outcome = self.minimise(planning, "cost")
+        else:
+            planning, outcome = self.serve_most()
+        result = self.result(planning.variables, outcome)
+        if result.solution is None:
+            return result
+        self.values = outcome.values
+        simple = self.at_home(planning, self.simplify(planning, result, outcome))
+        return self.with_unmet(self.without_false_bound(planning, simple))
+
+    def without_false_bound(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
+        """The same with a bound that its plan does not contradict."""
+        objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
+        if not contradicted(bound_usd, objective_usd):
+            return result
+        planning.model.minimize(planning.total_cost)
+        least_usd = min(self.usd(least_of(planning.model)), objective_usd)
+        self.tell("cost", Step(result.bound_source, WITHDRAWN, None, None), objective_usd, least_usd)
+        gap = (objective_usd - least_usd) / objective_usd if objective_usd > 0 else 0.0
+        return replace(result, bound_usd=least_usd, bound_source=VARIABLES, status=self.status(gap))
+
+    def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
+        """The same plan, with as few requests as may be served in another region."""
+        if self.values is None or self.limits.reproducible:
+            return result
+        planning.model.add(planning.total_cost <= self.values.value(planning.total_cost))
+        solver = send_home(planning, self.values, self.limits.seed)
+        if solver is None:
+            return result
+        self.deterministic_time += solver.response_proto.deterministic_time
+        objective_usd = self.usd(solver.value(planning.total_cost))
+        return replace(
+            result,
+            solution=values_of(planning.variables, solver),
+            objective_usd=objective_usd,
+            wall_s=time.monotonic() - self.started,
+            deterministic_time=self.deterministic_time,
+        )
+
+    def simplify(self, planning: PlanningModel, result: SearchResult, outcome: ModelOutcome) -> SearchResult:
+        """Among the plans of about the same cost, one with few distinct configurations.
+
+        About the same: at most `SIMPLICITY_RATIO` dearer and still within the asked gap of the bound.
+        Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays as it is.
+        """
+        left = min(self.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
+        unproven = result.status is SolveStatus.LIMIT
+        # What a few seconds find depends on the machine.
+        timed = self.limits.reproducible or left < 0.1 or self.stop.requested
+        if unproven or timed or outcome.values is None:
+            return result
+        model, variables = planning.model, planning.variables
+        objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
+        cost = planning.total_cost
+        within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
+        allowed_usd = max(objective_usd, min(objective_usd * (1 + SIMPLICITY_RATIO), within_gap_usd))
+        model.add(cost <= math.floor((allowed_usd - self.fixed_usd) * USD_RESOLUTION) + 1)
+        hint(model, outcome.values)
+        prefer_simple(planning)
+        solver = configured_solver(left, self.limits.seed, self.limits.workers)
+        self.stop.running(solver)
+        status = solver.solve(model)
+        self.stop.running(None)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return result
+        self.deterministic_time += solver.response_proto.deterministic_time
+        self.values = solver
+        objective_usd = self.usd(solver.value(cost))
+        gap = (objective_usd - bound_usd) / objective_usd if objective_usd > 0 else 0.0
+        return replace(
+            result,
+            status=self.status(gap),
+            solution=values_of(variables, solver),
+            objective_usd=objective_usd,
+            wall_s=time.monotonic() - self.started,
+            deterministic_time=self.deterministic_time,
+        )

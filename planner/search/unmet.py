@@ -1,0 +1,196 @@
+"""Stages of a search where demand may stay unmet: as little of it as may be, then cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation import (
+    PlanningModel,
+    build_model,
+    unmet_demand,
+    unmet_units,
+    unmet_units_per_request,
+)
+from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.search.blocks.solve import decomposed
+from fleetplan.planner.search.result import (
+    LeastUnmet,
+    SearchResult,
+)
+from fleetplan.planner.search.solvers.cpsat import hint
+from fleetplan.planner.search.solvers.proofs import Proof
+from fleetplan.planner.search.solvers.request import (
+    ModelOutcome,
+    Overtime,
+    Patience,
+    Step,
+)
+from fleetplan.planner.search.stages import Stages
+from fleetplan.planner.search.unmet_prices import (
+    LeastShortage,
+    hint_nothing,
+    least_shortage,
+    prices_of_unmet,
+    rounding_of,
+    weigh,
+)
+from fleetplan.planner.search.warm_start import hint_known_plan
+
+FULL_SERVICE_SHARE_OF_TIME = 0.33
+"""Share of the time limit to find a plan that serves everything, where unmet demand is allowed; with one the
+search has all of it."""
+
+UNMET_SHARE_OF_TIME = 0.4
+"""Share of the time left that each priority may take before cost is looked at."""
+
+PATIENCE_ROUNDS = 3
+"""Rounds over blocks after which a large fleet without a plan that serves everything is let off, where demand
+may stay unmet: with a plan the first or the second finds one."""
+
+WEIGHED_SHARE_OF_TIME = 0.2
+"""Share of the time left for a large fleet's unmet demand and cost together, before cost alone. With 0.15 the
+gap in cost is no smaller after 120 s, and more demand is left unmet."""
+
+LEAST_WEIGHED_S, MOST_WEIGHED_SHARE = 5.0, 0.6
+"""It has at least so much, within this share of it: where time is short, service comes first. [s]"""
+
+WEIGHED_GAP_RATIO = 2.0
+"""While plan and bound of both together are further apart than this multiple of the plan's cost, it goes on
+within that share: what it leaves unmet stays unmet. Plans that serve nothing are hundreds of times their cost
+away, those of the first neighbourhoods about once; with 0.5 or 1 the least cost has too little time left."""
+
+WEIGHING = "unmet demand and cost"
+"""Name of the stage that weighs one against the other."""
+
+
+def _bound_from_above(limits: Iterable[tuple[cp_model.IntVar, int]]) -> None:
+    """Let each variable be at most its limit."""
+    for variable, limit in limits:
+        variable.proto.domain[1] = limit
+
+
+class UnmetStages(Stages):
+    """The stages of a part that may leave demand unmet."""
+
+    def serve_most(self) -> tuple[PlanningModel, ModelOutcome]:
+        """The cheapest plan that serves everything, or else one that leaves the least unmet."""
+        lenient = build_model(self.problem, allow_unmet=True)
+        if decomposed(lenient) is not None:
+            return lenient, self.serve_most_in_blocks(lenient)
+        strict = build_model(self.problem, allow_unmet=False)
+        hint_known_plan(strict)
+        patience = Patience(seconds=FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
+        outcome = self.minimise(strict, "cost", patience)
+        if outcome.values is not None:
+            return strict, outcome
+        return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
+
+    def serve_most_in_blocks(self, planning: PlanningModel) -> ModelOutcome:
+        """The same of a large fleet: without trying to serve everything where no relaxation could."""
+        least = least_shortage(planning, self.stop, self.seconds_left())
+        if least is None or not least.impossible:
+            # Patterns are those of the same model in which demand may stay unmet.
+            unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
+            _bound_from_above((variable, 0) for variable, _ in unmet)
+            hint_known_plan(planning)
+            patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
+            duals = None if least is None else least.all_served_duals
+            outcome = self.minimise(planning, "cost", patience, row_duals=duals)
+            if outcome.values is not None:
+                return outcome
+            _bound_from_above(unmet)
+        else:
+            named = ", ".join(map(str, least.lacking)) or "none by more than a little"
+            step = Step("guide", f"no plan serves everything; short: priority {named}", None, None)
+            self.tell(WEIGHING, step, None, None)
+        return self.weigh_unmet(planning, least)
+
+    def weigh_unmet(self, planning: PlanningModel, least: LeastShortage | None) -> ModelOutcome:
+        """Weigh unmet demand against cost, then minimise cost with no more of it unmet."""
+        model, variables = planning.model, planning.variables
+        prices = prices_of_unmet(planning, least, self.stop, self.seconds_left())
+        weighing = weigh(planning, prices.by_priority)
+        first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
+        model.minimize(weighing.objective)
+        hint_nothing(model, variables)
+        shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
+
+        def usd(value: float) -> float:
+            return self.usd(weighing.cost(value, shortage))
+
+        def enough(objective: float, bound: float) -> bool:
+            return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
+
+        def listen(step: Step) -> None:
+            nonlocal shortage
+            if step.values is not None:
+                shortage = weighing.shortage(step.values)
+            served = shortage < all_of_it and step.objective is not None
+            plan_usd = usd(step.objective) if served and step.objective is not None else None
+            bound_usd = usd(step.bound) if served and step.bound is not None else None
+            self.tell(WEIGHING, step, plan_usd, bound_usd)
+
+        def good(objective: float, bound: float) -> bool:
+            return usd(objective) - usd(bound) <= WEIGHED_GAP_RATIO * usd(objective)
+
+        left_s = self.time_left_s()
+        seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
+        overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
+        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
+        if outcome.values is None or outcome.bound is None:
+            return outcome
+        hint(model, outcome.values)
+        for priority in self.priorities:
+            unmet = unmet_demand(self.problem, variables, priority)
+            if not isinstance(unmet, int):
+                left = outcome.values.value(unmet)
+                # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
+                self.unmet_bounds[priority] = 0.0
+                # A rate unit of each more: the whole units of other replicas fit no better.
+                model.add(unmet <= left + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
+        # Of this very plan, whatever was told last.
+        missing = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
+        known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
+        return self.minimise(planning, "cost of what is served", known=known)
+
+    def minimise_unmet(self, planning: PlanningModel) -> ModelOutcome | None:
+        """Fix the least unmet demand priority by priority; an outcome only if there is no plan at all."""
+        model, variables = planning.model, planning.variables
+        for priority in self.priorities:
+            unmet = unmet_demand(self.problem, variables, priority)
+            if isinstance(unmet, int):
+                continue
+            model.minimize(unmet)
+            stage = f"unmet demand of priority {priority}"
+
+            def listen(step: Step, stage: str = stage) -> None:
+                self.tell(stage, step, None, None)
+
+            outcome = self.solve(
+                planning,
+                self.time_left_s() * UNMET_SHARE_OF_TIME,
+                lambda value, bound: value - bound <= UNMET_GAP_RATIO * value,
+                listen,
+            )
+            if outcome.values is None:
+                return outcome
+            hint(model, outcome.values)
+            self.unmet_bounds[priority] = max(outcome.bound or 0.0, 0.0)
+            # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
+            model.add(unmet <= outcome.values.value(unmet)).with_name(f"unmet_limit[{priority}]")
+        return None
+
+    def with_unmet(self, result: SearchResult) -> SearchResult:
+        """The same with what it leaves unmet, and what is proven of that."""
+        if result.solution is None or not self.unmet_bounds:
+            return result
+        unit = unmet_units_per_request(self.problem)
+        left: dict[int, LeastUnmet] = {}
+        for priority, bound in self.unmet_bounds.items():
+            units = unmet_units(self.problem, result.solution.unmet, priority)
+            if units:
+                left[priority] = LeastUnmet(units / unit, min(bound, units) / unit)
+        return replace(result, unmet=left)
