@@ -48,7 +48,7 @@ class InfeasibleFleetError(Exception):
         lines = [
             f"{row.service} ({row.request_class}) in {row.region} {row.period}: "
             f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s, "
-            f"for want of {row.reason}"
+            f"missing: {row.reason}"
             for row in outcome.shortages
         ]
         super().__init__("\n".join([f"{outcome.fleet} cannot be served", *lines]))

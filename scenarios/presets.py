@@ -179,7 +179,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         "data-scoring": Preset(
             table_row="data scoring: below 32K tokens in, few out, context as the input, no limit on "
             "latency, 100B-500B",
-            assumptions="8,000 tokens in and 8 out are assumptions. No headroom: nobody waits.",
+            assumptions="8,000 tokens in and 8 out are assumptions. No headroom: requests do not wait.",
             model="mixtral-8x22b",
             precision="bf16",
             input_tokens=8000,

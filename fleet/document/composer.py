@@ -104,7 +104,7 @@ class _Composer:
             self._fail(place, f"the alias *{anchor} has no anchor &{anchor} before it")
         node = self._anchors[anchor]
         if node is None:
-            self._fail(place, f"the alias *{anchor} stands inside the value it refers to")
+            self._fail(place, f"the alias *{anchor} is inside the value it refers to")
         # The values keep the place of the anchor: that is where they can be mended.
         return node
 

@@ -26,44 +26,44 @@ class SliceSpec(Spec):
     """A part of every day, in the order of the day."""
 
     name: Name
-    """What demand and plans call it."""
+    """Its name in demand and plans."""
     hours: Annotated[float, Field(gt=0, le=24, multiple_of=0.25)]
-    """Its length, in quarters of an hour; all slices add up to 24. [h]"""
+    """Length in steps of 0.25 h; all slices add up to 24. [h]"""
 
 
 class DemandScenarioSpec(Spec):
-    """One way in which demand may turn out."""
+    """A demand scenario."""
 
     name: Name
-    """What plans and reports call it."""
+    """Its name in plans and reports."""
     probability: Probability
-    """Those of all scenarios add up to 1."""
+    """The probabilities of all scenarios add up to 1."""
     estimate: Literal["low", "mid", "high"] = "mid"
-    """Which figure counts where a demand is an estimate {low, mid, high}."""
+    """Which figure of an estimate {low, mid, high}."""
     demand_ratio: RatioByService = 1.0
-    """Demand over what the file gives: for all services, or by service, 1 for those left out."""
+    """Factor on the demand of the file: for all services, or by service (default 1)."""
 
 
 class UncertaintySpec(Spec):
-    """Demand that may turn out differently: one set of purchases for all scenarios, placements for each."""
+    """Uncertain demand: one set of purchases for all scenarios, placements for each."""
 
     scenarios: Annotated[list[DemandScenarioSpec], Field(min_length=1)] | None = None
-    """The scenarios; left out, low, mid and high with probabilities of 0.3, 0.4 and 0.3, which suits
-    estimates that one in ten outcomes is below and one in ten is above."""
+    """The scenarios. Default: low, mid and high with probabilities of 0.3, 0.4 and 0.3, which suits estimates
+    at the 10th, 50th and 90th percentile."""
     objective: Literal["expected-cost", "least-regret"] = "expected-cost"
-    """expected-cost: the mean of the scenarios' cost. least-regret: the plan whose largest extra cost over
-    what would have been best for a scenario is least; it comes before `objective`."""
+    """expected-cost: minimises the mean cost of the scenarios. least-regret: minimises the largest extra cost
+    over the optimum of a scenario; it takes precedence over `objective`."""
 
 
 class OfflineSpec(Spec):
-    """Work without a user who waits: done when there is room, before its deadline."""
+    """Batch work: served when capacity is free, before its deadline."""
 
     requests_per_day: DemandTree
     """Requests of a day, which arise evenly unless `demand_by_slice` or a slice says otherwise: a number, an
     estimate {low, mid, high}, or a mapping by region, period, class and slice in any order."""
     deadline_hours: Positive = 24.0
-    """Longest time from a request to its answer. Work may be put off to a later slice of the same or the next
-    day if all of it is answered within this time. [h]"""
+    """Longest time from a request to its answer. Work may be deferred to a later slice of the same or the
+    next day if all of it is answered within this time. [h]"""
 
 
 class TidalSpec(Spec):

@@ -10,7 +10,7 @@ from fleetplan.fleet.schema.values import NotNegative, PositiveCount, Spec
 
 
 class PerHostSpec(Spec):
-    """What a host costs a quarter besides its price, energy, hosting and maintenance."""
+    """Fixed cost of a host per quarter besides its price, energy, hosting and maintenance."""
 
     network: NotNegative = 0.0
     """Network; not charged where a rent pays for energy and hosting. [USD/quarter]"""

@@ -38,8 +38,8 @@ class HorizonSpec(Spec):
     periods: Annotated[list[Name], Field(min_length=1)]
     """Quarters in order, such as 2027Q1."""
     slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
-    """Parts of every day, in the order of the day; the day is whole where they are left out. What stands is
-    the same all day, and what runs on it may change from slice to slice."""
+    """Parts of every day, in the order of the day. Default: one slice of 24 hours. Installed hardware is the
+    same all day; placements may change between slices."""
 
 
 class PrecisionSpec(Spec):
@@ -55,16 +55,16 @@ class RequestClassSpec(Spec):
     """One kind of request."""
 
     share: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Part of the service's requests; left out where the demand is given by class."""
+    """Part of the service's requests; omit it if the demand is given by class."""
     input_tokens: PositiveCount
     """Mean new prompt tokens."""
     output_tokens: PositiveCount
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
-    """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    """Prompt tokens with those that a cache already holds; omit it if nothing is cached."""
     lengths: Text | None = None
     """CSV file of how lengths spread, a histogram or a trace, relative to this file; they are scaled to the
-    means. All requests have the mean length where it is left out."""
+    means. Default: all requests have the mean length."""
 
 
 class WorkloadSpec(Spec):
@@ -75,10 +75,10 @@ class WorkloadSpec(Spec):
     output_tokens: PositiveCount | None = None
     """Mean generated tokens."""
     context_tokens: PositiveCount | None = None
-    """Prompt tokens with those that a cache already holds; left out where nothing is cached."""
+    """Prompt tokens with those that a cache already holds; omit it if nothing is cached."""
     lengths: Text | None = None
-    """CSV file of how lengths spread, a histogram or a trace, relative to this file. Means that are left out
-    are those of the file; means that are given scale it."""
+    """CSV file of how lengths spread, a histogram or a trace, relative to this file. Missing means are those
+    of the file; given means scale it."""
     classes: Annotated[dict[Name, RequestClassSpec], Field(min_length=1)] | None = None
     """Kinds of request by name, instead of one mean request."""
 
@@ -89,9 +89,9 @@ class VariantSpec(Spec):
     name: Name
     """What placements call it."""
     model: Text | None = None
-    """Its model; that of the service where it is left out."""
+    """Its model. Default: that of the service."""
     precision: PrecisionSpec | None = None
-    """Its data types; those of the service where they are left out."""
+    """Its data types. Default: those of the service."""
     quality: float
     """Score on a scale of the service's own, compared with quality_floor."""
     input_tokens_ratio: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -102,18 +102,18 @@ class ServiceSpec(Spec):
     """A service with its targets and its demand."""
 
     name: Name
-    """What plans and reports call it."""
+    """Its name in plans and reports."""
     model: Text | None = None
     """An id of the model catalogue, or the path of a `config.json` relative to this file."""
     engines: Text | None = None
-    """Instead of a model: a CSV file of one's own measured rates, relative to this file."""
+    """Instead of a model: a CSV file of your own measured rates, relative to this file."""
     precision: PrecisionSpec = PrecisionSpec()
     """Data types of weights and KV cache."""
     variants: Annotated[list[VariantSpec], Field(min_length=1)] | None = None
     """Ways to serve it that compete instead of `model` and `precision` as they stand."""
     quality_floor: QualityFloor | None = None
-    """Least quality of the variants that serve it: a number for every request, or a mapping; all are good
-    enough where it is left out."""
+    """Least quality of the variants that serve it: a number for every request, or a mapping. Default: no
+    floor."""
     techniques: TechniquesSpec = TechniquesSpec()
     """Serving techniques."""
     workload: WorkloadSpec | None = None
@@ -127,32 +127,32 @@ class ServiceSpec(Spec):
     """Requests per second at peak: a number, an estimate {low, mid, high}, or a mapping by region, period,
     class and slice in any order. Needed unless the service follows another one or is offline."""
     demand_by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
-    """Demand of a slice over `demand`, where that does not give it by slice; 1 for those left out. Of an
-    offline service, how its requests are spread over the day."""
+    """Factor on `demand` by slice, unless `demand` has values by slice; default 1. For an offline service:
+    how its requests are spread over the day."""
     offline: OfflineSpec | None = None
     """Instead of a demand: work that is put where there is room."""
     follows: FollowsSpec | None = None
     """Instead of a demand: the service whose requests bring those of this one."""
     headroom: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """Planned capacity above demand, as a share of it. Where it is left out and latencies are limited under
-    load, it follows from how much the traffic of five minutes varies."""
+    """Planned capacity above demand, as a share of it. Default with limits under load: from the variation of
+    the traffic of five minutes."""
     priority: PositiveCount = 1
     """1 is served first."""
     served_weight: Positive | None = None
-    """What a request of it counts under `objective: served`; 1 / priority where it is left out."""
+    """Weight of a request under `objective: served`. Default: 1 / priority."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)] = Field(default_factory=lambda: list(RUNTIMES))
     """Allowed runtimes."""
     framework: Literal["trtllm", "sglang", "vllm"] = "vllm"
     """Whose measured operator tables are read, and whose layouts are searched."""
     framework_version: Text | None = None
-    """Version of the framework whose tables are read, as `plan optables list` prints it; the newest of every
-    operator where it is left out. Operators without a table of it are borrowed from other versions."""
+    """Version of the framework whose tables are read, as `plan optables list` prints it. Default: the newest
+    of every operator. Operators without a table in this version use other versions."""
     search: SearchSpec = SearchSpec()
     """Configurations that are searched."""
     hardware: Annotated[list[Name], Field(min_length=1)] | None = None
-    """Hardware it may run on; any where it is left out."""
+    """Hardware it may run on. Default: any."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
-    """Regions it may run in, also after the loss of another one; any where it is left out."""
+    """Regions it may run in, also after the loss of another one. Default: any."""
     serve_from: ServeFrom | None = None
     """Other regions that may serve its demand: `any` to which the way is known, a list, or lists by the
     region of the demand. The way counts against TTFT. Left out, demand is served where it arises."""
@@ -172,7 +172,7 @@ class PolicySpec(Spec):
     (`reserve_hosts`). What offers bring to a pool shares its reserve. Capacity that is counted in single
     accelerators, in the file or by an offer, keeps none: its provider replaces them."""
     max_configs_per_service_region: PositiveCount | None = None
-    """Most engine configurations of a service in a region; unlimited where it is left out."""
+    """Most engine configurations of a service in a region. Default: unlimited."""
     kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"
     """How far the KV cache travels from prefill to decode; to another region only over `kv_links`."""
     kv_pairs: KvPairs = "same-vendor"
@@ -187,7 +187,7 @@ class PolicySpec(Spec):
     is not added to TTFT: hold it in `outside_ms`."""
     max_share_per_pool: Annotated[float, Field(gt=0, le=1)] | None = None
     """Most of a service's demand of a period, all regions together, that one pool may serve, so that the
-    service outlives the pool; unlimited where it is left out."""
+    service survives the loss of the pool. Default: unlimited."""
     tidal: TidalSpec = TidalSpec()
     """Changes of replicas within a day; free without it."""
     unmet: Literal["forbid", "penalise"] = "forbid"
@@ -196,7 +196,7 @@ class PolicySpec(Spec):
 
 
 class BudgetSpec(Spec):
-    """Spending limits; none where one is left out."""
+    """Spending limits; each is optional."""
 
     capex_usd: BudgetByPeriod | None = None
     """Purchases: over the horizon, or by the period of the order. [USD]"""
@@ -213,13 +213,13 @@ class FleetSpec(Spec):
     version: Literal[1]
     """Version of this format."""
     name: Text | None = None
-    """What reports call the plan; the file's name where it is left out."""
+    """Name of the plan in reports. Default: the file's name."""
     horizon: HorizonSpec | None = None
-    """The periods to plan; one period called `now` where it is left out."""
+    """Periods to plan. Default: one period `now`."""
     regions: dict[Name, RegionSpec] | None = Field(default=None, json_schema_extra={"minProperties": 1})
-    """Places; one called `default` without limits where the block is left out."""
+    """Regions. Default: one region `default` without limits."""
     hardware: dict[Name, HardwareSpec] = Field(default_factory=dict)
-    """Parts of one's own, and changes to parts of the catalogue."""
+    """Your own hardware, and changes to hardware of the catalogue."""
     pools: list[PoolSpec] = Field(default_factory=list)
     """What exists."""
     offers: list[OfferSpec] = Field(default_factory=list)
@@ -237,8 +237,8 @@ class FleetSpec(Spec):
     finance: FinanceSpec = FinanceSpec()
     """How prices become cost."""
     uncertainty: UncertaintySpec | None = None
-    """Demand that may turn out differently. Where it is left out and a demand is an estimate {low, mid,
-    high}, all three are planned for, at the least expected cost."""
+    """Uncertain demand. Default with demand estimates {low, mid, high}: all three scenarios, at the least
+    expected cost."""
     objective: Objective = "tco"
     """What a plan is best at. `tco`: least cost. `served`: most demand, each request with its weight, for
     which demand may stay unmet whatever the policy says. `energy`, `carbon`: least of it for the served

@@ -35,7 +35,7 @@ class QualityFloorSpec(Spec):
     """Least quality of the variants that serve a service."""
 
     each_request: float | None = None
-    """Of every request; any variant will do where it is left out."""
+    """Lowest quality of any request. Default: no limit."""
     average: float | None = None
     """Of the requests of each region and period on average."""
 

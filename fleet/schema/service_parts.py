@@ -28,8 +28,8 @@ class FollowsSpec(Spec):
     service: Name
     """The service that is followed; it may follow another one itself."""
     ratio: RatioByClass
-    """Requests of this service for each request of the other one: a number, or numbers by its classes, those
-    left out bringing none. Regions, periods and growth are those of the other service."""
+    """Requests of this service for each request of the other one: a number, or numbers by its classes
+    (default 0). Regions, periods and growth are those of the other service."""
     ttft_share: TtftShare | None = None
     """Where both work on a request one after the other: this service's part of the other one's `slo.ttft_ms`,
     which then limits both together, outside times included. Left out, this service has limits of its own."""
@@ -55,14 +55,14 @@ class SearchSpec(Spec):
     """Which configurations of a service are searched."""
 
     layouts: Literal["framework", "any"] = "framework"
-    """framework: layouts that `framework` is documented to run. any: all that the model allows, for a
-    framework of one's own."""
+    """framework: layouts that `framework` is documented to run. any: all that the model allows, for your own
+    framework."""
     max_accelerators: PositiveCount | None = None
     """Accelerators of the largest replica. Left out: a scale-up domain or two hosts of 8, four times as many
     accelerators as hold the weights where that is more, and expert groups as wide as the experts of a model
     with 100 billion expert weights or more."""
     pipeline_stages: Degrees | None = None
-    """Pipeline stages that are tried; powers of two up to 64 where they are left out."""
+    """Pipeline stages that are tried. Default: powers of two up to 64."""
     context_ranks: Degrees | None = None
     """Degrees of context parallelism that are tried. Left out: 1, and also 2, 3, 4, 6 and 8 for prompts of
     32,768 tokens or more."""

@@ -60,27 +60,26 @@ class RegionSpec(Spec):
     """A place with its power and its energy price."""
 
     power_kw: NumberByPeriod | None = None
-    """Facility power, PUE included, of all replicas that run, at full load, once or by period; unlimited
-    where it is left out. [kW]"""
+    """Facility power, PUE included, of all replicas that run, at full load, once or by period. Default:
+    unlimited. [kW]"""
     pue: Annotated[float, Field(ge=1, le=3)] | None = None
     """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
     energy_usd_per_kwh: UsdPerHourByPeriod | None = None
-    """Energy price, once or by period; energy is not charged where it is left out. [USD/kWh]"""
+    """Energy price, once or by period. Default: energy has no cost. [USD/kWh]"""
     hosting_usd_per_kw_month: UsdPerHour = 0.0
     """Space and cooling per kW of installed IT power; 0 where the energy price or rent holds it.
     [USD/kW/month]"""
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
-    """Carbon intensity of the grid, once or by period; carbon is not reported where it is left out.
-    [kg CO2/kWh]"""
+    """Carbon intensity of the grid, once or by period. Default: carbon is not reported. [kg CO2/kWh]"""
     round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
     """Way to other regions and back, by region; a figure holds in both directions. [ms]"""
     network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)
-    """What the data of requests cost that other regions serve, by region, in both directions; free where it
-    is left out. [USD/GB]"""
+    """Network price of data for requests that another region serves, by that region, in both directions.
+    Default: free. [USD/GB]"""
 
 
 class HardwareSpec(Spec):
-    """A part of one's own, or changes to a part of the catalogue."""
+    """Your own hardware, or changes to hardware of the catalogue."""
 
     like: Name | None = None
     """The catalogue part whose figures hold where this block gives none."""
@@ -115,9 +114,9 @@ class HardwareSpec(Spec):
     profile: Text | None = None
     """Roofline constants: the name of a profile of the catalogue."""
     optables: Text | None = None
-    """Measured operators of one's own: a CSV or Parquet file, relative to this file."""
+    """Your own measured operators: a CSV or Parquet file, relative to this file."""
     price_usd_per_accelerator_hour: dict[Name, UsdPerHour] = Field(default_factory=dict)
-    """Prices of one's own, by column, as an addition to the price book. [USD/h]"""
+    """Your own prices, by column, in addition to the price book. [USD/h]"""
 
 
 class OwnedSpec(Spec):
@@ -126,7 +125,7 @@ class OwnedSpec(Spec):
     capex_usd_per_host: UsdPerHost
     """Purchase price of a host. [USD]"""
     in_service: Quarter | None = None
-    """First quarter in service; left out, every period of the horizon is charged a write-off."""
+    """First quarter in service. Default: every period of the horizon is charged a write-off."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS
     """Quarters of write-off."""
     maintenance_ratio_per_year: Ratio = 0.0
@@ -138,8 +137,8 @@ class OwnedSpec(Spec):
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
     resale_usd_per_host: UsdPerHostByPeriod | None = None
-    """What a host brings that is retired at the start of a period, once or by period; 0 is scrap. Left out,
-    none is retired before its end of life. [USD]"""
+    """Resale price of a host that is retired at the start of a period, once or by period; 0 is scrap. Without
+    it, no host is retired before its end of life. [USD]"""
     end_of_life: Quarter | None = None
     """First quarter in which the hosts are gone; without a resale price they are scrapped."""
 
@@ -162,9 +161,9 @@ class PoolSpec(Spec):
     """Hosts of one kind in one region that exist."""
 
     name: Name
-    """What plans and reports call it."""
+    """Its name in plans and reports."""
     region: Name | None = None
-    """Where it stands; may be left out where there is one region."""
+    """Region of the pool; optional if there is one region."""
     hardware: Name
     """A part of the catalogue or of the block `hardware`."""
     hosts: HostCount | None = None
@@ -186,11 +185,11 @@ class OfferSpec(Spec):
     """Hardware that can be bought or rented."""
 
     name: Name
-    """What plans and reports call it."""
+    """Its name in plans and reports."""
     hardware: Name
     """A part of the catalogue or of the block `hardware`."""
     regions: Annotated[list[Name], Field(min_length=1)] | None = None
-    """Where it can be had; may be left out where there is one region."""
+    """Regions of the offer; optional if there is one region."""
     per: Literal["host", "accelerator"] = "host"
     """What comes in whole numbers."""
     capex_usd_per_host: UsdPerHost | None = None
@@ -206,7 +205,7 @@ class OfferSpec(Spec):
     """Periods between the order and the first period in service."""
     max_hosts: CountByPeriod | None = None
     """Most hosts ordered (bought) or held (rented) in a period, over all regions. A table names the periods
-    in which there is any supply; left out, supply is unlimited."""
+    with supply. Default: unlimited."""
     max_accelerators: CountByPeriod | None = None
     """The same for `per: accelerator`."""
     life_quarters: PositiveCount = DEFAULT_LIFE_QUARTERS

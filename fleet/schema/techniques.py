@@ -87,11 +87,11 @@ class ExpertsSpec(Spec):
     activation: ActivationModel = "uniform"
     """How many experts a step reaches."""
     log_linear_intercept: float | None = None
-    """Experts reached by one token; log-linear alone. [experts]"""
+    """Experts reached by one token; only for log-linear. [experts]"""
     log_linear_slope: NotNegative | None = None
-    """Experts reached more for every e-fold more tokens; log-linear alone. [experts]"""
+    """Additional experts for each factor of e in tokens; only for log-linear. [experts]"""
     busiest_expert_ratio: Ratio | None = None
-    """Share of routed tokens that the busiest expert receives; an even spread where it is left out."""
+    """Share of routed tokens that the busiest expert receives. Default: an even spread."""
     placement: ExpertPlacement = "mixed"
     """How experts are dealt to expert-parallel ranks: hot with cold, by chance, or by load."""
     balance: ExpertBalance = "auto"
@@ -99,7 +99,7 @@ class ExpertsSpec(Spec):
     (perfect). auto is eplb where more accelerators than a host of eight share the experts, and none
     elsewhere."""
     redundant_experts: Count | None = None
-    """Copies of experts that eplb places, on all ranks together; one for eight experts where left out."""
+    """Copies of experts that eplb places, on all ranks together. Default: one for eight experts."""
 
     @model_validator(mode="after")
     def _needs_parameters(self) -> ExpertsSpec:
@@ -128,11 +128,11 @@ class KvTransferSpec(Spec):
     overlap: bool = False
     """Each layer's cache is sent while later layers compute."""
     gb_per_s: Positive | None = None
-    """Link of one accelerator; its network, or its scale-up links without one, where left out. [GB/s]"""
+    """Link of one accelerator. Default: its network, or its scale-up links if it has no network. [GB/s]"""
 
 
 class TechniquesSpec(Spec):
-    """Serving techniques; each is off where it is left out."""
+    """Serving techniques; all are off by default."""
 
     chunk_tokens: PositiveCount | None = None
     """Chunked prefill: most prompt tokens of an iteration. [tokens]"""

@@ -12,7 +12,7 @@ Ratio = Annotated[float, Field(gt=0, lt=1)]
 
 
 class SloSpec(Spec):
-    """Latency limits; each may be left out."""
+    """Latency limits; all are optional."""
 
     ttft_ms: Positive | None = None
     """Mean time to first token, without queueing unless `traffic` is given. [ms]"""

@@ -60,7 +60,7 @@ def kernel(point: Point, device: Device) -> Kernel:
         raise Unmeasurable(f"torch has no kernel for {point.kind} in {point.dtype}")
     maker = MAKERS.get(point.kind)
     if maker is None:
-        raise Unmeasurable(f"no kernel of torch stands for {point.kind}")
+        raise Unmeasurable(f"torch has no kernel for {point.kind}")
     needed, free = operand_bytes(point), device.free_bytes() * SPARE_MEMORY_RATIO
     if needed > free:
         raise Unmeasurable(f"needs {needed / 2**30:.1f} GiB of operands, {free / 2**30:.1f} GiB are free")

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 CalibrationFile = Annotated[
     Path | None,
-    typer.Option(
-        "--calibration", help="file of plan calibrate; goes before that of the fleet file", metavar="FILE"
-    ),
+    typer.Option("--calibration", help="calibration file; overrides that of the fleet file", metavar="FILE"),
 ]
 
 
@@ -27,7 +25,7 @@ def calibrate_measurements(
         Path, typer.Option(help="calibration file to write; JSON beside it", metavar="CALIBRATION.yaml")
     ],
 ) -> None:
-    """Fit one ratio a phase to each (hardware, framework, version, checkpoint) of one's benchmark results.
+    """Fit one ratio per phase to your benchmark results, by hardware, framework, version and checkpoint.
 
     The columns are those of `plan predict` with framework, framework_version, and ttft_ms or tpot_ms or both.
     Example: plan calibrate --measurements bench.csv --out calibration.yaml

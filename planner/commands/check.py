@@ -13,7 +13,7 @@ from fleetplan.planner.commands.terminal import console
 
 
 def check(fleet_file: FleetFile, scenario: Scenarios = None, assignment: Assignments = None) -> None:
-    """Validate a fleet and say which numbers are measured, interpolated, extrapolated or roofline.
+    """Validate a fleet and report which numbers are measured, interpolated, extrapolated or roofline.
 
     Example: plan check fleet.yaml -s growth
     """

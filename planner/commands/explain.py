@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 PlanFile = Annotated[Path, typer.Argument(help="plan.json", metavar="PLAN.json", show_default=False)]
 FleetOfPlan = Annotated[
     Path | None,
-    typer.Option("--fleet", help="where the plan's fleet file is now", metavar="FLEET.yaml"),
+    typer.Option("--fleet", help="new path of the plan's fleet file", metavar="FLEET.yaml"),
 ]
 SolveTimeLimit = Annotated[float, typer.Option(help="seconds for each solve", metavar="S", min=0.1)]
-SolveGap = Annotated[
-    str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
-]
+SolveGap = Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")]
 Seed = Annotated[int, typer.Option(help="seed of the solver", min=0)]
 
 CONFLICT_SOLVES = 10
@@ -43,21 +41,22 @@ def explain(
         ),
     ] = None,
     service: Annotated[
-        list[str] | None, typer.Option(help="from its landscape to its placements; may be repeated")
+        list[str] | None,
+        typer.Option(help="explain a service, from configurations to placements; repeatable"),
     ] = None,
     marginal: Annotated[
-        bool, typer.Option("--marginal", help="what one more host, kilowatt, dollar or millisecond is worth")
+        bool, typer.Option("--marginal", help="value of one more host, kilowatt, dollar or millisecond")
     ] = False,
     share: Annotated[
-        str, typer.Option(help="least part of a class that --why-not forces onto it", metavar="RATIO")
+        str, typer.Option(help="smallest share of a class that --why-not forces onto it", metavar="RATIO")
     ] = "0.1%",
-    plot: Annotated[Path | None, typer.Option(help="draw --marginal into this SVG", metavar="FILE")] = None,
-    csv: Annotated[Path | None, typer.Option(help="write --marginal as a table", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="SVG of --marginal", metavar="FILE")] = None,
+    csv: Annotated[Path | None, typer.Option(help="CSV of --marginal", metavar="FILE")] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
 ) -> None:
-    """Why something is not in a plan, what a service runs, what more is worth; or why there is no plan.
+    """Explain a plan: excluded hardware, one service, the value of more supply, or why it is infeasible.
 
     Examples: plan explain out/plan.json --why-not MI300X; plan explain out/plan.json --marginal
     """

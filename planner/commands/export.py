@@ -24,13 +24,14 @@ PlanFile = Annotated[Path, typer.Argument(help="the plan", metavar="PLAN.json", 
 def report(
     plan_file: PlanFile,
     out: Annotated[
-        Path | None, typer.Option(help="the page; left out: report.html beside the plan", metavar="FILE.html")
+        Path | None,
+        typer.Option(help="output (default: report.html beside the plan)", metavar="FILE.html"),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="the plan in force, to compare with", metavar="PLAN.json")
+        Path | None, typer.Option(help="the plan in force, for comparison", metavar="PLAN.json")
     ] = None,
 ) -> None:
-    """Write the report of a plan as one HTML page that needs nothing else.
+    """Write the report of a plan as one self-contained HTML page.
 
     Frontiers are drawn from frontiers.csv beside the plan, which `plan solve --out` writes.
 
@@ -53,14 +54,14 @@ def export(
     plan_file: PlanFile,
     form: Annotated[
         str,
-        typer.Option("--as", help="what to write", metavar="|".join(FORMAT_NAMES), autocompletion=_formats),
+        typer.Option("--as", help="output format", metavar="|".join(FORMAT_NAMES), autocompletion=_formats),
     ],
     out: Annotated[Path, typer.Option(help="folder for the files", metavar="DIR")],
     period: Annotated[
-        str | None, typer.Option(help="a period of the plan; left out: its first, node pools of all")
+        str | None, typer.Option(help="a period of the plan (default: the first; node pools: all)")
     ] = None,
     framework: Annotated[
-        str | None, typer.Option(help="launch: vllm, sglang or trtllm instead of each service's own")
+        str | None, typer.Option(help="launch: vllm, sglang or trtllm (default: that of each service)")
     ] = None,
 ) -> None:
     """Write launch commands, Kubernetes manifests, node pools, purchases or the workbook of a plan.
@@ -82,7 +83,7 @@ def dump(
     scenario: Scenarios = None,
     assignment: Assignments = None,
 ) -> None:
-    """Write every table between the fleet file and the solver as CSV, and the model that it would solve.
+    """Write the solver's input as CSV tables, and the model in text form, without solving it.
 
     Example: plan dump fleet.yaml --out tables
     """

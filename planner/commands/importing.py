@@ -12,7 +12,7 @@ from fleetplan.planner.commands.terminal import console
 import_app = typer.Typer(
     name="import",
     help="Read files of other tools: benchmark results, inventories, price lists, models. Every row is "
-    "taken, or not taken with a reason; units are converted here and nowhere else.",
+    "imported, or skipped with a reason; units are converted during the import.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -28,11 +28,11 @@ def _formats(incomplete: str) -> list[str]:
 @import_app.command("benchmark")
 def benchmark(
     form: Annotated[
-        str, typer.Argument(help="who wrote the files", metavar="|".join(FORMATS), autocompletion=_formats)
+        str, typer.Argument(help="format of the files", metavar="|".join(FORMATS), autocompletion=_formats)
     ],
     files: Annotated[list[Path], typer.Argument(help="result files", metavar="FILE.json...")],
     out: Annotated[Path, typer.Option(help="CSV to write", metavar="BENCH.csv")],
-    model: Annotated[str | None, typer.Option(help="HF id or path, where the files do not say")] = None,
+    model: Annotated[str | None, typer.Option(help="HF id or path, if the files do not name it")] = None,
     hardware: Annotated[str | None, typer.Option(help="a name of the catalogue")] = None,
     framework: Annotated[str | None, typer.Option(help="vllm, sglang or trtllm")] = None,
     framework_version: Annotated[str | None, typer.Option(help="of the framework")] = None,
@@ -43,7 +43,7 @@ def benchmark(
     dp: Annotated[int | None, typer.Option(help="attention data parallelism", min=1)] = None,
     ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
 ) -> None:
-    """Benchmark results as a table for `plan calibrate`.
+    """Convert benchmark results to a table for `plan calibrate`.
 
     Example: plan import benchmark vllm result.json --hardware H200-SXM --tp 2 --weights fp8
     --framework-version 0.24.0 --out bench.csv
@@ -57,10 +57,10 @@ def benchmark(
 
 @import_app.command("inventory")
 def inventory(
-    file: Annotated[Path, typer.Argument(help="CSV of what stands there", metavar="INVENTORY.csv")],
+    file: Annotated[Path, typer.Argument(help="CSV of the installed hardware", metavar="INVENTORY.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="POOLS.yaml")],
 ) -> None:
-    """An inventory as pools of a fleet file: name, region, hardware, hosts, and what they cost.
+    """Convert an inventory to pools of a fleet file: name, region, hardware, hosts, and their cost.
 
     Costs are capex_usd_per_host, or a rent in one of rent_usd_per_accelerator_hour, rent_usd_per_host_hour,
     rent_usd_per_accelerator_month, rent_usd_per_host_month.
@@ -74,10 +74,10 @@ def inventory(
 
 @import_app.command("prices")
 def prices(
-    file: Annotated[Path, typer.Argument(help="CSV of what can be had", metavar="PRICES.csv")],
+    file: Annotated[Path, typer.Argument(help="CSV of the price list", metavar="PRICES.csv")],
     out: Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="OFFERS.yaml")],
 ) -> None:
-    """A price list as offers of a fleet file: name, hardware, regions (with semicolons), and a price.
+    """Convert a price list to offers of a fleet file: name, hardware, regions (with semicolons), price.
 
     Prices are columns as in `plan import inventory`; max_hosts or max_accelerators, lead_time_quarters and
     price_as_of are taken where they are given.
@@ -95,7 +95,7 @@ def model(
         str, typer.Argument(help="config.json, its folder, or a name of the catalogue", metavar="MODEL")
     ],
 ) -> None:
-    """Whether a model is understood, and what of it: exit code 2 with the reason if it is not.
+    """Check that a model is supported and print its architecture; otherwise exit with 2 and the reason.
 
     Example: plan import model ./my-model/config.json
     """
@@ -107,12 +107,12 @@ def model(
 @import_app.command("trace")
 def trace(
     file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
-    service: Annotated[str, typer.Option(help="what the service is called", metavar="NAME")],
+    service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
-    force: Annotated[bool, typer.Option("--force", help="write over files that are there")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
-    """Recorded requests as the traffic of a service: classes, lengths, burstiness, demand, sessions.
+    """Convert recorded requests to the traffic of a service: classes, lengths, burstiness, demand.
 
     Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
     output_tokens and, where known, session and prefix_tokens.

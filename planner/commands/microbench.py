@@ -17,7 +17,7 @@ WORST_SHOWN = 5
 
 
 def measure(
-    hardware: Annotated[str, typer.Option(help="what plans call the part", metavar="NAME")],
+    hardware: Annotated[str, typer.Option(help="name of the hardware in plans", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder of the points, the table and the figures", metavar="DIR")],
     fleet_file: Annotated[
         Path | None, typer.Option("--for", help="measure for the models of a fleet", metavar="FLEET.yaml")
@@ -28,17 +28,17 @@ def measure(
         int, typer.Option(help="processes among which collectives are measured; 1 for none", min=1, max=72)
     ] = 1,
     budget_minutes: Annotated[
-        float | None, typer.Option(help="begin no further point after that time", min=0)
+        float | None, typer.Option(help="start no new point after this time", min=0)
     ] = None,
     target: Annotated[
-        float, typer.Option(help="measure on while a point is off its neighbours by more", min=0.01, max=1)
+        float, typer.Option(help="refine until interpolation errors are below this", min=0.01, max=1)
     ] = 0.05,
     step_tokens: Annotated[int, typer.Option(help="most tokens that a step computes", min=64)] = 8192,
     allow_busy: Annotated[
-        bool, typer.Option("--allow-busy", help="measure also where others use the GPU")
+        bool, typer.Option("--allow-busy", help="measure even if others use the GPU")
     ] = False,
 ) -> None:
-    """Measure operators of this machine; run it again to go on after an interruption.
+    """Measure operators of this machine; run it again to continue after an interruption.
 
     Writes optable.csv (for `optables:` of a fleet file or plan optables import) and hardware.yaml into DIR.
     Needs the extra microbench. Example: plan optables measure --hardware H200-SXM --for fleet.yaml --out h200
@@ -69,11 +69,11 @@ def compare_tables(
     first: Annotated[Path, typer.Argument(help="a table", metavar="A.csv")],
     second: Annotated[
         str,
-        typer.Argument(help="another one, or `packaged:FRAMEWORK` for that of the package", metavar="B.csv"),
+        typer.Argument(help="another table, or `packaged:FRAMEWORK`", metavar="B.csv"),
     ],
-    hardware: Annotated[str, typer.Option(help="the part of the catalogue that both are of", metavar="NAME")],
+    hardware: Annotated[str, typer.Option(help="hardware of both tables", metavar="NAME")],
 ) -> None:
-    """Where two tables of a part differ: the times of B over those of A, at the points of A.
+    """Compare two tables of one hardware: the times of B over those of A, at the points of A.
 
     Points that B has nothing around are not compared.
     Example: plan optables compare own.csv packaged:vllm --hardware H200-SXM

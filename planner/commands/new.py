@@ -23,7 +23,7 @@ def new_fleet_file(
     template: Annotated[
         str,
         typer.Option(
-            help="where supply, regions and periods are from",
+            help="template of supply, regions and periods",
             metavar="|".join(TEMPLATES),
             autocompletion=_templates,
         ),
@@ -31,15 +31,15 @@ def new_fleet_file(
     preset: Annotated[
         list[str] | None,
         typer.Option(
-            help="a service to plan instead of the template's; may be repeated",
+            help="a service, in place of those of the template; repeatable",
             metavar="|".join(PRESETS),
             autocompletion=_presets,
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="what reports call the plan; left out: the file's name")
+        str | None, typer.Option(help="name of the plan in reports (default: the file's name)")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="write over files that exist")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
     """Write a commented fleet file to start from, and beside it the schema that its first line names.
 
@@ -68,9 +68,7 @@ def new_fleet_file(
 
 
 def print_schema(
-    out: Annotated[
-        Path | None, typer.Option(help="write there instead; replaces an older one", metavar="FILE")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="output file; overwrites it", metavar="FILE")] = None,
 ) -> None:
     """Print the JSON Schema (draft 7) of fleet files, for editors and CI.
 

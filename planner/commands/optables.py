@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 optables_app = typer.Typer(
     name="optables",
-    help="Measured operator tables: bring in or measure your own, list, compare, report prediction errors.",
+    help="Measured operator tables: import or measure your own, list, compare, report prediction errors.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -46,10 +46,10 @@ def import_table(
     file: Annotated[Path, typer.Argument(help="CSV or Parquet of measurements", metavar="FILE")],
     hardware: Annotated[str, typer.Option(help="the part that was measured", metavar="NAME")],
     framework: Annotated[
-        str, typer.Option(help="framework of rows that name none; left out: any", metavar="NAME")
+        str, typer.Option(help="framework of rows without one (default: any)", metavar="NAME")
     ] = "",
 ) -> None:
-    """Keep measurements of one's own for all plans to come; every row is accepted or refused with a reason.
+    """Store your measurements for later plans; every row is accepted or rejected with a reason.
 
     FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
@@ -105,11 +105,11 @@ def report(
     hardware: Hardware = None,
     framework: Framework = None,
     each_table: Annotated[
-        bool, typer.Option("--all", help="one line a table, not one an operator and data type")
+        bool, typer.Option("--all", help="one line per table, not per operator and data type")
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="print Markdown")] = False,
 ) -> None:
-    """Leave measurements out of each table and predict them: median and 90th percentile of the error.
+    """Report cross-validation errors of each table: median and 90th percentile.
 
     A node is one measurement within a sweep, a site a whole sweep. The bars hold for the median of nodes.
     Example: plan optables report --hardware H200-SXM --framework vllm

@@ -18,10 +18,10 @@ def predict(
     calibration: CalibrationFile = None,
     fleet: Annotated[
         Path | None,
-        typer.Option(help="fleet whose block `hardware` names accelerators too", metavar="FLEET.yaml"),
+        typer.Option(help="fleet file with further `hardware`", metavar="FLEET.yaml"),
     ] = None,
 ) -> None:
-    """Latency and throughput of explicit configurations, one output row for each input row.
+    """Predict latency and throughput of explicit configurations, one output row per input row.
 
     Example: plan predict cases.csv --out predictions.csv --fleet fleet.yaml
     """

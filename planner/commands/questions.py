@@ -27,12 +27,12 @@ def landscape(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     service: Annotated[str | None, typer.Option(help="a service of the fleet")] = None,
-    model: Annotated[str | None, typer.Option(help="without a fleet: HF id, alias or config.json")] = None,
+    model: Annotated[str | None, typer.Option(help="model: HF id, alias or config.json")] = None,
     hardware: Annotated[str | None, typer.Option(help="names of the catalogue, with commas")] = None,
     input_tokens: Annotated[int | None, typer.Option("--input", help="new prompt tokens", min=1)] = None,
     output_tokens: Annotated[int | None, typer.Option("--output", help="generated tokens", min=1)] = None,
     context: Annotated[
-        int | None, typer.Option(help="tokens that decode attends to; those beyond --input are cached", min=1)
+        int | None, typer.Option(help="context length; tokens beyond --input are cached", min=1)
     ] = None,
     ttft: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
     tpot: Annotated[float | None, typer.Option(help="limit [ms]", min=0)] = None,
@@ -50,10 +50,10 @@ def landscape(
     parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
     plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,
     plot_format: Annotated[str, typer.Option(help="svg or png")] = "svg",
-    explain: Annotated[int | None, typer.Option(help="take one row apart", metavar="ROW", min=0)] = None,
-    menu: Annotated[bool, typer.Option("--menu", help="what each latency class costs")] = False,
+    explain: Annotated[int | None, typer.Option(help="explain one row", metavar="ROW", min=0)] = None,
+    menu: Annotated[bool, typer.Option("--menu", help="cost of each latency class")] = False,
 ) -> None:
-    """Every configuration of a service or of a model: counts, the best, the Pareto frontier.
+    """Evaluate every configuration of a service or model: counts, best rows, Pareto frontier.
 
     Examples: plan landscape fleet.yaml --service chat --plot plots; plan landscape --model llama3-70b
     --hardware H200-SXM,H100-SXM --input 2000 --output 150 --ttft 350 --tpot 30
@@ -79,9 +79,9 @@ def landscape(
 def diff_plans(
     old: Annotated[Path, typer.Argument(help="the plan before", metavar="OLD.json")],
     new: Annotated[Path, typer.Argument(help="the plan after", metavar="NEW.json")],
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 where they differ")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 if they differ")] = False,
 ) -> None:
-    """What one plan adds (+), changes (~) and removes (-) against another, and what that costs.
+    """Show what one plan adds (+), changes (~) and removes (-) compared with another, with costs.
 
     Example: plan diff last-quarter/plan.json out/plan.json
     """
@@ -110,13 +110,13 @@ def compare(
     out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
     time_limit: Annotated[float, typer.Option(help="seconds for each fleet", metavar="S", min=0.1)] = 120.0,
     gap: Annotated[
-        str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
+        str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")
     ] = "0.5%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
 ) -> None:
-    """What the plan saves against other fleets under the same demand, with what the gaps leave open.
+    """Compute the saving of a plan against other fleets with the same demand, as an interval.
 
     Example: plan compare fleet.yaml --against homogeneous --against no-disaggregation --against without:L40S
     """

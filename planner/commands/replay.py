@@ -23,13 +23,11 @@ def replay(
     scenario: Scenarios = None,
     assignment: Assignments = None,
     trace: Annotated[
-        Path | None, typer.Option(help="requests of a trace, stretched to the planned rates", metavar="FILE")
+        Path | None, typer.Option(help="trace of requests, scaled to the planned rates", metavar="FILE")
     ] = None,
-    poisson: Annotated[
-        bool, typer.Option("--poisson", help="arrivals that do not depend on each other")
-    ] = False,
+    poisson: Annotated[bool, typer.Option("--poisson", help="Poisson arrivals")] = False,
     mmpp: Annotated[
-        bool, typer.Option("--mmpp", help="Poisson arrivals whose rate switches between calm and busy")
+        bool, typer.Option("--mmpp", help="Markov-modulated Poisson arrivals: calm and busy periods")
     ] = False,
     busy_ratio: Annotated[
         float, typer.Option(help="with --mmpp: busy rate over mean rate", metavar="RATIO", min=1.01)
@@ -43,25 +41,25 @@ def replay(
     ] = 10.0,
     duration: Annotated[float, typer.Option(help="simulated seconds", metavar="S", min=1.0)] = 300.0,
     load_ratio: Annotated[
-        float, typer.Option("--load", help="traffic over what the plan serves", metavar="RATIO", min=0.01)
+        float, typer.Option("--load", help="factor on the planned traffic", metavar="RATIO", min=0.01)
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="of everything that is drawn", min=0)] = 1,
-    period: Annotated[str | None, typer.Option(help="period of the plan; the first if left out")] = None,
+    seed: Annotated[int, typer.Option(help="random seed", min=0)] = 1,
+    period: Annotated[str | None, typer.Option(help="period of the plan (default: the first)")] = None,
     part_of_day: Annotated[
-        str | None, typer.Option("--slice", help="slice of the day; the first if left out", metavar="NAME")
+        str | None, typer.Option("--slice", help="slice of the day (default: the first)", metavar="NAME")
     ] = None,
     service: Annotated[
-        list[str] | None, typer.Option("--service", help="only this service; may be repeated", metavar="NAME")
+        list[str] | None, typer.Option("--service", help="only this service; repeatable", metavar="NAME")
     ] = None,
     router: Annotated[
-        str, typer.Option(help="how engines of a configuration share requests", metavar="|".join(ROUTERS))
+        str, typer.Option(help="load balancing between engines of a configuration", metavar="|".join(ROUTERS))
     ] = "least-loaded",
     out: Annotated[
         Path | None, typer.Option(help="folder for replay.json, tables and plots", metavar="DIR")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print replay.json instead of the table")] = False,
 ) -> None:
-    """Simulate the requests of a plan: latencies against limits, queues and use over time.
+    """Simulate the requests of a plan: latencies against limits, queues and utilisation over time.
 
     Arrivals are as bursty as the fleet file says (traffic.burstiness) unless told otherwise.
     Example: plan replay out/plan.json fleet.yaml --poisson --duration 600 --out replay

@@ -88,7 +88,7 @@ def describe_model(reference: str, console: Console) -> None:
 
 def _say(path: Path, taken: int, rejected: Sequence[Rejected], errors: Console) -> None:
     for each in rejected:
-        errors.print(f"{path}: {each.place}: not taken: {each.reason}", style="yellow", markup=False)
+        errors.print(f"{path}: {each.place}: skipped: {each.reason}", style="yellow", markup=False)
     errors.print(f"{path}: {taken} rows taken, {len(rejected)} not", markup=False, highlight=False)
 
 

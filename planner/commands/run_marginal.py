@@ -51,9 +51,9 @@ def run_marginal(
 
 def print_marginal(rows: list[Worth], console: Console) -> None:
     """Print a table of what one more is worth; what is worth nothing for certain in one line."""
-    table = Table(title="One more is worth", box=None, pad_edge=False, title_justify="left")
+    table = Table(title="Value of one more unit", box=None, pad_edge=False, title_justify="left")
     table.add_column("more of", overflow="fold")
-    for name in ("amount", "at least", "at most", "its own price"):
+    for name in ("amount", "at least", "at most", "price"):
         table.add_column(name, justify="right")
     worthless = []
     for row in rows:
@@ -66,9 +66,11 @@ def print_marginal(rows: list[Worth], console: Console) -> None:
     if table.row_count:
         console.print(table)
     if worthless:
-        console.print(f"Worth nothing: {'; '.join(worthless)}", soft_wrap=True, markup=False)
+        console.print(f"No value: {'; '.join(worthless)}", soft_wrap=True, markup=False)
     if any(not row.proven and row.most_usd >= 1.0 for row in rows):
-        console.print("Where the least is $0 the gaps hide what it is worth; a smaller --gap tells more")
+        console.print(
+            "A lower limit of $0 means that the optimality gap hides the value; use a smaller --gap"
+        )
 
 
 def marginal_figure(rows: list[Worth]) -> Figure:

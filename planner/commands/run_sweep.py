@@ -114,7 +114,7 @@ def print_sweep(swept: Swept, console: Console) -> None:
     for axis in swept.axes:
         table.add_column(escape(axis.key), overflow="fold")
     table.add_column("TCO", justify="right")
-    table.add_column("none below", justify="right")
+    table.add_column("lower bound", justify="right")
     table.add_column("accelerators in use", overflow="fold")
     for result in swept.results:
         figures = {figure.metric: figure.value for figure in result.figures}

@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 FleetFile = Annotated[Path, typer.Argument(help="the fleet file", metavar="FLEET.yaml", show_default=False)]
 Scenarios = Annotated[
     list[str] | None,
-    typer.Option("-s", "--scenario", help="a scenario of the fleet file; may be repeated", metavar="NAME"),
+    typer.Option("-s", "--scenario", help="a scenario of the fleet file; repeatable", metavar="NAME"),
 ]
 Assignments = Annotated[
     list[str] | None,
@@ -38,9 +38,7 @@ Assignments = Annotated[
 ]
 BaselineFile = Annotated[
     Path | None,
-    typer.Option(
-        "--baseline", help="the plan in force: what starts is counted against it", metavar="PLAN.json"
-    ),
+    typer.Option("--baseline", help="the plan in force; changes are counted from it", metavar="PLAN.json"),
 ]
 
 

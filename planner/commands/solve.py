@@ -39,21 +39,20 @@ def solve(
     time_limit: Annotated[
         float, typer.Option(help="seconds for all solves together", metavar="S", min=0.1)
     ] = 120.0,
-    gap: Annotated[
-        str, typer.Option(help="stop when the plan is proven this close to the optimum", metavar="RATIO")
-    ] = "0.5%",
+    gap: Annotated[str, typer.Option(help="stop at this optimality gap", metavar="RATIO")] = "0.5%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print plan.json instead of the tables")] = False,
     calibration: CalibrationFile = None,
     baseline: BaselineFile = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the same plan in every run; the time limit counts work")
+        bool,
+        typer.Option("--deterministic", help="the same plan in every run; limits work, not time"),
     ] = False,
     explain_search: Annotated[
-        bool, typer.Option("--explain-search", help="say which part of the search found and proved what")
+        bool, typer.Option("--explain-search", help="print the steps of the search by solver component")
     ] = False,
 ) -> None:
-    """Find the cheapest fleet, with a proven gap.
+    """Find the cheapest fleet, with a proven optimality gap.
 
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """

@@ -24,17 +24,15 @@ def sweep(
     out: Annotated[Path, typer.Option(help="folder of the table, the plots and every point", metavar="DIR")],
     scenario: Scenarios = None,
     assignment: Assignments = None,
-    jobs: Annotated[int, typer.Option(help="points solved at a time", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="points to solve in parallel", min=1)] = 1,
     backend: Annotated[
         str, typer.Option(help="local, dask:// or dask://HOST:PORT of a scheduler", metavar="BACKEND")
     ] = "local",
     time_limit: Annotated[float, typer.Option(help="seconds for each point", metavar="S", min=0.1)] = 120.0,
-    gap: Annotated[
-        str, typer.Option(help="stop each when it is proven this close to the optimum", metavar="RATIO")
-    ] = "1%",
+    gap: Annotated[str, typer.Option(help="stop each solve at this optimality gap", metavar="RATIO")] = "1%",
     seed: Annotated[int, typer.Option(help="seed of the solver", min=0)] = 1,
 ) -> None:
-    """Plan a fleet at every point of a grid; the same command goes on after an interrupt.
+    """Plan a fleet at every point of a grid; the same command continues after an interruption.
 
     Example: plan sweep fleet.yaml --grid demand=0.8,1,1.25 --grid price.H200-SXM=0.8,1 --out sweep --jobs 2
     """

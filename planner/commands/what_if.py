@@ -24,24 +24,24 @@ def stress(
     plan_file: PlanFile,
     fleet_file: FleetOfPlan = None,
     demand: Annotated[
-        str, typer.Option(help="shares that demand is more, with commas", metavar="RATIO,...")
+        str, typer.Option(help="changes of demand, with commas", metavar="RATIO,...")
     ] = "10%,-10%",
     price: Annotated[
-        str, typer.Option(help="shares that the prices of offers are more", metavar="RATIO,...")
+        str, typer.Option(help="changes of offer prices, with commas", metavar="RATIO,...")
     ] = "20%",
-    late: Annotated[int, typer.Option(help="quarters that purchases arrive later", min=0)] = 1,
+    late: Annotated[int, typer.Option(help="delay of purchases in quarters", min=0)] = 1,
     lose: Annotated[
-        str, typer.Option(help="regions that are lost, one at a time, with commas; or all; or none")
+        str, typer.Option(help="regions to lose, one at a time, with commas; or all; or none")
     ] = ALL_REGIONS,
     slower: Annotated[
-        str, typer.Option(help="shares that every step takes longer than modelled", metavar="RATIO,...")
+        str, typer.Option(help="slowdowns of every step, with commas", metavar="RATIO,...")
     ] = "10%",
     csv: CsvFile = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "1%",
     seed: Seed = 1,
 ) -> None:
-    """Which promises of a plan break when the world is not as planned, and what keeping them costs.
+    """Test a plan under other demand, prices, delays and losses: unserved demand, cost of serving it.
 
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
@@ -68,15 +68,13 @@ def stress(
 def alternatives(
     plan_file: PlanFile,
     fleet_file: FleetOfPlan = None,
-    within: Annotated[
-        str, typer.Option(help="what an alternative may cost more than the plan", metavar="RATIO")
-    ] = "3%",
+    within: Annotated[str, typer.Option(help="highest extra cost of an alternative", metavar="RATIO")] = "3%",
     out: Annotated[Path | None, typer.Option(help="folder for the plan of each", metavar="DIR")] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "0.5%",
     seed: Seed = 1,
 ) -> None:
-    """Plans that cost a little more: on fewer kinds of hardware, without a purchase, with fewer changes.
+    """Find near-optimal plans with fewer kinds of hardware, no purchase, or fewer changes.
 
     Example: plan alternatives out/plan.json --within 3%
     """
@@ -102,12 +100,12 @@ def pareto(
     ],
     fleet_file: FleetOfPlan = None,
     csv: CsvFile = None,
-    plot: Annotated[Path | None, typer.Option(help="draw into this SVG", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="SVG of the frontier", metavar="FILE")] = None,
     time_limit: SolveTimeLimit = 30.0,
     gap: SolveGap = "1%",
     seed: Seed = 1,
 ) -> None:
-    """What less energy, carbon or hardware, tighter latency or more headroom costs.
+    """Compute the cost of less energy, carbon or hardware, tighter latency, or more headroom.
 
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """

@@ -165,7 +165,7 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     """
     trace = read_trace(path)
     for reason in trace.rejected:
-        errors.print(f"not taken: {reason}", style="yellow", markup=False, highlight=False)
+        errors.print(f"skipped: {reason}", style="yellow", markup=False, highlight=False)
     if float(trace.requests.arrival_ms[-1]) <= 0:
         raise InputError([Issue(str(path), 0, 0, "", "has no two requests at different times")])
     imported = import_trace(trace, classes)

@@ -99,7 +99,7 @@ class ModelOptions:
         both = [name for name, value in given.items() if value is not None]
         if both:
             hint = "change it with --set services.NAME.key=value"
-            raise bad_option(", ".join(both), "stands in the fleet file already", hint)
+            raise bad_option(", ".join(both), "is already in the fleet file", hint)
 
 
 def search_of(max_accelerators: int | None, every_batch: int | None) -> SearchSpace:

@@ -29,8 +29,8 @@ class Shortage(AtMoment):
         """What would serve it: power where that is short, else accelerators; empty where nothing would."""
         if self.power_short_kw is not None:
             return f"{self.power_short_kw:.4g} kW"
-        ways = [f"{count} {name}" for name, count in self.accelerators_short.items()]
-        return f"{' or '.join(ways)} accelerators" if ways else ""
+        options = [f"{count} {name}" for name, count in self.accelerators_short.items()]
+        return f"{' or '.join(options)} accelerators" if options else ""
 
 
 class GivenWay(Record):

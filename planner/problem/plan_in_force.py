@@ -71,7 +71,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     scenario = None if likely is None else likely.name
     in_force = [row for row in plan.placements if (row.period, row.scenario) == (period, scenario)]
     if scenario is not None:
-        warnings.append(f"plan in force: what it runs if demand is {scenario} is taken for what runs")
+        warnings.append(f"plan in force: its placements for demand scenario {scenario} are used")
     for slice_name in dict.fromkeys(moment.slice for moment in problem.moments):
         for row in _rows_of_slice(in_force, slice_name):
             candidate = candidates.get((row.service, row.phase, row.hardware, row.config))

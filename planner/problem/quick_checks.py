@@ -50,7 +50,7 @@ def _missing(problem: Problem, cell: Cell, k: int) -> str:
     phases = {candidate.phase for candidate in able}
     if Phase.AGGREGATED in phases or {Phase.PREFILL, Phase.DECODE} <= phases:
         names = ", ".join(sorted({candidate.hardware for candidate in able}))
-        return f"no pool and no offer there of what could serve it ({names})"
+        return f"the region has no pool or offer of suitable hardware ({names})"
     if phases:
         return f"only {' and '.join(sorted(phases))} is left, not the other phase"
     return "no configuration that is allowed meets its limits and fits memory"

@@ -237,7 +237,9 @@ def _trial(
         return Trial(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):
         short = tuple(_shortage_text(row) for row in outcome.shortages)
-        return Trial(option.label, None, True, short or ("the budgets do not pay for what stands already",))
+        return Trial(
+            option.label, None, True, short or ("the budgets do not cover the hardware already owned",)
+        )
     return Trial(option.label, outcome, False, ())
 
 
@@ -256,9 +258,9 @@ def _bound_usd(trials: Sequence[Trial], cheapest: Plan, unrestricted: Plan | Non
 def _shortage_text(row: Shortage) -> str:
     text = (
         f"{row.service} ({row.request_class}) in {row.region} {row.period}: {row.unmet_requests_per_s:.4g} "
-        f"of {row.demand_requests_per_s:.4g} requests/s unserved for want of {row.reason}"
+        f"of {row.demand_requests_per_s:.4g} requests/s unserved; missing: {row.reason}"
     )
-    return f"{text}; it would take {row.would_take} more" if row.would_take else text
+    return f"{text}; additional capacity needed: {row.would_take}" if row.would_take else text
 
 
 def _unmet(fleet: Fleet, plan: Plan) -> tuple[float, ...]:

@@ -120,13 +120,13 @@ def counterfactual(text: str, fleet: Fleet, sources: Sources) -> Counterfactual:
         return _of_scenario(text, sources.load_scenario(text))
     known = (*rules, *(f"{WITHOUT}{name}" for name in supplied_hardware(fleet)), *sources.scenarios)
     hint = f"a plan file ends with {PLAN_SUFFIX}; otherwise {names_hint(text, known)}"
-    raise _mistake(text, "is no rule, no scenario of the fleet file and no plan file", hint)
+    raise _mistake(text, "is not a rule, a scenario of the fleet file or a plan file", hint)
 
 
 def _homogeneous(fleet: Fleet) -> Counterfactual:
     definition = (
-        "one hardware kind for the whole fleet: every service, phase and region runs on it; tried for each "
-        "kind that a pool or offer brings, the cheapest feasible one counts"
+        "one hardware kind for the whole fleet, in every service, phase and region: the cheapest feasible "
+        "kind among those of pools and offers"
     )
     options = [Option(name, _on_hardware(frozenset([name]))) for name in supplied_hardware(fleet)]
     return Counterfactual(HOMOGENEOUS, definition, tuple(options))
@@ -137,18 +137,16 @@ def _single_vendor(fleet: Fleet) -> Counterfactual:
     for name in supplied_hardware(fleet):
         part = fleet.hardware[name].accelerator
         if part is None:
-            hint = f"give hardware.{name} its figures with a vendor"
+            hint = f"set hardware.{name}.vendor"
             raise _mistake(SINGLE_VENDOR, f"the vendor of {name} is not known", hint)
         by_vendor.setdefault(part.vendor, set()).add(name)
-    definition = (
-        "all hardware is of one vendor; tried for each that there is, the cheapest feasible one counts"
-    )
+    definition = "all hardware from one vendor: the cheapest feasible vendor"
     options = [Option(vendor, _on_hardware(frozenset(names))) for vendor, names in by_vendor.items()]
     return Counterfactual(SINGLE_VENDOR, definition, tuple(options))
 
 
 def _no_disaggregation(_: Fleet) -> Counterfactual:
-    definition = "aggregated runtimes only: each replica serves the prompts and the tokens of its requests"
+    definition = "aggregated runtimes only: each replica runs prefill and decode"
     option = Option("", lambda candidate: candidate.phase is Phase.AGGREGATED)
     return Counterfactual(NO_DISAGGREGATION, definition, (option,))
 
@@ -157,20 +155,20 @@ def _without(text: str, fleet: Fleet) -> Counterfactual:
     name = text.removeprefix(WITHOUT)
     supplied = supplied_hardware(fleet)
     if name not in supplied:
-        raise _mistake(text, f"no pool or offer brings {name!r}", names_hint(name, supplied))
+        raise _mistake(text, f"no pool or offer supplies {name!r}", names_hint(name, supplied))
     option = Option("", _on_hardware(frozenset(supplied) - {name}))
-    return Counterfactual(text, f"nothing runs on {name}, owned and rented alike", (option,))
+    return Counterfactual(text, f"nothing runs on {name}, whether owned or rented", (option,))
 
 
 def _of_plan(text: str, plan: Plan) -> Counterfactual:
     kept = configurations_in_force(plan)
-    definition = "only the configurations that this plan runs, as many of each as the demand takes, anywhere"
+    definition = "only the configurations in this plan, in any region and number"
     option = Option("", lambda candidate: candidate.key in kept)
     return Counterfactual(text, definition, (option,), configurations=kept)
 
 
 def _of_scenario(text: str, fleet: Fleet) -> Counterfactual:
-    definition = "the fleet file with this scenario laid on it, its demand and prices included"
+    definition = "the fleet file with this scenario, including its demand and prices"
     return Counterfactual(text, definition, (Option("", lambda _: True),), fleet=fleet)
 
 

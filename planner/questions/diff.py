@@ -189,7 +189,7 @@ def _matched_periods(old: Plan, new: Plan) -> tuple[dict[str, str], tuple[str, .
     span_old, span_new = " ".join(old.periods), " ".join(new.periods)
     text = f"the plans cover different periods: {span_old} before, {span_new} after"
     if set(old.periods) & set(new.periods):
-        return {}, (f"{text}; what only one of them covers is added or removed",)
+        return {}, (f"{text}; periods in only one plan count as added or removed",)
     matched = dict(zip(old.periods, new.periods, strict=False))
     pairs = ", ".join(f"{before} with {after}" for before, after in matched.items())
     return matched, (f"{text}; compared in order: {pairs}",)

@@ -34,9 +34,9 @@ def print_comparison(plan: Plan, rows: tuple[Compared, ...], console: Console) -
     console : Console
         Where to.
     """
-    table = Table(title=f"{escape(plan.fleet)} against", box=None, pad_edge=False, title_justify="left")
+    table = Table(title=f"{escape(plan.fleet)} compared with", box=None, pad_edge=False, title_justify="left")
     table.add_column("fleet", overflow="fold")
-    for name in ("TCO", "lower bound", "gap", "the plan saves", "at least", "at most"):
+    for name in ("TCO", "lower bound", "gap", "saving", "at least", "at most"):
         table.add_column(name, justify="right")
     table.add_row("the plan", money(plan.objective_usd), money(plan.bound_usd), percent(plan.gap), "", "", "")
     for row in rows:
@@ -51,7 +51,9 @@ def _cells(row: Compared) -> tuple[str, ...]:
         row.name if row.chosen is None or not row.chosen.label else f"{row.name} ({row.chosen.label})"
     )
     if row.chosen is None or row.chosen.plan is None or row.bound_usd is None:
-        state = "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan in time"
+        state = (
+            "infeasible" if all(trial.infeasible for trial in row.trials) else "no plan within the time limit"
+        )
         return name, f"[red]{state}[/]", "", "", "", "", ""
     usd = row.chosen.plan.objective_usd
     gap = (usd - row.bound_usd) / usd if usd > 0 else 0.0
@@ -84,8 +86,8 @@ def _print_one(plan: Plan, row: Compared, console: Console) -> None:
     if row.stranded_usd > 0 and row.chosen is not None and row.chosen.plan is not None:
         rest = money(row.chosen.plan.objective_usd - row.stranded_usd)
         console.print(
-            f"  of its TCO {money(row.stranded_usd)} pays for what stands and runs nothing; "
-            f"could that be handed back, it would cost {rest}",
+            f"  of its TCO {money(row.stranded_usd)} pays for owned or rented hardware that runs nothing; "
+            f"without it the TCO would be {rest}",
             soft_wrap=True,
         )
     if row.saving is not None and not row.saving.proven:
@@ -103,11 +105,11 @@ def _print_difference(plan: Plan, other: Plan, found: PlanDiff, console: Console
         if ours[name] != theirs[name]
     ]
     if not found.changes:
-        console.print("  the plan does nothing differently")
+        console.print("  the plan is the same")
         return
     counts = ", ".join(f"{found.count(action)} {action.value}" for action in Action if found.count(action))
     hardware = f"; accelerators in use: {', '.join(changed)}" if changed else ""
-    console.print(f"  the plan does differently: {counts}{escape(hardware)}", soft_wrap=True)
+    console.print(f"  differences of the plan: {counts}{escape(hardware)}", soft_wrap=True)
     ordered = sorted(found.changes, key=lambda change: -abs(change.delta("accelerators")))
     for change in ordered[:LINES_SHOWN]:
         console.print(f"  {change_line(change)}", soft_wrap=True)

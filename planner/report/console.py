@@ -208,7 +208,8 @@ def _changes(plan: Plan, console: Console) -> None:
     for lost in dict.fromkeys(row.lost_region for row in plan.region_losses):
         kept = dict.fromkeys(row.service for row in plan.region_losses if row.lost_region == lost)
         console.print(
-            f"[bold]Without {escape(lost)}[/] the rest still serves all of {escape(', '.join(kept))}"
+            f"[bold]After losing {escape(lost)}[/] the other regions still serve all of "
+            f"{escape(', '.join(kept))}"
         )
 
 
@@ -274,9 +275,9 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
         console.print(
             f"  {escape(row.service)} ({escape(row.request_class)}) in {escape(row.region)} {escape(when)}: "
             f"{row.unmet_requests_per_s:.4g} of {row.demand_requests_per_s:.4g} requests/s unserved; "
-            f"for want of {escape(row.reason)}"
+            f"missing: {escape(row.reason)}"
         )
         if row.would_take:
-            console.print(f"    it would take {escape(row.would_take)} more")
+            console.print(f"    additional capacity needed: {escape(row.would_take)}")
     if not outcome.shortages:
         console.print("  the limits leave no plan even if no demand is served: check the budgets")

@@ -69,7 +69,8 @@ def print_day(plan: Plan, console: Console) -> None:
             usd = sum(row.usd for row in plan.tides if row.period == period)
             parts = [f"{count} at the start of {escape(name)}" for name, count in starts.items()]
             console.print(
-                f"[bold]Tides[/] {escape(period)}: accelerators start {', '.join(parts)} ({money(usd)})"
+                f"[bold]Daily changes[/] {escape(period)}: "
+                f"accelerators start {', '.join(parts)} ({money(usd)})"
             )
     work = [row for row in plan.offline_work if row.scenario == shown]
     for service, period in dict.fromkeys((row.service, row.period) for row in work):
@@ -91,7 +92,7 @@ def print_scenarios(plan: Plan, console: Console) -> None:
     if not plan.demand_scenarios:
         return
     table = Table(
-        title=f"If demand turns out (planned for the {_objective(plan)})",
+        title=f"Demand scenarios (planned for the {_objective(plan)})",
         box=None,
         pad_edge=False,
         title_justify="left",
@@ -106,7 +107,7 @@ def print_scenarios(plan: Plan, console: Console) -> None:
         for row in plan.demand_scenarios
     ]
     if any(best):
-        table.add_row("the best plan for it alone", *best)
+        table.add_row("optimum of this scenario", *best)
         table.add_row("regret", *_regrets(plan))
     known = {(row.planned_for, row.turns_out): row for row in plan.wrong_forecasts}
     for planned in plan.demand_scenarios if known else ():
@@ -118,7 +119,7 @@ def print_scenarios(plan: Plan, console: Console) -> None:
                 _outcome(wrong.usd or 0.0, wrong.unmet_requests_per_s or 0.0) if wrong and found else ""
             )
         cells[list(plan.demand_scenarios).index(planned)] = best[list(plan.demand_scenarios).index(planned)]
-        table.add_row(f"purchases for {escape(planned.name)} alone", *cells)
+        table.add_row(f"purchases made for {escape(planned.name)}", *cells)
     console.print(table)
 
 

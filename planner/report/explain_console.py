@@ -33,26 +33,30 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
     """
     count = len(conflict.requirements)
     if count == 1:
-        console.print("This cannot be met:")
+        console.print("This requirement cannot be met:")
     elif conflict.minimal:
-        console.print(f"These {count} requirements conflict; without any one of them, the others can be met:")
+        console.print(
+            f"These {count} requirements conflict; removing any one of them makes the fleet feasible:"
+        )
     else:
-        console.print(f"These {count} requirements conflict; whether all of them are needed is unproven:")
+        console.print(
+            f"These {count} requirements conflict; a smaller conflict may exist (not proven minimal):"
+        )
     for name in conflict.requirements:
         console.print(f"  {name}", soft_wrap=True, markup=False)
     console.print(
-        "Ways out, each solved:" if conflict.ways_out else "No way out was found within the time limit."
+        "Resolutions, each solved:" if conflict.ways_out else "No resolution was found within the time limit."
     )
     for way in conflict.ways_out:
-        gives = "; ".join(f"{give.change}{'' if give.least else ' (less may do)'}" for give in way.gives)
+        gives = "; ".join(
+            f"{give.change}{'' if give.least else ' (a smaller change may be enough)'}" for give in way.gives
+        )
         cost = f"TCO {money(way.objective_usd)} (lower bound {money(way.bound_usd)})"
         console.print(f"  {gives}: {cost}", soft_wrap=True, markup=False)
     if conflict.ways_out and all(give.least for way in conflict.ways_out for give in way.gives):
-        console.print("  with any part of one smaller by a step, there is none", style="dim")
+        console.print("  each change is the smallest that works, in whole steps", style="dim")
     if not conflict.complete:
-        console.print(
-            "  the time was too short to look at everything; plan explain takes longer", style="dim"
-        )
+        console.print("  the time limit ended the analysis early; plan explain searches longer", style="dim")
 
 
 def print_why_not(answer: WhyNot, console: Console) -> None:
@@ -69,7 +73,7 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
     if answer.extra is not None:
         what = f"at least {subject.must_use.share:.2%} of a class of requests served by it"
         if subject.must_use.offer is not None:
-            what = "a unit of it taken"
+            what = "at least one unit bought or rented"
         console.print(f"  with {what}: {_more(answer.extra)}", soft_wrap=True, markup=False)
     if answer.price is not None:
         for line in _price_lines(answer.price, answer.priced):
@@ -77,8 +81,8 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
     if answer.speed is not None:
         console.print(f"  {_speed_text(answer.speed)}", soft_wrap=True, markup=False)
     for needed in answer.latency:
-        then = "no plan has it even then" if needed.extra is None else f"then {_more(needed.extra)}"
-        text = f"first configuration of it at {needed.text}: {then} (against the plan today)"
+        then = "no plan contains it even then" if needed.extra is None else f"then {_more(needed.extra)}"
+        text = f"first configuration of it at {needed.text}: {then} (compared with this plan)"
         console.print(f"  {text}", soft_wrap=True, markup=False)
     if answer.conflict is not None:
         print_conflict(answer.conflict.record(), console)
@@ -119,14 +123,14 @@ def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
     if found.proven_in is None and found.proven_out is None:
         return ["price: undecided within the optimality gap"]
     if found.proven_in is None and found.proven_out is not None and found.proven_out < GIFT_RATIO:
-        return ["price: it does not belong in even as a gift"]
+        return ["price: even at a price of zero it is not in the cheapest plan"]
     lines = []
     for offer in offers:
         texts = []
         if found.proven_in is not None:
-            texts.append(f"belongs in at {price_text(offer, found.proven_in)} and below")
+            texts.append(f"in the cheapest plan at {price_text(offer, found.proven_in)} or less")
         if found.proven_out is not None:
-            texts.append(f"is out from {price_text(offer, found.proven_out)} on")
+            texts.append(f"not in it at {price_text(offer, found.proven_out)} or more")
         now = f"now {price_text(offer, 1.0)}, {offer.price_source}"
         lines.append(f"price of {offer.name}: {'; '.join(texts)} ({now})")
     return lines
@@ -134,9 +138,9 @@ def _price_lines(found: BreakEven, offers: tuple[Offer, ...]) -> list[str]:
 
 def _speed_text(found: BreakEven) -> str:
     if found.proven_in is None:
-        return f"speed: even {MOST_SPEED:g} times as fast it is not proven to belong in"
-    below = "" if found.proven_out is None else f"; at {found.proven_out:.3g} times it is proven out"
-    return f"speed: it belongs in where it is {found.proven_in:.3g} times as fast{below}"
+        return f"speed: not proven to be in the cheapest plan even at {MOST_SPEED:g} times its speed"
+    below = "" if found.proven_out is None else f"; proven not in it at {found.proven_out:.3g} times"
+    return f"speed: in the cheapest plan at {found.proven_in:.3g} times its speed{below}"
 
 
 def print_story(found: Story, console: Console) -> None:

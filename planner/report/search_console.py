@@ -82,7 +82,7 @@ def print_search(steps: list[Progress], console: Console) -> None:
 
 def _shares(shares: dict[tuple[str, str], _Share]) -> Table:
     table = Table(title="Parts of the search", title_justify="left")
-    for heading in ("stage", "part", "steps", "made the plan cheaper by", "raised the bound by"):
+    for heading in ("stage", "part", "steps", "lowered the cost by", "raised the bound by"):
         table.add_column(heading, justify="left" if heading in ("stage", "part") else "right")
     for (stage, source), share in shares.items():
         table.add_row(stage, source, str(share.steps), money(share.saved_usd), money(share.raised_usd))

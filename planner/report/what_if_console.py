@@ -27,9 +27,9 @@ def print_stress(plan: Plan, found: Sequence[Outcome], console: Console) -> None
     """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs."""
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)} as planned", markup=False)
     table = Table(box=None, pad_edge=False)
-    table.add_column("when")
-    table.add_column("breaks on the hardware of the plan", overflow="fold")
-    table.add_column("keeping everything costs more", overflow="fold")
+    table.add_column("case")
+    table.add_column("unserved on the plan's hardware", overflow="fold")
+    table.add_column("extra cost of serving everything", overflow="fold")
     for outcome in found:
         table.add_row(escape(outcome.case.name), escape(_broken_text(outcome.broken)), escape(_cost(outcome)))
     console.print(table)
@@ -37,7 +37,7 @@ def print_stress(plan: Plan, found: Sequence[Outcome], console: Console) -> None
 
 def _broken_text(broken: tuple[Broken, ...] | None) -> str:
     if broken is None:
-        return "undecided in the time"
+        return "undecided within the time limit"
     if not broken:
         return "nothing"
     lines = [
@@ -50,7 +50,7 @@ def _broken_text(broken: tuple[Broken, ...] | None) -> str:
 
 def _cost(outcome: Outcome) -> str:
     if outcome.least_usd is None or outcome.most_usd is None:
-        return "; ".join(outcome.reasons) or "no plan keeps everything"
+        return "; ".join(outcome.reasons) or "no plan serves everything"
     return between(outcome.least_usd, outcome.most_usd)
 
 
@@ -73,11 +73,11 @@ def print_alternatives(
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)}; up to {percent(within_ratio)} more:")
     for each in found:
         if each.usd is None:
-            none = "none is better" if each.proven else "none better was found"
+            none = "proven that none is better" if each.proven else "no better plan found"
             console.print(f"  {each.name}: {none}; {each.figure}", markup=False, soft_wrap=True)
             continue
         more = each.usd - plan.objective_usd
-        proof = "" if each.proven else ", the best that was found"
+        proof = "" if each.proven else ", best found, not proven"
         console.print(
             f"  {each.name}: {each.figure}; TCO {money(each.usd)} "
             f"({signed(more)}, {percent(more / plan.objective_usd)}){proof}",

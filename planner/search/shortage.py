@@ -104,11 +104,11 @@ LIMITS: Final[dict[str, ModuleType]] = {
     POWER: power,
     "budget": budgets,
     "configurations (max_configs_per_service_region)": configurations,
-    "what stands after the loss of a region (survive_region_loss)": region_loss,
+    "capacity after the loss of a region (survive_region_loss)": region_loss,
     "share of a pool (max_share_per_pool)": placement,
     "links for KV caches (kv_links)": kv_transfer,
     "average quality (quality_floor)": quality,
-    "hardware (pools and offers are used up)": capacity,
+    "hardware (pools and offers are fully used)": capacity,
 }
 """Constraint families that can be what is missing, by what people call them. Without the capacity rows
 hardware is free, so hardware is what is short only if no other limit alone is."""

@@ -183,7 +183,7 @@ def test_want_of_power_is_said_in_kilowatts() -> None:
     assert row.would_take == "6 kW"
     screen = Console(width=200, record=True, file=io.StringIO())
     print_infeasible(infeasible(question, (row,)), screen)
-    assert "for want of power\n    it would take 6 kW more" in screen.export_text()
+    assert "missing: power\n    additional capacity needed: 6 kW" in screen.export_text()
 
 
 def infeasible(question: Fleet, shortages: tuple[Shortage, ...]) -> Infeasible:

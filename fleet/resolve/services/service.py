@@ -141,7 +141,7 @@ def _outside(spec: ServiceSpec) -> OutsideLatency:
 def _check_latencies(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
     here = (*key_path, "network_latency_ms" if spec.network_latency_ms else "outside_ms")
     if spec.network_latency_ms and spec.outside_ms.network:
-        context.error(here, "the network stands in outside_ms as well", "keep one of the two")
+        context.error(here, "outside_ms already includes the network", "keep one of the two")
     limit_ms, outside_ms = smallest_limit_ms(spec.slo, "ttft"), _outside(spec).total_ms
     if limit_ms is not None and outside_ms >= limit_ms:
         context.error(here, f"{outside_ms:g} ms leave nothing of the TTFT limit of {limit_ms:g} ms")

@@ -26,7 +26,7 @@ def class_lengths(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dic
     files: dict[str, tuple[KeyPath, str]] = {}
     if workload.lengths is not None:
         if workload.classes is not None:
-            context.error((*here, "lengths"), "stands either here or in the classes, not in both")
+            context.error((*here, "lengths"), "set it either here or in the classes, not in both")
             return {}
         files[SINGLE_CLASS] = ((*here, "lengths"), workload.lengths)
     for name, each in (workload.classes or {}).items():

@@ -138,7 +138,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
             context.error(
                 (*key_path, "in_service"),
                 f"{spec.in_service} is after the first period {context.periods[0]}",
-                "what arrives later is an offer with a lead time",
+                "hardware that arrives later is an offer with a lead time",
             )
     here = (*key_path, "residual_ratio")
     residual_ratio, value_by_age = resolve_residual(context, here, spec.residual_ratio, spec.life_quarters)

@@ -82,7 +82,7 @@ def _rule(
 def _handovers(fleet: Fleet) -> Iterator[Requirement]:
     """Where KV caches may pass, and what links carry of them."""
     if fleet.policy.kv_pairs is not None:
-        name = "KV caches pass between compatible hardware alone"
+        name = "KV caches pass only between compatible hardware"
         yield _handover(name, lambda base: _rules(base, kv_pairs=None))
     if fleet.policy.kv_transfer == "same-pool":
         name = "KV caches stay in their pool"

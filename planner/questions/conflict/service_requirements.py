@@ -61,16 +61,16 @@ def service_rules(fleet: Fleet) -> Iterator[Requirement]:
     """Rules of services that hold or do not."""
     for service in fleet.services:
         if service.allowed_hardware is not None:
-            text = f"runs on {', '.join(service.allowed_hardware)} alone"
+            text = f"runs only on {', '.join(service.allowed_hardware)}"
             yield _service_rule(service, text, lambda each: replace(each, allowed_hardware=None))
         if len(service.runtimes) == 1:
-            text = f"runs {service.runtimes[0]} alone"
+            text = f"uses only the runtime {service.runtimes[0]}"
             yield _service_rule(service, text, lambda each: replace(each, runtimes=BOTH_RUNTIMES))
         if service.quality_floor is not None:
-            text = f"has a quality of {service.quality_floor:g} at least"
+            text = f"has a quality of at least {service.quality_floor:g}"
             yield _service_rule(service, text, lambda each: replace(each, quality_floor=None))
         if service.average_quality_floor is not None:
-            text = f"has an average quality of {service.average_quality_floor:g} at least"
+            text = f"has an average quality of at least {service.average_quality_floor:g}"
             yield _service_rule(service, text, lambda each: replace(each, average_quality_floor=None))
         if service.headroom > 0:
             text = f"has {service.headroom:.0%} headroom"

@@ -63,7 +63,7 @@ def _maximum(offer: Offer) -> Requirement:
         return fleet_edits.maximum_changed(base, offer.name, lambda limit: limit + n)
 
     return Requirement(
-        name=f"offer {offer.name} brings at most {limits} {offer.unit}s of {offer.hardware}",
+        name=f"offer {offer.name} supplies at most {limits} {offer.unit}s of {offer.hardware}",
         kind=Kind.SUPPLY,
         drop=lambda base: fleet_edits.maximum_changed(base, offer.name, lambda _: None),
         places=frozenset(offer.regions),
@@ -80,7 +80,7 @@ def _lead_time(offer: Offer) -> Requirement:
         )
 
     return Requirement(
-        name=f"offer {offer.name} takes {lead} quarters to arrive",
+        name=f"offer {offer.name} has a lead time of {lead} quarters",
         kind=Kind.SUPPLY,
         drop=lambda base: relax(base, lead),
         places=frozenset(offer.regions),

@@ -176,7 +176,7 @@ class _Stage:
             found = replace(found, price=self.price(), priced=tuple(offers))
         pays = extra.most_usd < 0
         if self.subject.kind not in (Kind.OFFER, Kind.REGION) and not pays:
-            self.resolver.say(f"looking for the speed at which {self.subject.name} belongs in")
+            self.resolver.say(f"searching for the break-even speed of {self.subject.name}")
             found = replace(found, speed=speed_break_even(self.at_speed, self.without))
         return found
 
@@ -209,7 +209,7 @@ class _Stage:
 
     def price(self) -> BreakEven:
         """Break-even of the prices of the offers that bring it."""
-        self.resolver.say(f"looking for the price at which {self.subject.name} belongs in")
+        self.resolver.say(f"searching for the break-even price of {self.subject.name}")
         today = self.unit_prices(1.0)
         gift = self.unit_prices(0.0)
 
@@ -246,9 +246,9 @@ class _Stage:
             self.fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
         )
         explained = explain_conflict(must, (), self.resolver, self.time_box_s)
-        text = "no plan has it: it is not there, or what else is asked for forbids it"
+        text = "no plan can contain it: no supply, or the other requirements forbid it"
         if explained is not None:
-            text = "no plan has it together with: " + "; ".join(
+            text = "no plan can contain it and also meet: " + "; ".join(
                 each.name for each in explained.core.requirements
             )
         return replace(found, reasons=(*found.reasons, Reason(Cause.LIMITS, None, text)), conflict=explained)
@@ -261,7 +261,7 @@ class _Stage:
                 steps = requirement.steps
                 if steps is None or steps.most is None:
                     raise ValueError("a latency limit has steps")
-                self.resolver.say(f"looking for the first limit of {service.name}")
+                self.resolver.say(f"searching for the latency limit of {service.name} that admits it")
 
                 def verdict(n: int, relax: object = steps.relax) -> Verdict:
                     assert callable(relax)
@@ -281,7 +281,7 @@ class _Stage:
 def _price_reason(extra: Extra) -> str:
     """What the extra cost says."""
     if extra.least_usd > 0:
-        return "every plan with it is dearer"
+        return "every plan that contains it costs more"
     if extra.most_usd < 0:
-        return "it would pay at the price that is assumed"
+        return "it would lower the TCO at the assumed price"
     return "plans with and without it cost the same within the optimality gap"

@@ -90,7 +90,7 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
         Of that fleet; a configuration that is asked about is among them though others dominate it.
     """
     if not subject.supplied:
-        yield Reason(Cause.SUPPLY, None, f"no pool and no offer brings {subject.name}")
+        yield Reason(Cause.SUPPLY, None, f"no pool or offer supplies {subject.name}")
     if subject.kind is Kind.OFFER:
         yield from _offer_reasons(subject, fleet)
     if subject.kind is Kind.REGION:
@@ -111,9 +111,9 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
 def _offer_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
     offer = next(each for each in fleet.offers if each.name == subject.name)
     if all(limit == 0 for limit in offer.max_units):
-        yield Reason(Cause.SUPPLY, None, "it brings nothing: its maximum is 0")
+        yield Reason(Cause.SUPPLY, None, "its maximum is 0")
     if offer.lead_time_quarters >= len(fleet.periods):
-        text = f"what is ordered arrives after {offer.lead_time_quarters} quarters, beyond the horizon"
+        text = f"orders arrive after {offer.lead_time_quarters} quarters, beyond the horizon"
         yield Reason(Cause.SUPPLY, None, text)
 
 
@@ -122,7 +122,7 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
         region for offer in fleet.offers for region in offer.regions
     }
     if subject.name not in places:
-        yield Reason(Cause.SUPPLY, None, f"no pool and no offer is in {subject.name}")
+        yield Reason(Cause.SUPPLY, None, f"{subject.name} has no pool and no offer")
     asked = {
         region
         for service in fleet.services
@@ -136,7 +136,7 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
 def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> Iterator[Reason]:
     """Why a service has no configuration of it: what most configurations fail at comes first."""
     if subject.kind is Kind.RUNTIME and subject.name not in service.runtimes:
-        yield Reason(Cause.POLICY, service.name, f"runs {', '.join(service.runtimes)} alone")
+        yield Reason(Cause.POLICY, service.name, f"uses only the runtime {', '.join(service.runtimes)}")
         return
     counts: Counter[str] = Counter()
     for row in candidates.rejections:
@@ -151,7 +151,7 @@ def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> I
         yield Reason(cause_of(reason), service.name, f"{reason}{of_all}")
     if not counts:
         phases = " and ".join(subject.must_use.phases or RUNTIME_PHASES["aggregated"])
-        yield Reason(Cause.SHAPE, service.name, f"there is no configuration of {phases}")
+        yield Reason(Cause.SHAPE, service.name, f"it has no configuration of {phases}")
 
 
 def _dominators(matching: Sequence[Candidate], own: Sequence[Candidate], fleet: Fleet) -> Iterator[Reason]:
@@ -164,8 +164,8 @@ def _dominators(matching: Sequence[Candidate], own: Sequence[Candidate], fleet: 
                 count = candidate.accelerators // other.accelerators
                 text = (
                     f"{candidate.phase} on {candidate.hardware}: {count} x {other.config} "
-                    f"({_rates(other, count)} requests/s) stand where {candidate.config} "
-                    f"({_rates(candidate, 1)}) does"
+                    f"({_rates(other, count)} requests/s) fit in place of {candidate.config} "
+                    f"({_rates(candidate, 1)})"
                 )
                 yield Reason(Cause.DOMINATED, candidate.service, text)
                 break

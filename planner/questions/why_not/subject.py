@@ -112,7 +112,7 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
     found = [subject for each in wanted for subject in _READERS[each](name, fleet)]
     if len(found) > 1:
         ways = " or ".join(f"{subject.kind}:{name}" for subject in found)
-        raise _mistake(text, f"{name!r} is the name of {len(found)} things", f"say {ways}")
+        raise _mistake(text, f"{name!r} names {len(found)} different things", f"write {ways}")
     if not found:
         names = [*supplied_hardware(fleet), *accelerators(), *(offer.name for offer in fleet.offers)]
         names += [*RUNTIME_PHASES, *(region.name for region in fleet.regions)]

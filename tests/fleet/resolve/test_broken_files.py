@@ -541,7 +541,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "policy: {unmet: forbid}",
         "policy: &p {unmet: *p}",
         [
-            "17:20: policy.unmet: the alias *p stands inside the value it refers to",
+            "17:20: policy.unmet: the alias *p is inside the value it refers to",
         ],
     ),
     (

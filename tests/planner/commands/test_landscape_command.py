@@ -107,7 +107,7 @@ def test_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
         ([*MODEL, "--explain", "999999"], "--explain: there is no row 999999"),
         ([*MODEL, "--plot", "x", "--plot-format", "gif"], "--plot-format: there is no 'gif'"),
         ([*MODEL, "--csv", "no/such/folder/x.csv"], "--csv: there is no folder"),
-        ([str(TINY), "--model", "llama3-70b"], "--model: stands in the fleet file already"),
+        ([str(TINY), "--model", "llama3-70b"], "--model: is already in the fleet file"),
         ([str(TINY), "--service", "chatt"], "did you mean 'chat'"),
         (["--model", "nosuch", *MODEL[2:]], "nosuch"),
     ],

@@ -70,7 +70,7 @@ def test_a_report_is_written_beside_the_plan(plan_file: Path) -> None:
 def test_solve_writes_report_workbook_and_tables_that_can_be_read(tmp_path: Path) -> None:
     assert run("solve", str(TINY), "--out", str(tmp_path)) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "What the plan chose from" in page
+    assert "Pareto frontiers" in page
     assert "No frontiers" not in page
     assert (tmp_path / "plan.xlsx").stat().st_size > 5000
     for name in ("frontiers", "bill", "prices", "demand", "retirements", "region_losses"):

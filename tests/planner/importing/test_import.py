@@ -256,7 +256,7 @@ def test_the_command_says_what_it_took_and_what_not(
     assert run("import", "benchmark", "guidellm", str(path), *options) == 0
     said = capsys.readouterr().err
     assert "1 rows taken, 1 not" in said
-    assert "row 2: not taken: strategy throughput" in said
+    assert "row 2: skipped: strategy throughput" in said
     assert pd.read_csv(out)["hardware"].tolist() == ["H100-SXM"]
     assert run("import", "benchmark", "guidelm", str(path), *options) == 2
     assert "did you mean 'guidellm'" in capsys.readouterr().err

@@ -298,7 +298,7 @@ def test_infeasible_for_want_of_a_phase_or_of_a_pool_in_the_region() -> None:
     )
     row = only(compared(question, "without:A"))
     assert row.trials[0].reasons == (
-        "chat (all) in there: no pool and no offer there of what could serve it (B)",
+        "chat (all) in there: the region has no pool or offer of suitable hardware (B)",
     )
 
 
@@ -310,8 +310,8 @@ def test_infeasible_for_want_of_hardware_says_how_much() -> None:
     assert trial.infeasible
     # 6 + 4 B carry 72 of the 120 requests/s; 48 more take 4 + 3 of them.
     assert trial.reasons == (
-        "chat (all) in here now: 48 of 120 requests/s unserved for want of hardware (pools and offers are "
-        "used up); it would take 7 B accelerators more",
+        "chat (all) in here now: 48 of 120 requests/s unserved; missing: hardware (pools and offers "
+        "are fully used); additional capacity needed: 7 B accelerators",
     )
 
 
@@ -421,7 +421,7 @@ def test_the_command_says_what_hardware_that_stands_idle_costs(
     pool = "pools=[{name: own, hardware: A, accelerators: 12, rented: {usd_per_accelerator_hour: 1}}]"
     assert run(fleet_file, "--against", "without:A", "--set", pool) == 0
     assert (
-        "$26.28 k pays for what stands and runs nothing; could that be handed back, it would cost $70.08 k"
+        "$26.28 k pays for owned or rented hardware that runs nothing; without it the TCO would be $70.08 k"
         in (capsys.readouterr().out)
     )
 
@@ -431,7 +431,7 @@ def test_the_command_exits_with_2_for_every_mistake_at_once(
 ) -> None:
     assert run(fleet_file, "--against", "les", "--against", "nowhere.json", "--against", "without:C") == 2
     errors = capsys.readouterr().err
-    assert all(text in errors for text in ("--against les", "nowhere.json", "no pool or offer brings 'C'"))
+    assert all(text in errors for text in ("--against les", "nowhere.json", "no pool or offer supplies 'C'"))
 
 
 def test_the_command_says_that_the_fleet_itself_is_infeasible(

@@ -161,7 +161,7 @@ def test_an_offer_that_brings_nothing_is_forbidden_by_its_maximum() -> None:
     assert causes(answer) == [Cause.SUPPLY, Cause.LIMITS]
     assert answer.conflict is not None
     core = [each.name for each in answer.conflict.core.requirements]
-    assert "offer rent-B brings at most 0 accelerators of B" in core
+    assert "offer rent-B supplies at most 0 accelerators of B" in core
     gives = [give.text for way, _ in answer.conflict.ways for give in way.gives]
     assert "1 B accelerators more from offer rent-B" in gives
 
@@ -172,7 +172,7 @@ def test_a_dominated_configuration_names_what_replaces_it() -> None:
     )
     answer = asked(two_kinds(table=rates), "x2")
     assert causes(answer) == [Cause.DOMINATED, Cause.PRICE]
-    assert answer.reasons[0].text == "aggregated on A: 2 x x1 (2 requests/s) stand where x2 (1.5) does"
+    assert answer.reasons[0].text == "aggregated on A: 2 x x1 (2 requests/s) fit in place of x2 (1.5)"
     assert answer.extra is not None
     # One x2 and 29 x1 on 31 cards.
     assert answer.extra.most_usd == pytest.approx(HOURS)
@@ -190,7 +190,7 @@ def test_a_region_that_nobody_asks_in() -> None:
 
 def test_names_that_mean_nothing_or_two_things() -> None:
     question = two_kinds(offers=[rent_offer("A", 1.0), rent_offer("B", 2.0)])
-    with pytest.raises(InputError, match=r"name of 2 things; say hardware:B or offer:B"):
+    with pytest.raises(InputError, match=r"names 2 different things; write hardware:B or offer:B"):
         read_subject("B", question, 0.1)
     assert read_subject("offer:B", question, 0.1).kind is Kind.OFFER
     with pytest.raises(InputError, match=r"no hardware, offer, runtime.*'MI300X'"):

@@ -32,8 +32,11 @@ def test_a_day_is_one_line_a_slice() -> None:
     # Two serve and one of the other service waits for its turn.
     assert "3 / 3" in pool
     assert "100% / 100%" in pool
-    (tides,) = [line for line in lines if line.startswith("Tides")]
-    assert tides == "Tides now: accelerators start 1 at the start of day, 1 at the start of night ($1.825 k)"
+    (tides,) = [line for line in lines if line.startswith("Daily changes")]
+    assert (
+        tides
+        == "Daily changes now: accelerators start 1 at the start of day, 1 at the start of night ($1.825 k)"
+    )
 
 
 def test_offline_work_says_when_it_is_done() -> None:
@@ -47,13 +50,13 @@ def test_offline_work_says_when_it_is_done() -> None:
 
 def test_scenarios_are_a_table_of_what_if() -> None:
     lines = printed(planned(question("least-regret")))
-    start = next(i for i, line in enumerate(lines) if line.startswith("If demand turns out"))
+    start = next(i for i, line in enumerate(lines) if line.startswith("Demand scenarios"))
     assert lines[start].endswith("(planned for the least regret)")
     assert lines[start + 1].split() == ["low", "(10%)", "high", "(90%)"]
     assert lines[start + 2].split() == ["this", "plan", "$15", "k", "$21", "k"]
     assert lines[start + 3].split()[-4:] == ["$10", "k", "$20", "k"]
     assert lines[start + 4].startswith("regret")
-    assert lines[start + 5].startswith("purchases for low alone ")
+    assert lines[start + 5].startswith("purchases made for low ")
     assert lines[start + 5].endswith(" $10 k  $10 k, 5 req/s unmet")
     # The likeliest scenario is the one whose placements are shown, at what it then costs.
     assert any(line.startswith("Placements now if demand is high") for line in lines)
@@ -63,8 +66,8 @@ def test_a_plan_without_a_day_and_scenarios_looks_as_ever() -> None:
     example = EXAMPLES["coverage"]()
     text = "\n".join(printed(solve(example.fleet, example.candidates).plan))
     assert "slice" not in text
-    assert "If demand" not in text
-    assert "Tides" not in text
+    assert "Demand scenarios" not in text
+    assert "Daily changes" not in text
 
 
 def test_an_infeasible_fleet_says_in_which_slice_it_is_short() -> None:

@@ -162,18 +162,18 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
     page = Page(infeasible_page(outcome.model_copy(update={"conflict": found})))
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
         assert said in page.words
-    assert "Without any one of these there is a plan." in page.words
-    assert "nproven" not in page.words
+    assert "Removing any one of these makes the fleet feasible." in page.words
+    assert "not proven minimal" not in page.words
     late = found.model_copy(update={"minimal": False, "complete": False, "ways_out": ()})
     page = Page(infeasible_page(outcome.model_copy(update={"conflict": late})))
-    assert "Without any one of these" not in page.words
-    assert "Unproven: whether all of them are needed" in page.words
-    assert "No way out was found within the time limit." in page.words
-    assert "time was too short to look at everything" in " ".join(page.words.split())
+    assert "Removing any one of these" not in page.words
+    assert "not proven minimal" in page.words
+    assert "No resolution was found within the time limit." in page.words
+    assert "time limit ended the analysis early" in " ".join(page.words.split())
     power = short.model_copy(update={"power_short_kw": 12.5})
     assert "12.5 kW" in Page(infeasible_page(outcome.model_copy(update={"shortages": (power,)}))).words
     page = Page(infeasible_page(outcome))
-    assert "Ways out" not in page.words
+    assert "Resolutions" not in page.words
     assert EVIL in page.words
     assert "2 A" in page.words
     assert "3 of 9" in page.words
@@ -266,10 +266,10 @@ def test_uncertain_demand_has_its_costs_and_regrets() -> None:
     changed = {"demand_scenarios": rows, "wrong_forecasts": (wrong,), "demand_objective": "least-regret"}
     page = Page(report_page(plan().model_copy(update=changed)))
     words = page.words.replace("\u00a0", " ")
-    for said in ("<i>high</i>", "least largest regret", "$10 k", "$130 k", "2.5", "not looked for"):
+    for said in ("<i>high</i>", "the largest regret", "$10 k", "$130 k", "2.5", "not computed"):
         assert said in words
     assert ("id", "uncertain") in page.attributes
-    assert "If demand turns out otherwise" not in Page(text()).words
+    assert "Demand scenarios" not in Page(text()).words
 
 
 def test_waterfalls_add_up() -> None:

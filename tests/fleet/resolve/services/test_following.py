@@ -208,7 +208,7 @@ def test_times_outside_inference_add_up(tmp_path: Path) -> None:
 def test_the_network_stands_in_one_place(tmp_path: Path) -> None:
     text = LEADER + "    outside_ms: {network: 20}\n    network_latency_ms: 20\n"
     (line,) = refused(tmp_path, text)
-    assert line.startswith("services.assistant.network_latency_ms: the network stands in outside_ms as well")
+    assert line.startswith("services.assistant.network_latency_ms: outside_ms already includes the network")
 
 
 def test_times_outside_inference_leave_something_of_the_limit(tmp_path: Path) -> None:
