@@ -63,14 +63,21 @@ def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
             if is_kind(found.st_mode):
                 _refuse(errno.EISDIR if is_kind is stat.S_ISDIR else errno.EINVAL, what, path)
         if found.st_size <= most_bytes:
-            with os.fdopen(descriptor, "rb", closefd=False) as stream:
-                # Files of the kernel say that they are empty and are not.
-                data = stream.read(most_bytes + 1)
+            # Files of the kernel say that they are empty and are not.
+            data = _read(descriptor, most_bytes + 1)
         if found.st_size > most_bytes or len(data) > most_bytes:
             _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
     finally:
         os.close(descriptor)
     return data
+
+
+def _read(descriptor: int, most_bytes: int) -> bytes:
+    """Read until the end, or so many bytes; memory is taken for what is there, not for what may be."""
+    data = bytearray()
+    while len(data) < most_bytes and (piece := os.read(descriptor, min(_MIB, most_bytes - len(data)))):
+        data += piece
+    return bytes(data)
 
 
 def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:

@@ -19,10 +19,8 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from fleetplan.fleet.inventory import Offer, Owned
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.periods import HOURS_PER_QUARTER, quarter_index
 
-# 8,760 hours of a year over four.
-HOURS_PER_QUARTER: Final = 2190
 MONTHS_PER_QUARTER: Final = 3
 QUARTERS_PER_YEAR: Final = 4
 W_PER_KW: Final = 1000.0

@@ -56,6 +56,9 @@ def main() -> None:
                 sys.exit(_EXIT_BROKEN_PIPE)
             sys.stderr.write(f"standard output cannot be written: {error}\n")
             sys.exit(_EXIT_BAD_INPUT)
+    except MemoryError:
+        sys.stderr.write("out of memory: allow the process more, or plan a smaller fleet\n")
+        sys.exit(_EXIT_LIMIT)
     except KeyboardInterrupt:
         # Heard before there was a command to end; afterwards the command line says so itself.
         sys.stderr.write("stopped\n")

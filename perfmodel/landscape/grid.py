@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import (
@@ -26,7 +27,6 @@ from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
-_S_PER_HOUR: Final = 3600.0
 _TOKENS_PER_MILLION: Final = 1e6
 
 
@@ -205,7 +205,7 @@ def evaluate_block(
     million_tokens_per_hour = (
         rate
         * (configurations.input_tokens + configurations.output_tokens)
-        * (_S_PER_HOUR / _TOKENS_PER_MILLION)
+        * (SECONDS_PER_HOUR / _TOKENS_PER_MILLION)
     )
     return Block(
         place,

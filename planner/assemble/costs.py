@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet import tco
+from fleetplan.fleet.periods import HOURS_PER_QUARTER, SECONDS_PER_QUARTER
 from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
-
-SECONDS_PER_QUARTER = tco.HOURS_PER_QUARTER * 3600.0
-"""Traffic is counted at its peak rate for all hours of its moment. [s]"""
 
 
 def cost_rows(
@@ -116,7 +113,7 @@ def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
             return None
         moment = problem.moment_of(row)
         power_kw = candidate.power_kw * row.replicas * row.utilisation
-        energy_kwh = power_kw * region.pue * tco.HOURS_PER_QUARTER * moment.weight
+        energy_kwh = power_kw * region.pue * HOURS_PER_QUARTER * moment.weight
         total += energy_kwh * region.grid_kg_co2_per_kwh[moment.period]
     return total
 

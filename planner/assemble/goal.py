@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
 from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
 from fleetplan.planner.problem import Problem, find_candidate

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final
 
+from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
-
-SECONDS_PER_HOUR: Final = 3600.0
 
 
 def offline_work(

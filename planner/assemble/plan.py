@@ -12,7 +12,7 @@ from fleetplan.planner.assemble.model_figures import model_usd
 from fleetplan.planner.assemble.offline_work import offline_rows
 from fleetplan.planner.assemble.placements import phase_ratios, placements, unmet_rows
 from fleetplan.planner.assemble.pools import pool_uses
-from fleetplan.planner.assemble.provenance import model_errors, spend_share
+from fleetplan.planner.assemble.provenance import with_evidence
 from fleetplan.planner.assemble.purchases import purchases, retirements
 from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs
@@ -62,14 +62,9 @@ def build_plan(
         costs=cost_rows(problem, solution, rows, pools),
         carbon_kg=carbon_kg(problem, rows),
         usd_per_million_tokens=objective / million if million else None,
-        binding=(
-            *binding_limits(problem, rows, bought, pools, costs),
-            *used_up_links(problem, flows),
-        ),
+        binding=(*binding_limits(problem, rows, bought, pools, costs), *used_up_links(problem, flows)),
         rejections=candidates.rejections,
-        provenance=provenance.model_copy(
-            update={"spend_share": spend_share(rows), "model_errors": model_errors(rows)}
-        ),
+        provenance=with_evidence(provenance, rows),
         solve=solve,
         transitions=transitions(problem, traffic.replicas),
         tides=tides(problem, traffic.replicas),

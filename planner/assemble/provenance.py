@@ -58,7 +58,12 @@ def solve_record(result: SearchResult) -> Solve:
     )
 
 
-def model_errors(rows: Sequence[Placement]) -> tuple[ModelError, ...]:
+def with_evidence(known: Provenance, rows: Sequence[Placement]) -> Provenance:
+    """The same with how the rates that a plan pays for were obtained, and their published errors."""
+    return known.model_copy(update={"spend_share": _spend_share(rows), "model_errors": _model_errors(rows)})
+
+
+def _model_errors(rows: Sequence[Placement]) -> tuple[ModelError, ...]:
     """Published errors of the hardware whose rates the performance model gave."""
     modelled = dict.fromkeys(row.hardware for row in rows if row.provenance["given"] < 1)
     found = []
@@ -78,7 +83,7 @@ def model_errors(rows: Sequence[Placement]) -> tuple[ModelError, ...]:
     return tuple(found)
 
 
-def spend_share(rows: Sequence[Placement]) -> dict[str, float]:
+def _spend_share(rows: Sequence[Placement]) -> dict[str, float]:
     """Share of the placements' spend by how their rates were obtained."""
     spend: dict[str, float] = defaultdict(float)
     total = sum(row.usd for row in rows)

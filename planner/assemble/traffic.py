@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.planner.assemble.changes import with_idle_replicas
-from fleetplan.planner.assemble.offline_work import SECONDS_PER_HOUR, offline_work
+from fleetplan.planner.assemble.offline_work import offline_work
 from fleetplan.planner.formulation import (
     LoadKey,
     PairKey,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Region
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.planner.problem.capacity_costs import existing_pool_usd
 
 
@@ -18,9 +19,7 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
         if pool.hardware == hardware.name and pool.accelerators:
             costs = existing_pool_usd(pool, hardware, regions[pool.region], fleet.periods, fleet.finance)
             included = pool.rented is not None and pool.rented.energy_included
-            usd = sum(by_period[0] for by_period in costs.values()) / (
-                pool.accelerators * tco.HOURS_PER_QUARTER
-            )
+            usd = sum(by_period[0] for by_period in costs.values()) / (pool.accelerators * HOURS_PER_QUARTER)
             found.append((usd + _energy(hardware, regions[pool.region], included), f"pool {pool.name}"))
     for offer in fleet.offers:
         if offer.hardware != hardware.name:
@@ -35,7 +34,7 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
 def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
     """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
     power_kw = (hardware.power_w_per_accelerator or 0.0) / tco.W_PER_KW
-    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / tco.HOURS_PER_QUARTER
+    hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / HOURS_PER_QUARTER
     if offer.rent_usd_per_accelerator_hour is not None:
         return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
     if offer.capex_usd_per_host is None:
@@ -43,7 +42,7 @@ def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> flo
     # The mean over its life, whatever the values by age.
     quarter = tco.write_off_usd(offer.capex_usd_per_host, offer.life_quarters, 0, offer.residual_ratio)
     quarter += tco.maintenance_usd(offer.capex_usd_per_host, offer.maintenance_ratio_per_year)
-    return quarter / (offer.accelerators_per_unit * tco.HOURS_PER_QUARTER) + hosting
+    return quarter / (offer.accelerators_per_unit * HOURS_PER_QUARTER) + hosting
 
 
 def _energy(hardware: Hardware, region: Region, included: bool) -> float:

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet, Service
+from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.planner.candidates import DOMINATED, supplied_hardware
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 from fleetplan.planner.plan import Binding, Placement, Plan, Unmet
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.questions.resolving import Resolver
 
-SECONDS_PER_HOUR = 3600.0
 REQUESTS_PRICED = 1e6
 """Requests that a phase's cost is stated for."""
 

@@ -4,10 +4,11 @@ import pytest
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Offer, Owned
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
 
 
 def test_a_quarter_has_2190_hours() -> None:
-    assert tco.HOURS_PER_QUARTER * 4 == 8760
+    assert HOURS_PER_QUARTER * 4 == 8760
 
 
 def test_rent_is_paid_for_every_hour() -> None:

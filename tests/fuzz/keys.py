@@ -50,7 +50,7 @@ APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("services.engines",),
         (
             "services.model", "services.techniques", "services.variants", "services.quality_floor",
-            "services.traffic", "services.framework_version", "services.slo.goodput_ratio",
+            "services.traffic", "services.framework_version", "services.search", "services.slo.goodput_ratio",
             "services.slo.ttft_p50_ms", "services.slo.ttft_p90_ms", "services.slo.ttft_p95_ms",
             "services.slo.ttft_p99_ms", "services.slo.tpot_p50_ms", "services.slo.tpot_p90_ms",
             "services.slo.tpot_p95_ms", "services.slo.tpot_p99_ms",

@@ -49,6 +49,8 @@ class Law:
         The plan in force of the changed fleet.
     only_usd : bool
         Whether the factor holds for the cost alone, and not for what is served, energy or hardware.
+    means_stay : bool
+        Whether goals that are means of the periods (what is served, accelerators) keep their figure.
     law : str
         Which of the laws it is.
     """
@@ -61,6 +63,7 @@ class Law:
     at_least: bool = False
     baseline: Plan | None = None
     only_usd: bool = False
+    means_stay: bool = False
     law: str = ""
 
 
@@ -302,7 +305,8 @@ def repeated_period(
     for key in ("opex_usd", "tco_usd"):
         _double(file.get("budget", {}), key)
     starts = "transition_usd_per_accelerator" in file.get("policy", {})
-    return Law("the quarter twice", file, tables, 2.0, at_least=not late and not starts)
+    same = not late and not starts
+    return Law("the quarter twice", file, tables, 2.0, at_least=same, means_stay=True)
 
 
 def in_force(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:

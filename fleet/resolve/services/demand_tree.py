@@ -10,10 +10,9 @@ from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
 from fleetplan.fleet.inventory.demand import Estimate
+from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
-
-SECONDS_PER_HOUR: Final = 3600.0
 
 _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
+from fleetplan.fleet.periods import SECONDS_PER_QUARTER
+from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.variables import LoadKey
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
-SECONDS_PER_HOUR: Final = 3600.0
 MB_PER_GB: Final = 1000.0
 
 
@@ -32,7 +32,7 @@ def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, s
     gb = problem.services[service].mb_per_request / MB_PER_GB
     moment = problem.moments[m]
     worth = present_value_ratio(problem.fleet.finance.discount_rate_per_year, moment.period + 1)
-    return price * gb * HOURS_PER_QUARTER * SECONDS_PER_HOUR * moment.weight * worth
+    return price * gb * SECONDS_PER_QUARTER * moment.weight * worth
 
 
 def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:

@@ -23,7 +23,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.tco import HOURS_PER_QUARTER
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables

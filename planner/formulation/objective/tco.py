@@ -24,7 +24,8 @@ from ortools.sat.python import cp_model
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
-from fleetplan.fleet.tco import HOURS_PER_QUARTER, present_value_ratio
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights

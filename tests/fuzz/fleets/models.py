@@ -19,7 +19,16 @@ MIXTURE = {
     "intermediate_size": 2048, "num_local_experts": 8, "num_experts_per_tok": 2, "hidden_act": "silu",
     "vocab_size": 32000,
 }  # fmt: skip
-SHAPES = {"dense.json": DENSE, "mixture.json": MIXTURE}
+SEEING = {
+    "model_type": "gemma3",
+    "text_config": DENSE | {"model_type": "gemma3_text", "head_dim": 128},
+    "vision_config": {
+        "model_type": "siglip_vision_model", "hidden_size": 256, "intermediate_size": 512,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 224, "patch_size": 14,
+    },
+    "mm_tokens_per_image": 256,
+}  # fmt: skip
+SHAPES = {"dense.json": DENSE, "mixture.json": MIXTURE, "seeing.json": SEEING}
 """Models with few degrees of parallelism that make sense: a landscape takes hundredths of a second."""
 
 WEIGHTS = ("bf16", "fp8", "int8", "int4", "fp4", "fp8-ffn")
@@ -46,7 +55,21 @@ def fill_model(made: Made, node: dict[str, Any], classes: tuple[str, ...]) -> No
         node["framework"] = made.dice.choice(("sglang", "vllm") if drawn else ("trtllm", "sglang", "vllm"))
     if techniques:
         node["techniques"] = techniques
+    if made.wants("services.search"):
+        node["search"] = _search(made)
     _limits(made, node)
+
+
+def _search(made: Made) -> dict[str, Any]:
+    node: dict[str, Any] = {}
+    if made.wants("services.search.layouts", 0.5):
+        node["layouts"] = made.dice.choice(("framework", "any"))
+    if made.wants("services.search.max_accelerators", 0.5):
+        node["max_accelerators"] = made.dice.choice((1, 2, 4))
+    for key in ("pipeline_stages", "context_ranks"):
+        if made.wants(f"services.search.{key}", 0.5):
+            node[key] = made.dice.choice(([1], [1, 2]))
+    return node or {"max_accelerators": 2}
 
 
 def _is_dense(node: dict[str, Any]) -> bool:
@@ -111,6 +134,10 @@ def _techniques(made: Made, node: dict[str, Any], *, mixture: bool) -> Iterator[
         if not transfer or made.chance(0.5):
             transfer["overlap"] = True
         yield "kv_transfer", transfer
+    # Every variant takes the images too.
+    sees = node["model"] == "seeing.json" and not _is_dense(node)
+    if sees and made.wants("services.techniques.image_token_ratio", max(made.density, 0.5)):
+        yield "image_token_ratio", made.figure(0.0, 0.9)
     if made.wants("services.techniques.sampling"):
         yield "sampling", made.dice.choice(("greedy", "top-p"))
 

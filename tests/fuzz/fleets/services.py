@@ -232,13 +232,19 @@ def _few_ways(made: Made, node: dict[str, Any]) -> None:
 
 
 def _version(made: Made, node: dict[str, Any]) -> None:
-    """Name a version of the framework, where a part was measured under one."""
-    parts = [made.file["hardware"][name] for name in node.get("hardware", made.figured)]
-    if any(part.get("like") == MEASURED for part in parts) and made.wants("services.framework_version", 0.5):
+    """Name a version of the framework, and the part that was measured under it."""
+    parts = [
+        name
+        for name in node.get("hardware", made.figured)
+        if made.file["hardware"][name].get("like") == MEASURED
+    ]
+    if parts and made.wants("services.framework_version", 0.5):
         versions = measured_versions(accelerators()[MEASURED], node.get("framework", "vllm"))
         # The tables' package is not there for every platform.
         if versions:
             node["framework_version"] = made.dice.choice(versions)
+            # A part that is neither named nor in a pool or an offer is none of the fleet's.
+            node.setdefault("hardware", list(parts))
 
 
 def _elsewhere(made: Made, node: dict[str, Any]) -> None:

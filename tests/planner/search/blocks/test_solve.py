@@ -31,7 +31,7 @@ from fleetplan.planner.search.blocks.linear import linear_optimum
 from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
 from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome
-from fleetplan.planner.search.blocks.rounds import Prices
+from fleetplan.planner.search.blocks.rounds import PartFailedError, Prices
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.standing import Standing
@@ -163,6 +163,24 @@ def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().out
     assert "Parts of the search" in shown
     assert "linear relaxation of the whole program" in shown
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_part_that_fails_is_given_up_and_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise PartFailedError("HiGHS did not solve the linear master: Unbounded")
+
+    monkeypatch.setattr(whole_masters.WholeMasters, "mix", fail)
+    case = large_case(1, 4, 2, 2)
+    steps: list[Progress] = []
+    limits = SearchLimits(1.0, 0.0, 1, 2, reproducible=True)
+    result = search(build_problem(case.fleet, case.candidates), limits, steps.append)
+    assert result.solution is not None
+    told = [step.detail for step in steps]
+    given_up = told.index("given up: HiGHS did not solve the linear master: Unbounded")
+    # Work goes on until its limit.
+    assert result.deterministic_time >= 0.9
+    assert all(step.source in ("neighbourhood", "construction") for step in steps[given_up + 1 :])
 
 
 def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) -> None:
