@@ -142,6 +142,8 @@ class Pool:
         Set where the hosts are rented.
     maintenance_hosts : tuple[int, ...]
         Hosts out of service by period; empty where none ever are.
+    reserve_hosts : int or None
+        Hosts that are kept free while anything runs; None where the policy says how many.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Pool:
     owned: Owned | None
     rented: Rented | None
     maintenance_hosts: tuple[int, ...] = ()
+    reserve_hosts: int | None = None
 
     @property
     def accelerators(self) -> int:

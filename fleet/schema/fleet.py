@@ -168,8 +168,9 @@ class PolicySpec(Spec):
     """Rules for every service and pool."""
 
     reserve_hosts_per_pool: Count = 0
-    """Hosts a pool keeps free for failures while anything runs in it. An existing pool of single accelerators
-    keeps as many accelerators; offers of single accelerators keep none, as the provider replaces them."""
+    """Hosts a pool keeps free for failures while anything runs in it; a pool of the file may say otherwise
+    (`reserve_hosts`). What offers bring to a pool shares its reserve. Capacity that is counted in single
+    accelerators, in the file or by an offer, keeps none: its provider replaces them."""
     max_configs_per_service_region: PositiveCount | None = None
     """Most engine configurations of a service in a region. Default: unlimited."""
     kv_transfer: Literal["same-pool", "same-region", "cross-region"] = "same-region"

@@ -174,6 +174,9 @@ class PoolSpec(Spec):
     """Set where the hosts were bought."""
     rented: RentedSpec | None = None
     """Set where they are rented."""
+    reserve_hosts: HostCount | None = None
+    """Hosts it keeps free for failures while anything runs in it, those that offers bring included; as
+    `policy.reserve_hosts_per_pool` where it is left out."""
     maintenance_hosts: dict[Name, Count] = Field(default_factory=dict)
     """Hosts (accelerators, where those are counted) that are out of service, by period; they cost as ever."""
 

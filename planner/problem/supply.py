@@ -210,6 +210,7 @@ def _joins(offer: Offer, pool: Pool) -> bool:
 def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
     region = next(region for region in fleet.regions if region.name == pool.region)
     hardware = fleet.hardware[pool.hardware]
+    of_policy = fleet.policy.reserve_hosts_per_pool
     kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
     included = pool.rented is not None and pool.rented.energy_included
     return SupplyPool(
@@ -218,7 +219,7 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
         hardware=pool.hardware,
         accelerators_per_unit=pool.accelerators_per_host,
         existing_units=pool.hosts,
-        reserve_units=fleet.policy.reserve_hosts_per_pool,
+        reserve_units=of_policy if pool.reserve_hosts is None else pool.reserve_hosts,
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
         fixed_cost_kinds=kinds,

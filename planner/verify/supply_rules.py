@@ -89,11 +89,19 @@ def fleet_pools(problem: Problem) -> dict[str, FleetPool]:
             region=regions[pool.region],
             hardware=fleet.hardware[pool.hardware],
             accelerators_per_unit=sizes[0] if existing is None else existing.accelerators_per_host,
-            reserve_units=pool.reserve_units,
+            reserve_units=_reserve_units(fleet, existing, feeding),
             existing=existing,
             offers=feeding,
         )
     return found
+
+
+def _reserve_units(fleet: Fleet, existing: Pool | None, offers: Mapping[str, Offer]) -> int:
+    """Hosts that a pool keeps free; single accelerators are replaced by whoever rents them out."""
+    of_pools = fleet.policy.reserve_hosts_per_pool
+    if existing is not None:
+        return of_pools if existing.reserve_hosts is None else existing.reserve_hosts
+    return 0 if any(offer.unit == "accelerator" for offer in offers.values()) else of_pools
 
 
 def is_bought(offer: Offer) -> bool:

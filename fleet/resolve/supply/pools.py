@@ -64,6 +64,9 @@ def _pool(
         context.error(key_path, "needs exactly one of hosts, accelerators")
     if spec.owned is not None and spec.accelerators is not None:
         context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
+    if spec.reserve_hosts is not None and spec.accelerators is not None:
+        message = "does not go with accelerators"
+        context.error((*key_path, "reserve_hosts"), message, "single accelerators keep no reserve")
     if (spec.owned is None) == (spec.rented is None):
         message = "has no price" if spec.owned is None else "has two prices"
         hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
@@ -86,6 +89,8 @@ def _pool(
         owned=owned,
         rented=rented,
         maintenance_hosts=_maintenance(context, key_path, spec),
+        # Single accelerators are replaced by the provider, so none is kept free for them.
+        reserve_hosts=spec.reserve_hosts if by_host else 0,
     )
 
 

@@ -14,6 +14,7 @@ from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
     """Pools, maxima and lead times of offers."""
     yield from map(_pool, fleet.pools)
+    yield from (_reserve(pool, pool.reserve_hosts) for pool in fleet.pools if pool.reserve_hosts)
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
             yield _maximum(offer)
@@ -33,6 +34,23 @@ def _pool(pool: Pool) -> Requirement:
         drop=lambda base: fleet_edits.more_of_pool(base, pool.name, None),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} {pool.hardware} {unit} more in {pool.name}"),
+    )
+
+
+def _reserve(pool: Pool, hosts: int) -> Requirement:
+    def relax(base: Fleet, n: int) -> Fleet:
+        changed = (
+            replace(each, reserve_hosts=max(0, hosts - n)) if each.name == pool.name else each
+            for each in base.pools
+        )
+        return replace(base, pools=tuple(changed))
+
+    return Requirement(
+        name=f"{hosts} hosts of pool {pool.name} stay in reserve",
+        kind=Kind.POLICY,
+        drop=lambda base: relax(base, hosts),
+        places=frozenset([pool.region]),
+        steps=Steps(relax, lambda n: f"{n} reserve hosts of {pool.name} less", hosts),
     )
 
 

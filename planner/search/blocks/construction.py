@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Indices, Mask, RollingJob, SiftingJob
+from fleetplan.planner.search.blocks.highs_jobs import (
+    Answer,
+    Effort,
+    Indices,
+    Mask,
+    RollingJob,
+    Rows,
+    SiftingJob,
+)
 from fleetplan.planner.search.blocks.linear import rows_of
 from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.relaxation import Relaxation
@@ -25,7 +33,7 @@ MOST_STAGE_S: Final = 2.0
 """Its most time for each moment. [s]"""
 
 STAGE_GAP: Final = 1e-3
-"""Gap of a stage, over an even share of the relaxation's cost: what follows improves on it anyway."""
+"""Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
 
 STAGE_NODES: Final = 200
 """Nodes of a stage where work is counted."""
@@ -51,12 +59,21 @@ class Structure:
         Of its columns, scaled.
     linking : Indices
         Rows that blocks share.
+    following : Mask
+        Columns that are whole wherever the others are.
     """
 
     outline: Outline
     relaxation: Relaxation
     cost: FloatArray
     linking: Indices
+    following: Mask
+
+    @property
+    def program(self) -> Rows:
+        """The program for HiGHS, which need not branch on what follows."""
+        rows = rows_of(self.relaxation)
+        return replace(rows, whole=rows.whole & ~self.following)
 
     @property
     def linking_mask(self) -> Mask:
@@ -87,7 +104,7 @@ def guide_of(structure: Structure, answer: Answer) -> Guide | None:
     """Read a solved relaxation; None where it has no optimum."""
     if answer.values is None or answer.row_duals is None:
         return None
-    program, slot = rows_of(structure.relaxation), structure.outline.slot
+    program, slot = structure.program, structure.outline.slot
     reduced = structure.cost - program.rows.T @ answer.row_duals
     price = SlotPrices(program, slot).at(reduced)
     used = np.zeros(len(price), dtype=bool)
@@ -102,7 +119,7 @@ def sifting_job(structure: Structure) -> SiftingJob:
     """The linear relaxation among few slots."""
     outline = structure.outline
     return SiftingJob(
-        program=rows_of(structure.relaxation),
+        program=structure.program,
         cost=structure.cost,
         stage=np.where(outline.moment != NONE, outline.moment, outline.home),
         growth=outline.growth,
@@ -135,12 +152,14 @@ def construction_job(
     stages = _stages(structure, guide)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), MOST_STAGE_S * len(stages))
-    gap = STAGE_GAP * abs(float(cost @ guide.values)) / max(1, len(stages))
+    # What is spent, without what comes back by sales: the sum of both may be near zero.
+    gap = STAGE_GAP * float(np.abs(cost) @ np.abs(guide.values)) / max(1, len(stages))
     return RollingJob(
-        program=rows_of(relaxation),
+        program=structure.program,
         cost=cost,
         guide=guide.values,
         stages=stages,
+        service=outline.service,
         growth=outline.growth,
         slot=outline.slot,
         rank=guide.rank,
@@ -177,11 +196,23 @@ def _supply(outline: Outline, relaxation: Relaxation) -> Mask:
 
 
 def _stages(structure: Structure, guide: Guide) -> tuple[Indices, ...]:
-    """Columns of each moment: by period, in a period the moment first whose supply is worth most."""
+    """Columns of each moment: by period, in a period the moment first whose supply is worth most.
+
+    In a moment, what the service with the dearest supply does comes first, and what services share last.
+    """
     outline = structure.outline
     prices = np.where(structure.linking_mask, np.abs(guide.duals), 0.0)
     worth = abs(structure.relaxation.rows).T @ prices * np.abs(guide.values)
     present = np.unique(outline.moment[outline.moment != NONE])
     columns = {int(m): np.flatnonzero(outline.moment == m) for m in present}
     hardest_first = sorted(columns, key=lambda m: (outline.period_of[m], -worth[columns[m]].sum()))
-    return tuple(columns[m] for m in hardest_first)
+    return tuple(_dearest_first(columns[m], outline, worth) for m in hardest_first)
+
+
+def _dearest_first(columns: Indices, outline: Outline, worth: FloatArray) -> Indices:
+    """Columns of a moment by what the supply of their service is worth, those of no service last."""
+    service = outline.service[columns]
+    total = np.bincount(service + 1, worth[columns], int(outline.service.max(initial=NONE)) + 2)
+    # Services of the same worth are not mixed.
+    place = np.lexsort((service, np.where(service == NONE, np.inf, -total[service + 1])))
+    return columns[place]

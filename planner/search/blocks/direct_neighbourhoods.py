@@ -17,9 +17,8 @@ import numpy as np
 from fleetplan.planner.search.blocks.construction import USED, Guide, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.blocks.linear import rows_of
 from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.subprograms import Parts, with_slack
+from fleetplan.planner.search.blocks.subprograms import Parts, slack_of, with_slack
 from fleetplan.planner.search.blocks.themes import NONE
 from fleetplan.planner.search.blocks.workers import Workers
 
@@ -92,7 +91,7 @@ class DirectNeighbourhoods:
         self._cost = structure.cost
         self._rank = guide.rank
         self._used = int((guide.rank == 0).sum())
-        self._parts = Parts(rows_of(structure.relaxation))
+        self._parts = Parts(structure.program)
         self._linking = structure.linking_mask
         self._penalty = penalty_of(structure, guide)
         self._random = random.Random(seed)
@@ -186,7 +185,7 @@ class DirectNeighbourhoods:
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
         effort = clock.master(NEIGHBOURHOOD_S)
         gap = GAP * abs(float(self._cost @ values))
-        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap)
+        effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap, rounds=True)
         jobs = [self._job(columns, closed, values, effort, elastic) for _, columns, closed, _ in picked]
         answers = workers.solve(jobs)
         changes = []
@@ -222,11 +221,9 @@ class DirectNeighbourhoods:
         if not elastic:
             return Job(program, cost, effort, values[columns])
         soft = self._linking[part.rows]
-        used = (program.rows @ values[columns])[soft]
-        below = np.maximum(program.row_lower[soft] - used, 0.0)
-        above = np.maximum(used - program.row_upper[soft], 0.0)
+        start = np.concatenate([values[columns], slack_of(program, soft, values[columns])])
         program, cost = with_slack(program, cost, soft, self._penalty)
-        return Job(program, cost, effort, np.concatenate([values[columns], below, above]))
+        return Job(program, cost, effort, start)
 
     def _learn(self, kind: str, answer: Answer, gap: float, gain: float) -> None:
         """Free more services after a neighbourhood that was solved, fewer after one that found nothing."""

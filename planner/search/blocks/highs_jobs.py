@@ -48,6 +48,8 @@ class Effort:
         Whether it looks for cuts: they pay where a tree is large.
     gap : float
         Gap at which it is content as well. [objective units]
+    rounds : bool
+        Whether it also rounds and shifts what linear programs find: it has plans sooner.
     """
 
     time_limit_s: float | None
@@ -55,6 +57,7 @@ class Effort:
     gap_ratio: float
     cuts: bool = True
     gap: float = 0.0
+    rounds: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +130,10 @@ class RollingJob:
     guide : Array
         An optimum of its linear relaxation.
     stages : tuple[Indices, ...]
-        Columns that are decided together, in the order of the decisions; others are supply, or join stages.
+        Columns of a moment each, in the order of the decisions, in each the dearest service first; others are
+        supply, or join stages.
+    service : Indices
+        By column: the service that it places; -1 for none.
     growth : Indices
         By column: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
     slot : Indices
@@ -152,6 +158,7 @@ class RollingJob:
     cost: Array
     guide: Array
     stages: tuple[Indices, ...]
+    service: Indices
     growth: Indices
     slot: Indices
     rank: Array

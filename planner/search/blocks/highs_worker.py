@@ -59,6 +59,10 @@ NO_CUTS: Final[Options] = {
 }
 """12 ms instead of 21 ms a block, to a gap of 1 %. The hardest blocks take longer without cuts."""
 
+ROUNDING: Final[Options] = {"mip_heuristic_run_zi_round": True, "mip_heuristic_run_shifting": True}
+"""For programs of one moment: hundreds of variables that presolve leaves. One of a company with the loss of a
+region (seed 1): a plan after 0.44 s of a core instead of 1.14 s, 168 k instead of 331 k USD after 2.2 s."""
+
 LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
     {},
     {"presolve": "off"},
@@ -103,6 +107,8 @@ def solve(job: AnyJob, known: Known) -> Answer:
             solver.setOptionValue(name, value)
     else:
         rows, solver = job.rows, _solver(job.rows, job.cost / unit, linear=False)
+        for name, value in (ROUNDING if job.effort.rounds else {}).items():
+            solver.setOptionValue(name, value)
     return _integer(solver, rows, job, unit)
 
 

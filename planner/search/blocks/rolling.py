@@ -9,9 +9,11 @@ more where these are not enough. As a last resort it passes limits at a price, f
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Final
 
 import numpy as np
@@ -24,6 +26,12 @@ Solve = Callable[[Job], Answer]
 
 LEAST_STAGE_S: Final = 1.0
 """Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
+
+GROUPS_GROWTH, MOST_GROUPS = 2, 6
+"""Factor of the groups of services that a moment is decided in once one was too hard, and their most."""
+
+HARD_GAPS: Final = 20.0
+"""A stage that ends so many times as far from its bound as it may is too hard."""
 
 STRICT_SHARE: Final = 0.5
 """Part of a stage's time to keep all limits. Where that is impossible, most stages say so at once."""
@@ -61,10 +69,23 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One way to decide a stage: slots up to a rank; with limits that give, supply need not grow either."""
+    """One way to decide a stage: slots up to a rank; with limits that give, supply need not grow either.
+
+    Who comes first leaves the rest of its moment what it does not take.
+    """
 
     width: float
     elastic: bool = False
+    first: bool = False
+
+
+class _Found(Enum):
+    """What an attempt found: a decision that is about the best, a worse one, or none."""
+
+    MUCH = auto()
+    LITTLE = auto()
+    NOTHING = auto()
+    IMPOSSIBLE = auto()
 
 
 class _Construction:
@@ -83,6 +104,9 @@ class _Construction:
         self._known = stage < 0
         self._supply = np.flatnonzero(job.growth)
         self._guide, self._rank = job.guide, job.rank
+        self._groups = 1
+        self._now: Indices = np.zeros(0, dtype=np.int64)
+        self._n_services = len(np.unique(job.service[job.service >= 0]))
         if job.supply.any():
             self._decide_supply()
         self._values = self._guide.copy()
@@ -116,8 +140,7 @@ class _Construction:
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
         for number, columns in enumerate(self._job.stages):
-            if not self._stage(columns, len(self._job.stages) - number):
-                self._round_up(columns)
+            self._moment(columns, len(self._job.stages) - number)
         self._finish()
         objective = float(self._job.cost @ self._values)
         return Answer(self._values, objective, -np.inf, nodes=self._nodes)
@@ -129,29 +152,67 @@ class _Construction:
         self._values[columns] = np.where(whole, up, self._guide[columns])
         self._known[columns] = True
 
-    def _stage(self, columns: Indices, stages_left: int) -> bool:
-        """Decide one stage, among more and more slots; False where nothing helps in time."""
-        least, most = self._job.widths[0], self._job.widths[-1]
-        if self._decide(columns, _Attempt(least), STRICT_SHARE * self._seconds(stages_left)):
-            return True
-        # Limits give among few slots before many slots are looked at: that takes long, and little is to mend.
-        if self._decide(columns, _Attempt(least, elastic=True), self._seconds(stages_left)):
-            return True
-        if self._seconds(stages_left) > 0:
-            return self._decide(columns, _Attempt(most, elastic=True), self._seconds(stages_left))
+    def _moment(self, columns: Indices, moments_left: int) -> None:
+        """Decide one moment: all of it, or where that has proved hard some services after the others."""
+        self._now = columns
+        service = self._job.service[columns]
+        order = service[np.sort(np.unique(service, return_index=True)[1])]
+        waiting = self._in_groups(order[order >= 0])
+        # What services share is decided with each of them.
+        shared = columns[service < 0]
+        while waiting:
+            group, *rest = waiting
+            own = np.concatenate([columns[np.isin(service, group)], shared])
+            seconds = self._seconds(moments_left) / len(waiting)
+            found = self._decide(own, _Attempt(self._job.widths[0]), STRICT_SHARE * seconds)
+            if found is _Found.IMPOSSIBLE and rest:
+                # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
+                first = _Attempt(self._job.widths[0], first=True)
+                found = self._decide(own, first, STRICT_SHARE * seconds)
+            if found is _Found.LITTLE or (found is _Found.NOTHING and len(group) > 1):
+                self._groups = min(GROUPS_GROWTH * self._groups, MOST_GROUPS)
+                undecided = rest if found is _Found.LITTLE else waiting
+                waiting = self._in_groups(np.concatenate([order[:0], *undecided]))
+                # Once groups are as small as may be, nothing more is to be gained by smaller ones.
+                if found is _Found.LITTLE or len(waiting[0]) < len(group):
+                    continue
+                group, *rest = waiting
+            if found in (_Found.NOTHING, _Found.IMPOSSIBLE) and not self._give(own, moments_left):
+                self._round_up(own)
+            waiting = rest
+
+    def _in_groups(self, services: Indices) -> list[Indices]:
+        """Services in as many groups as a moment takes; those that are left take their share of them."""
+        size = math.ceil(self._n_services / self._groups)
+        return [services[start : start + size] for start in range(0, len(services), size)]
+
+    def _give(self, columns: Indices, moments_left: int) -> bool:
+        """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
+        # Among few slots before many slots are looked at: that takes long, and little is to mend.
+        for width in self._job.widths:
+            seconds = self._seconds(moments_left)
+            if self._decide(columns, _Attempt(width, elastic=True), seconds) in (_Found.MUCH, _Found.LITTLE):
+                return True
+            if self._seconds(moments_left) <= 0:
+                return False
         return False
 
-    def _seconds(self, stages_left: int) -> float:
-        """Time of the next attempt at a stage. [s]"""
-        return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / stages_left)
+    def _seconds(self, moments_left: int) -> float:
+        """Time of the next attempt at a moment. [s]"""
+        return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / moments_left)
 
-    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> bool:
+    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> _Found:
         job = self._job
         free = np.concatenate([columns, self._supply])
         left = ~self._known
-        left[columns] = False
+        # What is left of the same moment counts as the relaxation has it.
+        left[self._now] = False
         waits = self._parts.rows_of(np.flatnonzero(left)) & (self._spans <= FEW_STAGES)
-        part = self._parts.part(free, self._values, ~waits)
+        held = self._values
+        if attempt.first:
+            held = held.copy()
+            held[self._now[~self._known[self._now]]] = 0.0
+        part = self._parts.part(free, held, ~waits)
         lower, upper = part.program.lower.copy(), part.program.upper.copy()
         slot = job.slot[free]
         closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
@@ -166,10 +227,11 @@ class _Construction:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
         answer = self._solved(own, cost, seconds)
         if answer.values is None:
-            return False
+            return _Found.IMPOSSIBLE if answer.infeasible else _Found.NOTHING
         self._values[free] = answer.values[: len(free)]
         self._known[columns] = True
-        return True
+        hard = answer.objective - answer.bound > HARD_GAPS * job.effort.gap
+        return _Found.LITTLE if hard else _Found.MUCH
 
     def _solved(self, program: Rows, cost: Array, seconds: float) -> Answer:
         effort = self._job.effort
@@ -179,6 +241,7 @@ class _Construction:
             effort.node_limit,
             effort.gap_ratio,
             gap=effort.gap,
+            rounds=True,
         )
         answer = self._solve(Job(program, cost, limits))
         self._nodes += answer.nodes

@@ -116,6 +116,10 @@ def pricing_jobs(
     ]
 
 
+class PartFailedError(Exception):
+    """HiGHS did not solve a program that a part of the search cannot do without: the others go on."""
+
+
 class InfeasibleBlockError(Exception):
     """A block has no pattern at all, so there is no plan."""
 

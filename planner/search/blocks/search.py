@@ -35,11 +35,23 @@ from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.patterns import PatternPool
 from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
-from fleetplan.planner.search.blocks.rounds import InfeasibleBlockError, Prices, pricing_jobs, take
+from fleetplan.planner.search.blocks.rounds import (
+    InfeasibleBlockError,
+    PartFailedError,
+    Prices,
+    pricing_jobs,
+    take,
+)
 from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.whole_masters import WholeMasters
 from fleetplan.planner.search.blocks.whole_supply import WholeSupply
-from fleetplan.planner.search.blocks.workers import Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.blocks.workers import (
+    LEAST_WITH_BACKGROUND,
+    Background,
+    Workers,
+    WorkersStoppedError,
+    ending,
+)
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 PENALTY_RATIO: Final = 20.0
@@ -105,7 +117,11 @@ class BlockSearch:
         incumbent = Incumbent(self.parts, self._relaxation, request.complete)
         self._standing = Standing(request, clock, incumbent, self._lagrangian.least)
         self._structure = Structure(
-            request.outline, self._relaxation, self._lagrangian.cost, self.parts.linking_rows
+            outline=request.outline,
+            relaxation=self._relaxation,
+            cost=self._lagrangian.cost,
+            linking=self.parts.linking_rows,
+            following=self.parts.following_columns,
         )
         self._linear: Guide | None = None
         self._direct: DirectNeighbourhoods | None = None
@@ -139,18 +155,36 @@ class BlockSearch:
         if self._request.start is not None:
             self._standing.incumbent.offer(self._choice_of(self._request.start))
             self._standing.tell("start", "a plan that was known before")
+        try:
+            return self._search(workers)
+        except InfeasibleBlockError:
+            return True
+        except PartFailedError as failed:
+            self._standing.tell("pricing", f"given up: {failed}")
+            self._go_on_without_prices(workers)
+            return False
+
+    def _search(self, workers: Workers) -> bool:
+        """Guide, rounds, then bound and plan in turns; True if a relaxation is infeasible."""
         experienced = self._request.beginning.memory.recall(self._pool)
         prices = self._guide(workers)
         if prices is None:
             return True
         if experienced:
             self._learn(workers, prices)
-        try:
-            settled = self._rounds(workers, prices)
-            self._take_turns(workers, prices, settled)
-        except InfeasibleBlockError:
-            return True
+        settled = self._rounds(workers, prices)
+        self._take_turns(workers, prices, settled)
         return False
+
+    def _go_on_without_prices(self, workers: Workers) -> None:
+        """Improve the plan, or look for one, by neighbourhoods and constructions alone."""
+        while self._direct is not None and not self._standing.finished():
+            if self._standing.hopeless(0):
+                return
+            if self._standing.incumbent.values is None:
+                self._try_again(workers)
+            else:
+                self._improve_directly(workers, self._direct)
 
     def _take_turns(self, workers: Workers, prices: Prices, settled: bool) -> None:
         """Raise the bound and improve the plan for about as long each, until the search ends."""
@@ -223,7 +257,7 @@ class BlockSearch:
         whole_supply = chosen.values[: len(self._masters.mixed_supply)]
         mixed = workers.solve_one(supply.prices_job(whole_supply, patterns))
         if mixed.row_duals is None:
-            raise RuntimeError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
+            raise PartFailedError(f"HiGHS did not solve the linear program of a supply: {mixed.status}")
         priced = self._lagrangian.price(supply.next_prices(mixed.row_duals))
         besides = [] if beside is None else [self._masters.beside(beside)]
         bounds, new = self._solve_blocks(workers, priced, self._clock.pricing(spread=0.0), besides)
@@ -278,21 +312,38 @@ class BlockSearch:
             self._standing.tell("guide", "prices that were known before")
             duals = (known * self._relaxation.row_scale)[linking]
             return Prices(duals, duals, -np.inf)
-        # A plan is worth more than prices: the full relaxation may take a minute.
+        # A plan is worth more than prices.
         self._beside(self._construction_beside(), workers)
-        self._repair(workers)
         loose = self._relaxation.without_limits_on(self._request.loose)
-        answer = workers.solve_one(whole_job(loose, cost))
+        full = whole_job(loose, cost)
+        # The full relaxation may take a minute: meanwhile the other processes improve the plan.
+        alone = self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
+        background = None if alone else workers.begin(full)
+        self._repair(workers)
+        if background is not None:
+            self._improve_meanwhile(workers, background)
+        answer = workers.solve_one(full) if background is None else background.answer()
         if answer.infeasible:
             return None
         if answer.row_duals is None:
-            raise RuntimeError(f"HiGHS did not solve the linear relaxation: {answer.status}")
+            raise PartFailedError(f"HiGHS did not solve the linear relaxation: {answer.status}")
         bound = self._relaxation.bound(cost, answer.row_duals)
         self._standing.raise_bound(bound - BOUND_SAFETY * abs(bound), "linear relaxation")
         self._standing.tell("guide", "linear relaxation of the whole program")
         self._note_guide(answer)
         duals = answer.row_duals[linking]
         return Prices(duals, duals, -np.inf)
+
+    def _improve_meanwhile(self, workers: Workers, background: Background) -> None:
+        """Improve the plan, or mend what passes limits, until a job in the background has ended."""
+        direct = self._direct
+        while background.running and direct is not None and not self._standing.finished():
+            if self._standing.incumbent.values is not None:
+                self._improve_directly(workers, direct)
+            elif self._draft is not None:
+                self._mend(workers, direct, self._draft)
+            else:
+                return
 
     def _beside(self, jobs: Sequence[Beside], workers: Workers) -> list[Answer]:
         """Solve jobs side by side; who hears of them does so in their order where runs must repeat."""
@@ -440,15 +491,18 @@ class BlockSearch:
         while direct is not None and self._draft is not None and self._standing.incumbent.objective is None:
             if self._standing.finished() or self._clock.spent_s() > until:
                 return
-            now = self._draft
-            for change in direct.improve(workers, self._clock, now):
-                changed = now.copy()
-                changed[change.columns] = change.values
-                if direct.objective(changed) < direct.objective(now):
-                    now = changed
-            self._draft = now
-            if direct.passed(now) == 0.0 and self._offer(now):
-                self._standing.tell("construction", "repaired by neighbourhoods")
+            self._mend(workers, direct, self._draft)
+
+    def _mend(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
+        """Bring a draft closer to its limits by some neighbourhoods, and keep it once it is a plan."""
+        for change in direct.improve(workers, self._clock, now):
+            changed = now.copy()
+            changed[change.columns] = change.values
+            if direct.objective(changed) < direct.objective(now):
+                now = changed
+        self._draft = now
+        if direct.passed(now) == 0.0 and self._offer(now):
+            self._standing.tell("construction", "repaired by neighbourhoods")
 
     def _whole_supply_beside(self, prices: Prices) -> list[Beside]:
         """The program that says what the best prices prove once supply is whole, where that may be much.

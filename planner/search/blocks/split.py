@@ -62,6 +62,13 @@ class Split:
     linking_rows: IntArray
     following: BoolArray
 
+    @property
+    def following_columns(self) -> BoolArray:
+        """By variable: whether it is one of those that only follow."""
+        found = np.zeros(len(self.block_of), dtype=bool)
+        found[self.master_columns] = self.following
+        return found
+
 
 def split(program: Program, themes: Sequence[int] | IntArray) -> Split:
     """Split a program into blocks.

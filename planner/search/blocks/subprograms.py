@@ -96,21 +96,39 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tup
     Returns
     -------
     tuple[Rows, Array]
-        The program with two columns more for each of these rows, and the costs.
+        The program with a column more for each limit of these rows, and the costs.
     """
     n_rows = program.rows.shape[0]
-    where = np.flatnonzero(elastic)
-    more = len(where)
-    slack = sp.csr_array((np.ones(more), (where, np.arange(more))), shape=(n_rows, more))
+    below, above = _elastic_limits(program, elastic)
+    where, more = np.concatenate([below, above]), len(below) + len(above)
+    signs = np.concatenate([np.ones(len(below)), -np.ones(len(above))])
+    slack = sp.csr_array((signs, (where, np.arange(more))), shape=(n_rows, more))
     wide = Rows(
-        rows=sp.hstack([program.rows, slack, -slack], format="csr"),
+        rows=sp.hstack([program.rows, slack], format="csr"),
         row_lower=program.row_lower,
         row_upper=program.row_upper,
-        lower=np.concatenate([program.lower, np.zeros(2 * more)]),
-        upper=np.concatenate([program.upper, np.full(2 * more, np.inf)]),
-        whole=np.concatenate([program.whole, np.zeros(2 * more, dtype=bool)]),
+        lower=np.concatenate([program.lower, np.zeros(more)]),
+        upper=np.concatenate([program.upper, np.full(more, np.inf)]),
+        whole=np.concatenate([program.whole, np.zeros(more, dtype=bool)]),
     )
-    return wide, np.concatenate([cost, np.full(2 * more, penalty)])
+    return wide, np.concatenate([cost, np.full(more, penalty)])
+
+
+def slack_of(program: Rows, elastic: Mask, values: Array) -> Array:
+    """What some values pass each limit by that `with_slack` has a column for, in its order."""
+    below, above = _elastic_limits(program, elastic)
+    used = program.rows @ values
+    short = np.maximum(program.row_lower[below] - used[below], 0.0)
+    over = np.maximum(used[above] - program.row_upper[above], 0.0)
+    return np.concatenate([short, over])
+
+
+def _elastic_limits(program: Rows, elastic: Mask) -> tuple[Indices, Indices]:
+    """Elastic rows with a lower limit, and those with an upper one."""
+    return (
+        np.flatnonzero(elastic & np.isfinite(program.row_lower)),
+        np.flatnonzero(elastic & np.isfinite(program.row_upper)),
+    )
 
 
 def spans(program: Rows, stage: Indices) -> Indices:

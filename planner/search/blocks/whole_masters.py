@@ -15,7 +15,7 @@ from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
 from fleetplan.planner.search.blocks.master import Master, PriceRange
 from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.patterns import Pattern, PatternPool
-from fleetplan.planner.search.blocks.rounds import Prices
+from fleetplan.planner.search.blocks.rounds import PartFailedError, Prices
 from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.workers import Workers
 
@@ -138,7 +138,7 @@ class WholeMasters:
         job = self._master.linear_job(self._master.everything(), patterns, prices)
         mixed = workers.solve_one(job)
         if mixed.row_duals is None or mixed.values is None:
-            raise RuntimeError(f"HiGHS did not solve the linear master: {mixed.status}")
+            raise PartFailedError(f"HiGHS did not solve the linear master: {mixed.status}")
         return mixed.objective, mixed.row_duals[: self._n_linking], mixed.values
 
     def choose_first(self, workers: Workers, prices: FloatArray) -> None:

@@ -20,8 +20,46 @@ UNKNOWN: Final = Answer(None, math.inf, -math.inf)
 """Answer to a job that nobody had the time for."""
 
 
+LEAST_WITH_BACKGROUND: Final = 2
+"""Processes of which one may have a job in the background."""
+
+
 class WorkersStoppedError(Exception):
     """The search was stopped while a job was running."""
+
+
+class Background:
+    """A job that a process of its own solves meanwhile.
+
+    Parameters
+    ----------
+    ask : callable
+        Solves it; raises if the process ends.
+    end : callable
+        Told of the answer, None without one, when somebody asks for it; returns it.
+    """
+
+    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | None], Answer]) -> None:
+        self._end = end
+        self._answer: Answer | None = None
+
+        def run() -> None:
+            # A process that was ended has no answer.
+            with suppress(Exception):
+                self._answer = ask()
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is no answer yet."""
+        return self._thread.is_alive()
+
+    def answer(self) -> Answer:
+        """Wait for the answer; raises as `Workers.solve` does."""
+        self._thread.join()
+        return self._end(self._answer)
 
 
 class Workers:
@@ -58,6 +96,7 @@ class Workers:
         ]
         self._greeted = [False] * count
         self._stopped = False
+        self._busy = 0
 
     def __enter__(self) -> Workers:
         return self
@@ -129,7 +168,7 @@ class Workers:
 
         threads = [
             threading.Thread(target=serve, args=(index,), daemon=True)
-            for index in range(min(self.count, len(jobs)))
+            for index in range(min(self.count - self._busy, len(jobs)))
         ]
         for thread in threads:
             thread.start()
@@ -151,6 +190,29 @@ class Workers:
     def solve_one(self, job: AnyJob) -> Answer:
         """Solve one job; raises like `solve`."""
         return self.solve([job])[0]
+
+    def begin(self, job: AnyJob) -> Background:
+        """Solve one job in the last process, while the others go on; the next job waits for its answer.
+
+        Raises
+        ------
+        ValueError
+            If there is no other process, or the last one has such a job already.
+        """
+        if self.count - self._busy < LEAST_WITH_BACKGROUND or self._busy:
+            raise ValueError("a job in the background needs a process of its own")
+        self._busy = 1
+        return Background(lambda: self._ask(self.count - 1, job), self._end_background)
+
+    def _end_background(self, answer: Answer | None) -> Answer:
+        """Take the last process back, and the answer, which is none if it has ended."""
+        self._busy = 0
+        if answer is None and self._stopped:
+            raise WorkersStoppedError
+        if answer is None:
+            raise RuntimeError("a solver process ended unexpectedly")
+        self._note([answer])
+        return answer
 
     def _ask(self, index: int, job: AnyJob) -> Answer:
         child = self._children[index]

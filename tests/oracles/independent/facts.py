@@ -50,6 +50,7 @@ class Stock:
     part: str
     unit: int
     units: int
+    reserve: int | None
     out_of_service: tuple[int, ...]
     owned: Owned | None
     ages: tuple[int, ...]

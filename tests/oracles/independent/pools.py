@@ -41,8 +41,8 @@ def pools_of(facts: Facts) -> list[Pool]:
         joined |= {(offer.name, stock.region) for offer in offers}
         pools.append(
             Pool(
-                stock.name, stock.region, stock.part, stock.unit, stock, tuple(offers), facts.policy.reserve,
-                stock.energy_included, None,
+                stock.name, stock.region, stock.part, stock.unit, stock, tuple(offers),
+                facts.policy.reserve if stock.reserve is None else stock.reserve, stock.energy_included, None,
             )
         )  # fmt: skip
     return pools + list(_new_pools(facts, joined))

@@ -16,7 +16,18 @@ def read_stock(
     node: Node, periods: Sequence[str], regions: Sequence[str], parts: Mapping[str, Part]
 ) -> Stock:
     """Read a pool."""
-    take(node, "name", "region", "hardware", "hosts", "accelerators", "owned", "rented", "maintenance_hosts")
+    take(
+        node,
+        "name",
+        "region",
+        "hardware",
+        "hosts",
+        "accelerators",
+        "owned",
+        "rented",
+        "maintenance_hosts",
+        "reserve_hosts",
+    )
     singly = "accelerators" in node
     out = by_period(node.get("maintenance_hosts", {}), periods)
     owned, rented = node.get("owned"), node.get("rented", {})
@@ -27,6 +38,7 @@ def read_stock(
         part=node["hardware"],
         unit=1 if singly else _per_host(node["hardware"], parts),
         units=node["accelerators"] if singly else node["hosts"],
+        reserve=0 if singly else node.get("reserve_hosts"),
         out_of_service=tuple(count or 0 for count in out),
         owned=None if owned is None else _owned(owned),
         ages=_ages(owned or {}, periods),

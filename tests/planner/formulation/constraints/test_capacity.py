@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.brute_force import least_units
-from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.builders import (
+    buy_offer,
+    candidate,
+    fleet,
+    hardware,
+    owned_pool,
+    rent_offer,
+    rented_pool,
+    service,
+)
 from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
@@ -125,6 +135,23 @@ def test_a_pool_that_nobody_uses_needs_no_reserve() -> None:
     solved = solve(question, [candidate("chat", "A", 1.0), candidate("chat", "B", 1.0)])
     # One host to run on and one in reserve, of the cheaper kind alone.
     assert solved.usd == pytest.approx(2 * 8 * 2190.0)
+
+
+def test_a_pool_may_keep_another_reserve_than_the_others_and_its_offers_share_it() -> None:
+    """Two hosts carry the demand: the pool's own with one, or two, that an offer brings for the reserve."""
+    for own, bought in ((None, 1), (0, 0), (2, 2)):
+        pool = replace(owned_pool("own", 2, 0.0, hardware="A"), reserve_hosts=own)
+        question = fleet(
+            services=[service("chat", 2.0)],
+            hardware=[hardware("A")],
+            pools=[pool],
+            offers=[buy_offer("more", 16.0, hardware="A")],
+            policy={"reserve_hosts_per_pool": 1},
+        )
+        solved = solve(question, [candidate("chat", "A", 1.0, accelerators=8)])
+        assert solved.plan is not None
+        assert sum(row.units for row in solved.plan.purchases) == bought
+        assert solved.plan.pools[0].reserve_accelerators == 8 * bought
 
 
 def test_single_rented_accelerators_need_no_reserve() -> None:

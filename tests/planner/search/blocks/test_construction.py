@@ -35,7 +35,8 @@ def structured(case: Case) -> tuple[Structure, Split]:
     known = outline(planning.problem, planning.variables, len(program.cost))
     parts = split(program, known.themes)
     relaxed = relax(program, continuous_indices(planning.variables))
-    return Structure(known, relaxed, program.cost * relaxed.column_scale, parts.linking_rows), parts
+    cost = program.cost * relaxed.column_scale
+    return Structure(known, relaxed, cost, parts.linking_rows, parts.following_columns), parts
 
 
 def passed(structure: Structure, values: np.ndarray) -> float:
