@@ -302,7 +302,7 @@ def test_owned_hosts_arrive_before_the_horizon() -> None:
     text = SMALL.format(service=f"{WORKLOAD}, demand: 5", more=more)
     text = text.replace("rented: {usd_per_accelerator_hour: 2}", owned)
     with pytest.raises(
-        InputError, match="2027Q2 is after the first period 2027Q1; what arrives later is an offer"
+        InputError, match="2027Q2 is after the first period 2027Q1; hardware that arrives later is an offer"
     ):
         loaded(text)
 

@@ -182,7 +182,7 @@ def test_a_missing_file_has_a_place(tmp_path: Path) -> None:
 def test_lengths_stand_in_one_place(tmp_path: Path) -> None:
     both = "{lengths: lengths.csv, classes: {a: {input_tokens: 9, output_tokens: 9}}}"
     found = problems(tmp_path, ("{input_tokens: 1000, output_tokens: 100}", both), lengths=HISTOGRAM)
-    assert "stands either here or in the classes" in found[0]
+    assert "set it either here or in the classes" in found[0]
 
 
 # Statistics -------------------------------------------------------------------------------------------------
