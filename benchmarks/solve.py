@@ -42,7 +42,7 @@ from benchmarks.solve_families import FAMILIES, Bar, Family
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.assemble import build_plan, provenance, solve_record
 from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import (
     PlanningModel,
@@ -52,7 +52,6 @@ from fleetplan.planner.formulation import (
     total_cost,
     unmet_demand,
 )
-from fleetplan.planner.plan import Provenance, Solve
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
 from fleetplan.planner.search.blocks.matrix import read_program
@@ -211,29 +210,11 @@ def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Ca
         run.steps.append((run.wall_s, result.objective_usd, result.bound_usd))
         run.result = result
         if result.solution is not None:
-            stated = Solve(
-                wall_s=run.wall_s,
-                deterministic_time=result.deterministic_time,
-                status=result.status.value,
-                bound_source=result.bound_source,
-            )
-            run.violations = len(verify(problem, build_plan(problem, candidates, result, NOTHING, stated)))
+            made_from = provenance(problem.fleet, candidates, limits)
+            plan = build_plan(problem, candidates, result, made_from, solve_record(result))
+            run.violations = len(verify(problem, plan))
 
     return solve
-
-
-NOTHING: Final = Provenance(
-    fleetplan_version="benchmark",
-    created="2026-01-01T00:00:00+00:00",
-    inputs_sha256={},
-    table_sources=(),
-    price_sources=(),
-    versions={},
-    seed=1,
-    time_limit_s=0.0,
-    gap_limit=0.0,
-    spend_share={},
-)
 
 
 def whole_model(problem: Problem, solution: Solution | None) -> PlanningModel:

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from benchmarks.solve import NOTHING
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.assemble import build_plan, provenance, solve_record
+from fleetplan.planner.assemble.model_figures import model_usd
+from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import Solution, build_model, values_of
-from fleetplan.planner.plan import Solve
 from fleetplan.planner.problem import Candidate, Phase, Problem, build_problem
-from fleetplan.planner.search import SearchResult, SolveStatus
+from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
 from fleetplan.planner.verify import verify
 
@@ -128,9 +128,10 @@ def _any_solution(problem: Problem, limit_s: float) -> Solution | None:
 
 
 def _verified_usd(problem: Problem, candidates: CandidateSet, solution: Solution) -> float:
-    result = SearchResult(SolveStatus.LIMIT, solution, None, 0.0, "none", 0.0, 0.0)
-    stated = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="none")
-    plan = build_plan(problem, candidates, result, NOTHING, stated)
+    charged_usd = model_usd(problem, solution, spread_traffic(problem, solution))
+    result = SearchResult(SolveStatus.LIMIT, solution, charged_usd, 0.0, "none", 0.0, 0.0)
+    made_from = provenance(problem.fleet, candidates, SearchLimits(0.0, 1.0))
+    plan = build_plan(problem, candidates, result, made_from, solve_record(result))
     broken = verify(problem, plan)
     if broken:
         raise RuntimeError(f"{problem.fleet.name}: {broken[0].family}: {broken[0].message}")

@@ -153,6 +153,8 @@ def _pool(made: Made, n: int) -> dict[str, Any]:
         node["owned"] = _owned(made)
     else:
         node["rented"] = _rented(made, node["hardware"])
+    if by_host and made.wants("pools.reserve_hosts"):
+        node["reserve_hosts"] = dice.randint(0, min(units, 2))
     may_retire = {"resale_usd_per_host", "end_of_life"} & set(node.get("owned", {}))
     if not may_retire and made.wants("pools.maintenance_hosts"):
         node["maintenance_hosts"] = {dice.choice(made.periods): dice.randint(0, min(units, 2))}
