@@ -56,7 +56,10 @@ def main() -> None:
                 sys.exit(_EXIT_BROKEN_PIPE)
             sys.stderr.write(f"standard output cannot be written: {error}\n")
             sys.exit(_EXIT_BAD_INPUT)
-    except MemoryError:
+    except (MemoryError, ImportError) as error:
+        # A library that memory does not suffice for cannot be mapped.
+        if isinstance(error, ImportError) and "map segment" not in str(error):
+            raise
         sys.stderr.write("out of memory: allow the process more, or plan a smaller fleet\n")
         sys.exit(_EXIT_LIMIT)
     except KeyboardInterrupt:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 60.0
+SOURCES = Path(__file__).parents[2] / "src"
+
+PATIENCE_S = 100.0
 """For a command that takes some seconds on a machine that does nothing else. [s]"""
 
 
@@ -37,7 +39,9 @@ class Running:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("FLEETPLAN_")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fleetplan.planner", *map(str, arguments)],
-            env=inherited | {"XDG_CACHE_HOME": str(cache)} | dict(environment or {}),
+            env=inherited
+            | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(SOURCES)}
+            | dict(environment or {}),
             preexec_fn=before,  # noqa: PLW1509 - sets limits of the child alone
             start_new_session=True,
             stdout=stdout,

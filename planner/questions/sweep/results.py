@@ -114,7 +114,6 @@ def read_result(path: Path) -> PointResult | None:
 
 def write_result(path: Path, result: PointResult) -> None:
     """Write a result, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, result.model_dump_json(indent=1) + "\n")
 
 
