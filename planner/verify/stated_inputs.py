@@ -184,6 +184,7 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
         off_by = goal_rounding(check, plan.goal.objective, figure) / figure if figure > 0 else 0.0
         goal_gap = plan.goal.gap - off_by
     unmet_gap = max((each.gap for each in plan.unmet_gaps if each.gap > UNMET_RATIO), default=0.0)
+    # A cost or a regret may have a bound below zero, and a gap above one; unmet demand may not.
     allowed = {
         "optimal": SHARE_FLOOR,
         "within_gap": plan.provenance.gap_limit + SHARE_FLOOR,
@@ -191,6 +192,6 @@ def _status(check: PlanCheck) -> Iterator[Violation]:
     }
     if plan.status not in allowed:
         yield Violation("inputs", f"a plan cannot be {plan.status!r}")
-    elif not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
+    elif unmet_gap > 1.0 or not max(plan.gap - rounding, goal_gap, unmet_gap) <= allowed[plan.status]:
         text = f"the plan is called {plan.status}, and its gaps are {plan.gap}, {goal_gap} and {unmet_gap}"
         yield Violation("inputs", text)

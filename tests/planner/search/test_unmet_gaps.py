@@ -83,7 +83,7 @@ def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(
     ("gap", "status", "families"),
     [
         (-0.1, "limit", ["coverage"]),
-        (1.1, "limit", ["coverage"]),
+        (1.1, "limit", ["coverage", "inputs"]),
         (0.5, "optimal", ["coverage", "inputs"]),
         (0.5, "within_gap", ["inputs"]),
         (0.5, "limit", []),
