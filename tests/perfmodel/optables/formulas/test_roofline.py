@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, DIMENSIONS, OperatorKind
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, DIMENSIONS, EXPERT_KINDS, OperatorKind
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.optables.formulas.roofline import KERNEL_LAUNCH_US, roofline_ms
 
@@ -25,7 +25,7 @@ def one(**dims: int) -> dict[str, np.ndarray]:
 def test_time_grows_with_every_dimension(toy: Accelerator, data: st.DataObject, kind: OperatorKind) -> None:
     names = DIMENSIONS[kind]
     dims = {name: data.draw(st.integers(1, 4096), label=name) for name in names}
-    if kind in {OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.DISPATCHED_MOE}:
+    if kind in EXPERT_KINDS:
         dims |= {"experts": 256, "top_k": data.draw(st.integers(1, 8)), "moe_tp": 1, "moe_ep": 4}
     if kind in {OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE}:
         dims |= {"experts": 256, "top_k": data.draw(st.integers(1, 8)), "low_latency": 0}
