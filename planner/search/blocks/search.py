@@ -33,6 +33,8 @@ from fleetplan.planner.search.blocks.master import Choice, Master
 from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.patterns import PatternPool
+from fleetplan.planner.search.blocks.period_turns import PeriodTurns
+from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.rounds import (
@@ -170,11 +172,41 @@ class BlockSearch:
         prices = self._guide(workers)
         if prices is None:
             return True
+        turns = self._period_turns()
+        if turns is not None:
+            self._take_period_turns(workers, turns)
+            return False
         if experienced:
             self._learn(workers, prices)
         settled = self._rounds(workers, prices)
         self._take_turns(workers, prices, settled)
         return False
+
+    def _period_turns(self) -> PeriodTurns | None:
+        """Turns that decide every period whole, where that is within reach."""
+        if self._linear is None or len(self._linear.duals) != len(self._relaxation.row_lower):
+            return None
+        periods = Periods(self._structure, self._request.loose, self._linear)
+        if not periods.worthwhile:
+            return None
+        return PeriodTurns(periods, self._standing, self._clock, self._offer)
+
+    def _take_period_turns(self, workers: Workers, turns: PeriodTurns) -> None:
+        """Raise the bound by periods decided whole while that pays, and improve the plan."""
+        while not self._standing.finished() and not self._standing.hopeless(0):
+            if turns.pays:
+                began = self._clock.spent_s()
+                turns.turn(workers)
+                until = 2 * self._clock.spent_s() - began
+            else:
+                until = math.inf
+            while not self._standing.finished() and not self._standing.hopeless(0):
+                if self._standing.incumbent.values is None:
+                    self._try_again(workers)
+                elif self._direct is not None:
+                    self._improve_directly(workers, self._direct)
+                if self._clock.spent_s() > until:
+                    break
 
     def _go_on_without_prices(self, workers: Workers) -> None:
         """Improve the plan, or look for one, by neighbourhoods and constructions alone."""

@@ -1,0 +1,97 @@
+"""Turns of a search that decides every period whole: the bound is raised, then a plan is made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.highs_jobs import Effort
+from fleetplan.planner.search.blocks.matrix import FloatArray
+from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
+from fleetplan.planner.search.blocks.standing import Standing
+from fleetplan.planner.search.blocks.workers import Workers
+
+BOUND_SHARE_OF_TIME: Final = 0.2
+"""Share of the time limit that the program of one period may take; two run at once on two cores."""
+
+PLAN_SHARE_OF_TIME: Final = 0.1
+"""The same where the supply is known."""
+
+SUPPLY_SHARE_OF_TIME: Final = 0.1
+"""The same for what is worth buying; most take far less."""
+
+GAP: Final = 1e-3
+"""Gap of all periods together at which their programs are content, over the bound."""
+
+LEAST_GAIN: Final = 2e-4
+"""Turns raise the bound until one raised it by less. [bound]"""
+
+
+class PeriodTurns:
+    """Raises the bound and makes plans, period by period.
+
+    Parameters
+    ----------
+    periods : Periods
+        Their programs.
+    standing : Standing
+        Receives the bounds.
+    clock : Clock
+        Says how long.
+    offer : callable
+        Keeps a plan in scaled values if it is exact and the best.
+    """
+
+    def __init__(
+        self, periods: Periods, standing: Standing, clock: Clock, offer: Callable[[FloatArray], bool]
+    ) -> None:
+        self._periods = periods
+        self._standing = standing
+        self._clock = clock
+        self._offer = offer
+        self._gain = math.inf
+
+    @property
+    def pays(self) -> bool:
+        """Whether another turn is worth its time."""
+        rounds = math.ceil(self._periods.count / self._clock.workers)
+        enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
+        return enough and self._gain > LEAST_GAIN
+
+    def turn(self, workers: Workers) -> None:
+        """One turn: the bound, what is worth buying, and what runs there."""
+        before = self._standing.bound
+        jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
+        self._periods.learn(jobs, workers.solve(jobs, self._standing.expired))
+        bound = self._periods.follow(workers.solve_one(self._periods.linear_job()))
+        self._standing.raise_bound(bound, "periods decided whole")
+        self._standing.tell("periods", f"bounds of {self._periods.count} periods")
+        self._gain = self._standing.bound / before - 1 if before else 0.0
+        if self._standing.finished():
+            return
+        supply = workers.solve_one(self._periods.supply_job(self._effort(SUPPLY_SHARE_OF_TIME)))
+        self._standing.raise_bound(supply.bound - BOUND_SAFETY * abs(supply.bound), "periods decided whole")
+        if supply.values is not None and not self._standing.finished():
+            self._plan(workers, supply.values)
+
+    def _plan(self, workers: Workers, supply: FloatArray) -> None:
+        """Decide what runs in every period with some supply, and offer that as a plan."""
+        effort = replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
+        answers = workers.solve(self._periods.plan_jobs(supply, effort), self._standing.expired)
+        values = self._periods.joined(answers)
+        if values is None:
+            return
+        following = self._periods.following_job(values)
+        if following is not None:
+            values = self._periods.completed(values, workers.solve_one(following))
+        if values is not None and self._offer(values):
+            self._standing.tell("periods", "what runs in each period with the best supply")
+
+    def _effort(self, share: float) -> Effort:
+        """Effort for one program, for so much of the time."""
+        gap = GAP * abs(self._standing.bound) / self._periods.count
+        return replace(self._clock.master(share * self._clock.limit_s), gap_ratio=0.0, gap=gap)

@@ -1,0 +1,128 @@
+"""Periods decided whole: their bound never passes the optimum, and what they decide together is a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from tests.planner.random_fleets import several_periods_case
+from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_of
+
+from fleetplan.planner.formulation.build import PlanningModel
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks.construction import Structure, guide_of
+from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
+from fleetplan.planner.search.blocks.linear import whole_job
+from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
+from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.blocks.themes import choices, outline
+from fleetplan.planner.search.blocks.workers import Workers
+
+FLEETS = 40
+
+
+class Found:
+    """The programs of the periods of one fleet, and the bound of its linear relaxation."""
+
+    def __init__(self, planning: PlanningModel, workers: Workers, rng: np.random.Generator | None) -> None:
+        parts = parts_of(planning)
+        self.relaxed = relax(parts.program, continuous_indices(planning.variables))
+        self.cost = parts.program.cost * self.relaxed.column_scale
+        known = outline(planning.problem, planning.variables, len(parts.program.cost))
+        structure = Structure(known, self.relaxed, self.cost, parts.linking_rows, parts.following_columns)
+        linear = workers.solve_one(whole_job(self.relaxed, self.cost))
+        guide = guide_of(structure, linear)
+        assert guide is not None
+        if rng is not None:
+            spread = float(np.abs(guide.duals).max(initial=1.0))
+            guide = replace(guide, duals=guide.duals + spread * rng.normal(size=guide.duals.shape))
+        self.workers = workers
+        self.linear = linear.bound
+        self.periods = Periods(structure, choices(planning.variables), guide)
+
+    def bound(self, effort: Effort) -> float:
+        """The bound after one turn."""
+        jobs = self.periods.jobs(effort)
+        self.periods.learn(jobs, self.workers.solve(jobs))
+        return self.periods.follow(self.workers.solve_one(self.periods.linear_job()))
+
+    def plan(self) -> np.ndarray | None:
+        """What runs in every period with the best supply."""
+        supply = self.supply()
+        assert supply.values is not None
+        values = self.periods.joined(self.workers.solve(self.periods.plan_jobs(supply.values, EXACT)))
+        following = None if values is None else self.periods.following_job(values)
+        if values is None or following is None:
+            return values
+        return self.periods.completed(values, self.workers.solve_one(following))
+
+    def supply(self) -> Answer:
+        """The best supply for what is known."""
+        return self.workers.solve_one(self.periods.supply_job(EXACT))
+
+
+def test_the_bound_never_passes_the_optimum_whatever_the_prices_are() -> None:
+    checked = higher = 0
+    with Workers(1, ()) as workers:
+        for seed in range(FLEETS):
+            planning = built(several_periods_case(seed))
+            best = optimum(planning)
+            if best is None:
+                continue
+            tolerance = 1e-6 * abs(best) + 1
+            for rng in (None, np.random.default_rng(seed)):
+                found = Found(planning, workers, rng)
+                first = found.bound(EXACT)
+                second = found.bound(EXACT)
+                assert first <= best + tolerance
+                assert second <= best + tolerance
+                # Cuts only add to what is known.
+                assert second >= first - tolerance
+                assert first >= found.linear - tolerance
+                assert found.supply().bound <= best + tolerance
+                higher += first > found.linear + 1e-3 * abs(best)
+            checked += 1
+    assert checked >= FLEETS // 2
+    assert higher >= FLEETS // 4
+
+
+def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
+    with Workers(1, ()) as workers:
+        for seed in range(12):
+            planning = built(several_periods_case(seed))
+            best = optimum(planning)
+            if best is not None:
+                bound = Found(planning, workers, None).bound(Effort(None, 0, 0.5))
+                assert bound <= best + 1e-6 * abs(best) + 1
+
+
+def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum() -> None:
+    plans = 0
+    with Workers(1, ()) as workers:
+        for seed in range(FLEETS):
+            planning = built(several_periods_case(seed))
+            best = optimum(planning)
+            if best is None:
+                continue
+            found = Found(planning, workers, None)
+            found.bound(EXACT)
+            values = found.plan()
+            if values is None:
+                continue
+            used = found.relaxed.rows @ values
+            passed = np.maximum(used - found.relaxed.row_upper, found.relaxed.row_lower - used)
+            # A limit over several periods may be passed: then it is no plan, and not kept.
+            if passed.max() <= 1e-6:
+                assert float(found.cost @ values) >= best - 1e-5 * abs(best) - 1
+                plans += 1
+    assert plans >= FLEETS // 4
+
+
+def test_every_row_and_column_has_its_period() -> None:
+    """A row of one period holds columns of that period and shared ones; one that joins holds several's."""
+    with Workers(1, ()) as workers:
+        periods = Found(built(several_periods_case(1)), workers, None).periods
+    rows = periods.relaxation.rows
+    for number, own in enumerate(periods.of_row):
+        held = set(periods.period[rows.indices[rows.indptr[number] : rows.indptr[number + 1]]]) - {SHARED}
+        assert held == set() if own == SHARED else len(held) > 1 if own == JOINING else held == {own}
