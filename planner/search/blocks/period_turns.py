@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.workers import Workers
 
-BOUND_SHARE_OF_TIME: Final = 0.2
+BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
 PLAN_SHARE_OF_TIME: Final = 0.1
@@ -24,8 +24,17 @@ PLAN_SHARE_OF_TIME: Final = 0.1
 SUPPLY_SHARE_OF_TIME: Final = 0.1
 """The same for what is worth buying; most take far less."""
 
+PLANS_SHARE_OF_TIME: Final = 0.2
+"""Share of the time after which a turn begins no other plan."""
+
+SOURCE: Final = "periods decided whole"
+"""Who proves these bounds."""
+
 GAP: Final = 1e-3
 """Gap of all periods together at which their programs are content, over the bound."""
+
+SUPPLY_GAP: Final = 3e-3
+"""Gap at which what is worth buying is good enough, over the bound."""
 
 LEAST_GAIN: Final = 2e-4
 """Turns raise the bound until one raised it by less. [bound]"""
@@ -54,6 +63,7 @@ class PeriodTurns:
         self._clock = clock
         self._offer = offer
         self._gain = math.inf
+        self._tried: set[tuple[int, ...]] = set()
 
     @property
     def pays(self) -> bool:
@@ -68,28 +78,44 @@ class PeriodTurns:
         jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
         self._periods.learn(jobs, workers.solve(jobs, self._standing.expired))
         bound = self._periods.follow(workers.solve_one(self._periods.linear_job()))
-        self._standing.raise_bound(bound, "periods decided whole")
+        self._standing.raise_bound(bound, SOURCE)
         self._standing.tell("periods", f"bounds of {self._periods.count} periods")
         self._gain = self._standing.bound / before - 1 if before else 0.0
         if self._standing.finished():
             return
-        supply = workers.solve_one(self._periods.supply_job(self._effort(SUPPLY_SHARE_OF_TIME)))
-        self._standing.raise_bound(supply.bound - BOUND_SAFETY * abs(supply.bound), "periods decided whole")
-        if supply.values is not None and not self._standing.finished():
-            self._plan(workers, supply.values)
+        until = self._clock.spent_s() + PLANS_SHARE_OF_TIME * self._clock.limit_s
+        for supply in self._supplies(workers):
+            if self._standing.finished() or self._clock.spent_s() > until:
+                return
+            if self._periods.stands(supply) not in self._tried:
+                self._tried.add(self._periods.stands(supply))
+                self._plan(workers, supply)
+
+    def _supplies(self, workers: Workers) -> Iterator[FloatArray]:
+        """What may be worth buying: the best for the whole of what is known, then what each period would."""
+        known = self._standing.incumbent.values
+        start = None if known is None else known / self._periods.relaxation.column_scale
+        effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._standing.bound))
+        best = workers.solve_one(self._periods.supply_job(effort, start))
+        self._standing.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
+        if best.values is not None:
+            yield best.values
+        yield from self._periods.wishes
 
     def _plan(self, workers: Workers, supply: FloatArray) -> None:
-        """Decide what runs in every period with some supply, and offer that as a plan."""
+        """Decide what runs in every period with some supply, or with more, and offer that as a plan."""
         effort = replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
         answers = workers.solve(self._periods.plan_jobs(supply, effort), self._standing.expired)
+        if any(answer.infeasible for answer in answers):
+            answers = workers.solve(
+                self._periods.plan_jobs(supply, effort, more=True), self._standing.expired
+            )
         values = self._periods.joined(answers)
-        if values is None:
-            return
-        following = self._periods.following_job(values)
-        if following is not None:
+        following = None if values is None else self._periods.following_job(values)
+        if values is not None and following is not None:
             values = self._periods.completed(values, workers.solve_one(following))
         if values is not None and self._offer(values):
-            self._standing.tell("periods", "what runs in each period with the best supply")
+            self._standing.tell("periods", "what runs in each period with supply that pays")
 
     def _effort(self, share: float) -> Effort:
         """Effort for one program, for so much of the time."""

@@ -79,6 +79,9 @@ class Periods:
         Period of every column and row, `SHARED`, or of rows that hold columns of several `JOINING`.
     count : int
         Periods.
+    wishes : list[FloatArray]
+        What the last programs of the periods would have stand in several, the last period's first; scaled
+        values of all columns, those of others are 0.
     """
 
     def __init__(self, structure: Structure, loose: Collection[int], guide: Guide) -> None:
@@ -87,6 +90,7 @@ class Periods:
         self._program = structure.program
         self._following = structure.following
         self._growth = structure.outline.growth
+        self._service = structure.outline.service
         self._parts = Parts(self._program)
         rows = self.relaxation.rows
         self.period, self.of_row = _periods(structure.outline, rows)
@@ -96,6 +100,7 @@ class Periods:
         self._counts = self._that_count(loose, guide.values)
         self._duals = guide.duals
         self._cuts: list[_Cut] = []
+        self.wishes: list[FloatArray] = []
 
     @property
     def worthwhile(self) -> bool:
@@ -151,7 +156,12 @@ class Periods:
         answers : Sequence[Answer]
             To them.
         """
+        self.wishes = []
         for period, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
+            if answer.values is not None:
+                wish = np.zeros(len(self._cost))
+                wish[self._shared] = answer.values[-len(self._shared) :]
+                self.wishes.insert(0, wish)
             if not np.isfinite(answer.bound):
                 continue
             columns = np.concatenate([np.flatnonzero(self.period == period), self._shared])
@@ -190,14 +200,34 @@ class Periods:
         bound = self._with_cuts().bound(self._cost, answer.row_duals)
         return bound - BOUND_SAFETY * abs(bound)
 
-    def supply_job(self, effort: Effort) -> Job:
-        """The same with whole supply, and whole what services share."""
-        program = rows_of(self._with_cuts())
-        whole = program.whole & ((self._growth != 0) | (self.period == SHARED))
-        return Job(replace(program, whole=whole), self._cost, effort)
+    def supply_job(self, effort: Effort, start: FloatArray | None = None) -> Job:
+        """The same with what stands in several periods whole, and whether pools are in use.
 
-    def plan_jobs(self, supply: FloatArray, effort: Effort) -> list[Job]:
-        """What runs in each period with some supply, or with more.
+        Parameters
+        ----------
+        effort : Effort
+            How long.
+        start : FloatArray, optional
+            Scaled values of a plan.
+        """
+        program = rows_of(self._with_cuts())
+        kept = np.flatnonzero(np.concatenate([self._counts, np.ones(len(self._cuts), dtype=bool)]))
+        of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
+        few = replace(
+            program,
+            rows=program.rows[kept],
+            row_lower=program.row_lower[kept],
+            row_upper=program.row_upper[kept],
+            whole=program.whole & of_all,
+        )
+        return Job(few, self._cost, effort, start)
+
+    def stands(self, values: FloatArray) -> tuple[int, ...]:
+        """What stands in several periods, in whole numbers."""
+        return tuple(np.round(values[self._shared]).astype(int).tolist())
+
+    def plan_jobs(self, supply: FloatArray, effort: Effort, more: bool = False) -> list[Job]:
+        """What runs in each period with some supply.
 
         Parameters
         ----------
@@ -205,6 +235,8 @@ class Periods:
             Scaled values of all columns; those of shared supply are looked at.
         effort : Effort
             Of each job.
+        more : bool
+            Whether there may be more of it.
         """
         found = []
         for period in range(self.count):
@@ -213,8 +245,9 @@ class Periods:
             program = self._parts.part(columns, np.zeros(len(supply)), kept).program
             growth, shared = self._growth[columns], self.period[columns] == SHARED
             known = np.clip(np.round(supply[columns]), program.lower, program.upper)
-            lower = np.where(shared & (growth > 0), known, program.lower)
-            upper = np.where(shared & (growth < 0), known, program.upper)
+            decided = shared & (growth != 0)
+            lower = np.where(decided & ((growth > 0) | (not more)), known, program.lower)
+            upper = np.where(decided & ((growth < 0) | (not more)), known, program.upper)
             job = Job(program.within(lower, upper), self._cost[columns], effort, length=float(len(columns)))
             found.append(job)
         return found
