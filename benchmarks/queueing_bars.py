@@ -203,7 +203,7 @@ def engine_tables(quick: bool) -> Iterator[tuple[int, StepCosts, StepGrids]]:
         for budget in (2048, 8192):
             layout = Parallelism(1, tp, 1, tp, 1)
             reach = Range(512, budget, LONGEST)
-            yield budget, step_costs(evaluator, layout, reach), step_grids(evaluator, layout, reach)
+            yield budget, step_costs(evaluator, layout, reach), step_grids(evaluator, [layout], reach)
 
 
 def drawn(nominal: tuple[int, int], times: FloatArray, seed: int) -> Requests:

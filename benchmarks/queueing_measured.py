@@ -103,7 +103,7 @@ def _engine(row: pd.Series) -> tuple[DeployedEngine, StepGrids]:
     tp = int(row["tp"])
     layout = Parallelism(1, tp, 1, tp, 1)
     engine = deployed_engine(evaluator, layout, 1024, 16_384, framework)
-    return engine, step_grids(evaluator, layout, Range(1024, engine.limits.iteration_tokens, 16_384))
+    return engine, step_grids(evaluator, [layout], Range(1024, engine.limits.iteration_tokens, 16_384))
 
 
 def _simulated_ms(row: pd.Series, engine: DeployedEngine, grids: StepGrids, seed: int) -> float:

@@ -32,7 +32,8 @@ from fleetplan.perfmodel.predict.degrees import Degrees
 from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
 from fleetplan.perfmodel.predict.technique_columns import LOOPS
-from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
+from fleetplan.perfmodel.queueing.open_loops import open_loop
+from fleetplan.perfmodel.queueing.replica_loops import closed_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
 from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch

@@ -30,9 +30,17 @@ from fleetplan.perfmodel.serving.replica_load import (
     mean_iteration,
 )
 from fleetplan.perfmodel.serving.requests import Requests
-from fleetplan.perfmodel.serving.scheduling import Scheduling, SchedulingOverrides, default_scheduling
+from fleetplan.perfmodel.serving.scheduling import (
+    FRONT_ENDS,
+    FrontEnd,
+    Scheduling,
+    SchedulingOverrides,
+    default_scheduling,
+)
 
 __all__ = [
+    "FRONT_ENDS",
+    "FrontEnd",
     "PROMPT_GRAIN_TOKENS",
     "Admission",
     "Load",

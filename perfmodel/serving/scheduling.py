@@ -186,7 +186,9 @@ _VLLM_SMALL_LIMITS: Final = "A100"
 _NEWEST: Final = "9999-99"
 
 
-def default_scheduling(framework: str, accelerator: Accelerator, software_date: str = "") -> Scheduling:
+def default_scheduling(
+    framework: str, accelerator: Accelerator, software_date: str = "", chunk_tokens: int | None = None
+) -> Scheduling:
     """Return what a server runs with where nothing is set.
 
     Parameters
@@ -197,6 +199,8 @@ def default_scheduling(framework: str, accelerator: Accelerator, software_date: 
         Where it runs.
     software_date : str
         Year and month of the framework (YYYY-MM); the newest where it is empty.
+    chunk_tokens : int or None
+        Tokens of an iteration of a service that cuts its prompts; None is the default of the framework.
     """
     small = framework == "vllm" and accelerator.name.startswith(_VLLM_SMALL_LIMITS)
     memory_gib = 0.0 if small else accelerator.hbm_gib
@@ -208,4 +212,6 @@ def default_scheduling(framework: str, accelerator: Accelerator, software_date: 
     ]
     row = max(known, key=lambda each: (each.since, each.least_gib))
     admission = Admission(row.iterations_ahead, prompts_apart=framework == "sglang")
-    return Scheduling(row.max_sequences, row.iteration_tokens, admission, FRONT_ENDS[framework])
+    return Scheduling(
+        row.max_sequences, chunk_tokens or row.iteration_tokens, admission, FRONT_ENDS[framework]
+    )

@@ -8,7 +8,12 @@ from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.landscape import service_evaluator, service_space, service_variants
+from fleetplan.planner.candidates.landscape import (
+    service_evaluator,
+    service_scheduling,
+    service_space,
+    service_variants,
+)
 from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.candidates.queueing import request_kind
 from fleetplan.planner.candidates.rejections import (
@@ -34,6 +39,7 @@ __all__ = [
     "replaces",
     "request_kind",
     "service_evaluator",
+    "service_scheduling",
     "service_space",
     "service_variants",
     "supplied_hardware",

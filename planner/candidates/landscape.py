@@ -18,6 +18,7 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.perfmodel.serving import FrontEnd, Scheduling, default_scheduling
 from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
@@ -176,6 +177,15 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     return Evaluator(architecture, accelerator, source, service.precision, techniques=service.techniques)
 
 
+def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
+    """Return how the service's framework fills its iterations: its defaults, and what the service says."""
+    default = default_scheduling(
+        service.framework, evaluator.accelerator, evaluator.software_date, service.techniques.chunk_tokens
+    )
+    front_end_ms = service.outside_ms.front_end_ms
+    return default if front_end_ms is None else replace(default, front_end=FrontEnd(front_end_ms))
+
+
 def check_framework_version(fleet: Fleet, service: Service) -> None:
     """Refuse a version of the framework that none of the service's hardware was measured under.
 
@@ -285,6 +295,7 @@ def _usable_rows(
         LatencyTarget(ttft_ms, service.tpot_ms),
         service_space(service),
         framework=service.layout_framework,
+        scheduling=service_scheduling(service, evaluator),
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)

@@ -30,7 +30,7 @@ from fleetplan.perfmodel.queueing import (
     prompt_spread,
 )
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine, sustained_rate_per_s
-from fleetplan.perfmodel.serving import RequestKind
+from fleetplan.perfmodel.serving import FRONT_ENDS, RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
 
 CARRIED: Final = "carried_per_s"
@@ -125,9 +125,18 @@ class LoadQuestion:
         return [rate for rate in found.values() if rate > 0]
 
     @property
+    def front_end_ms(self) -> float:
+        """What a request takes between the service's edge and the engine. [ms]"""
+        stated = self.service.outside_ms.front_end_ms
+        if stated is not None:
+            return stated
+        front_end = FRONT_ENDS[self.service.framework]
+        return front_end.request_ms + float(front_end.prompt_ms(np.array(self.kind.input_tokens)))
+
+    @property
     def inner_ttft(self) -> tuple[LatencyLimit, ...]:
-        """Limits on TTFT, less the time outside inference."""
-        outside_ms = self.service.outside_ms.total_ms
+        """Limits on TTFT, less the time outside inference and in the front end."""
+        outside_ms = self.service.outside_ms.total_ms + self.front_end_ms
         return tuple(replace(each, limit_ms=each.limit_ms - outside_ms) for each in self.traffic.ttft)
 
 
@@ -218,12 +227,13 @@ def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -
     shares = prefill_shares(question.traffic.ttft)
     spread = prompt_spread(evaluator, [parse_parallelism(label) for label in labels], question.kind, shares)
     of_row = rows["parallelism"].map({label: k for k, label in enumerate(labels)}).to_numpy()
-    transfer_ms = rows["kv_transfer_ms"].to_numpy(dtype=np.float64)
+    pass_ms = rows["latency_ms"].to_numpy(dtype=np.float64)
     servers = PrefillServers(
-        pass_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - transfer_ms,
+        pass_ms=pass_ms,
         stages=rows["pp"].to_numpy(dtype=np.int64),
         prompts=(rows["batch"] * rows["dp"]).to_numpy(dtype=np.int64),
-        after_ms=transfer_ms,
+        # The front end, and the transfer of the cache.
+        after_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - pass_ms,
         spread=replace(
             spread,
             mean=spread.mean[of_row],

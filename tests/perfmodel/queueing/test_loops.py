@@ -21,7 +21,7 @@ EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Preci
 BUDGET = 2048
 REACH = Range(256, BUDGET, 8192)
 COSTS = step_costs(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
-GRIDS = step_grids(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
+GRIDS = step_grids(EVALUATOR, [Parallelism(1, 2, 1, 2, 1)], REACH)
 LIMITS = EngineLimits(256, BUDGET, 10**9)
 MEAN_INPUT, MEAN_OUTPUT = 900, 135
 TIMES = IterationTimes(GRIDS, Lengths(MEAN_INPUT, 0.0, MEAN_OUTPUT), BUDGET)
