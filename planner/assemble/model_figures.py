@@ -7,7 +7,7 @@ from fleetplan.planner.assemble.traffic import Traffic
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
     load_usd,
-    retired_usd,
+    prices_of_supply,
     started_usd,
     switched_usd,
 )
@@ -32,10 +32,9 @@ def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
         What runs.
     """
     total = 0.0
-    for (p, a, q), units in solution.acquired.items():
-        total += units * usd_units(problem.pools[p].acquisitions[a].unit_usd[q])
-    for (p, q), units in solution.retired.items():
-        total += units * usd_units(retired_usd(problem, p, q))
+    for name, usd in prices_of_supply().items():
+        for key, units in getattr(solution, name).items():
+            total += units * usd_units(usd(problem, key))
     for key, rate in traffic.rates.items():
         candidate = problem.candidates[key[0]]
         planned = rate * (1 + problem.services[candidate.service].headroom)

@@ -17,7 +17,13 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.objective.tco import Term, cost_terms, fixed_usd, running_terms
+from fleetplan.planner.formulation.objective.tco import (
+    Term,
+    cost_terms,
+    fixed_usd,
+    prices_of_supply,
+    running_terms,
+)
 from fleetplan.planner.formulation.scaling import usd_units, whole_row
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
@@ -29,6 +35,9 @@ COST_DIGITS: Final = 12
 
 FLOAT_RATIO: Final = 1e-10
 """Share of a limit that may be float noise: the cost of a plan is a limit that the plan keeps."""
+
+PRICED_BY_KIND: Final = ("acquired", "retired")
+"""Groups of decisions whose cost is partly capital; all of what others cost is operating cost."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -86,4 +95,10 @@ def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
         retirement = problem.pools[p].retirement
         table = {} if retirement is None else retirement.unit_cost_by_period
         terms.append((units, sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)))
+    terms += [
+        (variable, usd(problem, key))
+        for name, usd in prices_of_supply().items()
+        if name not in PRICED_BY_KIND
+        for key, variable in getattr(variables, name).items()
+    ]
     return terms + running_terms(problem, variables, [1.0] * len(problem.moments))

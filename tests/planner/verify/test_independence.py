@@ -38,6 +38,8 @@ NO_PRICES = {
     "_unmet_exponent",
     "_unmet_weights",
     "owned_ages_quarters",
+    "prices_of_running",
+    "prices_of_supply",
     "cost_terms",
     "fixed_usd",
     "running_terms",
