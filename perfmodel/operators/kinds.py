@@ -123,8 +123,10 @@ class OperatorKind(StrEnum):
 
     record: KindRecord
 
-    def __new__(cls, name: str, record: KindRecord) -> OperatorKind:
-        """Make a member whose value is its name in files."""
+    def __new__(cls, name: str, record: KindRecord | None = None) -> OperatorKind:
+        """Make a member whose value is its name in files; a look-up by that name does not come here."""
+        if record is None:
+            raise TypeError(f"operator kind {name!r} has no record")
         member = str.__new__(cls, name)
         member._value_ = name
         member.record = record
