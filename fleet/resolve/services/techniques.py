@@ -33,7 +33,8 @@ def _resolved(spec: Spec, kind: type[_Made]) -> _Made:
 
 def _value(value: Any, hint: Any) -> Any:
     if isinstance(value, Spec):
-        return _resolved(value, next(each for each in (hint, *get_args(hint)) if is_dataclass(each)))
+        kinds = [each for each in (hint, *get_args(hint)) if isinstance(each, type) and is_dataclass(each)]
+        return _resolved(value, kinds[0])
     if isinstance(value, list):
         return tuple(_value(each, get_args(hint)[0]) for each in value)
     return value
