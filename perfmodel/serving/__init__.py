@@ -40,9 +40,9 @@ from fleetplan.perfmodel.serving.scheduling import (
 
 __all__ = [
     "FRONT_ENDS",
-    "FrontEnd",
     "PROMPT_GRAIN_TOKENS",
     "Admission",
+    "FrontEnd",
     "Load",
     "MeanIteration",
     "Range",
