@@ -27,6 +27,10 @@ class PublishedError:
     rows: int
 
 
+WEAK_RATIO: Final = 0.25
+"""Median error above which a plan says first that its rates on a part are weak: it may be off by a fourth of
+the fleet. A chosen figure."""
+
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "B200-SXM": PublishedError(0.096, 0.304, 1204),
     "B300-SXM": PublishedError(0.093, 0.252, 250),
