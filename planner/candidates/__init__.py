@@ -15,7 +15,7 @@ from fleetplan.planner.candidates.landscape import (
     service_variants,
 )
 from fleetplan.planner.candidates.prepare import prepare
-from fleetplan.planner.candidates.queueing import request_kind
+from fleetplan.planner.candidates.queueing import front_end_of, request_kind
 from fleetplan.planner.candidates.rejections import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
@@ -35,6 +35,7 @@ __all__ = [
     "CandidateSet",
     "RejectionLog",
     "build_candidates",
+    "front_end_of",
     "prepare",
     "replaces",
     "request_kind",

@@ -18,11 +18,18 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.perfmodel.serving import FrontEnd, Scheduling, default_scheduling
+from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
-from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
+from fleetplan.planner.candidates.queueing import (
+    CARRIED,
+    LOADS,
+    front_end_of,
+    lines_of,
+    load_question,
+    under_load,
+)
 from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import TableSource
@@ -180,8 +187,7 @@ def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
     default = default_scheduling(
         service.framework, evaluator.accelerator, evaluator.software_date, service.techniques.chunk_tokens
     )
-    front_end_ms = service.outside_ms.front_end_ms
-    return default if front_end_ms is None else replace(default, front_end=FrontEnd(front_end_ms))
+    return replace(default, front_end=front_end_of(service))
 
 
 def check_framework_version(fleet: Fleet, service: Service) -> None:

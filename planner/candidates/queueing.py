@@ -30,7 +30,7 @@ from fleetplan.perfmodel.queueing import (
     prompt_spread,
 )
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine, sustained_rate_per_s
-from fleetplan.perfmodel.serving import FRONT_ENDS, RequestKind
+from fleetplan.perfmodel.serving import FRONT_ENDS, FrontEnd, RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
 
 CARRIED: Final = "carried_per_s"
@@ -59,6 +59,12 @@ def request_kind(request_class: RequestClass, traffic: Traffic | None) -> Reques
         cached = request_class.context_tokens - request_class.input_tokens
     lengths = None if traffic is None else traffic.lengths_of(request_class.name)
     return RequestKind(request_class.input_tokens, request_class.output_tokens, cached, lengths)
+
+
+def front_end_of(service: Service) -> FrontEnd:
+    """Return what requests of a service take before the engine: its own figure, or the framework's."""
+    stated = service.outside_ms.front_end_ms
+    return FRONT_ENDS[service.framework] if stated is None else FrontEnd(stated)
 
 
 HEADROOM_WINDOW_S: Final = 300.0
@@ -125,18 +131,11 @@ class LoadQuestion:
         return [rate for rate in found.values() if rate > 0]
 
     @property
-    def front_end_ms(self) -> float:
-        """What a request takes between the service's edge and the engine. [ms]"""
-        stated = self.service.outside_ms.front_end_ms
-        if stated is not None:
-            return stated
-        front_end = FRONT_ENDS[self.service.framework]
-        return front_end.request_ms + float(front_end.prompt_ms(np.array(self.kind.input_tokens)))
-
-    @property
     def inner_ttft(self) -> tuple[LatencyLimit, ...]:
         """Limits on TTFT, less the time outside inference and in the front end."""
-        outside_ms = self.service.outside_ms.total_ms + self.front_end_ms
+        front_end = front_end_of(self.service)
+        prompt_ms = float(front_end.prompt_ms(np.array(self.kind.input_tokens)))
+        outside_ms = self.service.outside_ms.total_ms + front_end.request_ms + prompt_ms
         return tuple(replace(each, limit_ms=each.limit_ms - outside_ms) for each in self.traffic.ttft)
 
 
