@@ -9,9 +9,9 @@ import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
 from fleetplan.perfmodel.operators import IntArray
-from fleetplan.perfmodel.queueing.replica_loops import full_batches
 from fleetplan.perfmodel.serving import Load, Scheduling, mean_iteration
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
+from fleetplan.perfmodel.serving.replica_loops import full_batches
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepTimes
 
 PREFILL: Final = "prefill"

@@ -32,9 +32,9 @@ from fleetplan.perfmodel.predict.degrees import Degrees
 from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
 from fleetplan.perfmodel.queueing.open_loops import open_loop
-from fleetplan.perfmodel.queueing.replica_loops import closed_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
 from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
+from fleetplan.perfmodel.serving.replica_loops import closed_loop
 from fleetplan.perfmodel.steps import ConfigurationBatch
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.perfmodel.techniques.record import LOOPS

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 
 LARGEST_PROMPT_SHARE: Final = 0.8
 """Share of the time for prompts up to which the formulas mean anything."""

@@ -7,7 +7,8 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.queueing import batching
-from fleetplan.perfmodel.queueing.replica_loops import (
+from fleetplan.perfmodel.serving import Load, SteadyState
+from fleetplan.perfmodel.serving.replica_loops import (
     MS_PER_S,
     EngineStates,
     by_reach,
@@ -16,7 +17,6 @@ from fleetplan.perfmodel.queueing.replica_loops import (
     places_of,
     steady_state,
 )
-from fleetplan.perfmodel.serving import Load, SteadyState
 
 
 def open_loop(evaluator: Evaluator, load: Load, requests_per_s: FloatArray) -> SteadyState:

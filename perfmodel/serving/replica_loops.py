@@ -18,9 +18,16 @@ import numpy as np
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
-from fleetplan.perfmodel.queueing import closed
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
-from fleetplan.perfmodel.serving import Load, Range, SteadyState, cache_limit, mean_iteration, step_grids
+from fleetplan.perfmodel.serving import (
+    Load,
+    Range,
+    SteadyState,
+    cache_limit,
+    closed,
+    mean_iteration,
+    step_grids,
+)
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits

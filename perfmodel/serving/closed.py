@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Numbers
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Numbers
 
 _ROUNDS: Final = 60
 """False positions at most; about eight are needed."""
