@@ -131,8 +131,8 @@ def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float) -> Pla
     """Statistics of one service in one region, warm-up left out."""
     counted = run.requests.arrival_ms >= WARM_UP_SHARE * duration_s * MS_PER_S
     front_end = front_end_of(place.service)
-    outside_ms = place.service.outside_ms.total_ms + front_end.request_ms
-    outside_ms = outside_ms + front_end.prompt_ms(run.requests.input_tokens[counted])
+    outside_ms = front_end.prompt_ms(run.requests.input_tokens[counted])
+    outside_ms = outside_ms + front_end.request_ms + place.service.outside_ms.total_ms
     ttft = run.ttft_ms[counted] + outside_ms
     tpot = run.tpot_ms[counted]
     tpot = tpot[~np.isnan(tpot)]

@@ -61,9 +61,9 @@ ROWS = (
     Published(RACK_AGAIN, 18_471, "GB200-NVL72", "fp8", "bf16", "prefill", 4, 8, 2000, "single-batch"),
     Published(RACK_AGAIN, 26_156, "GB200-NVL72", "fp4", "fp8", "prefill", 2, 8, 2000, "single-batch"),
     # 20 to 22 tokens/s a user make 88 sequences an accelerator, over 4,989 cached tokens in the mean.
-    Published(PRODUCTION, 1_850, "H800", "fp8", "bf16", "decode", 144, 88, 4989, "two-batch"),
+    Published(PRODUCTION, 1_850, "H800-SXM", "fp8", "bf16", "decode", 144, 88, 4989, "two-batch"),
     # Chunks of 16,384 tokens; attention in FP8, which is not modelled.
-    Published(ANT, 2_062.5, "H20", "fp8", "bf16", "prefill", 1, 4, 4096, "none", "auto", False, 8),
+    Published(ANT, 2_062.5, "H20-SXM", "fp8", "bf16", "prefill", 1, 4, 4096, "none", "auto", False, 8),
 )
 
 
