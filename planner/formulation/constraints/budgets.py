@@ -21,12 +21,12 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.tco import (
     Term,
     change_terms,
     fixed_usd,
     load_usd,
-    prices_of_supply,
     supply_terms,
 )
 from fleetplan.planner.formulation.objective.traffic import TrafficSum, traffic_sum
@@ -42,9 +42,6 @@ ROUNDING_RATIO: Final = 1e-7
 ERROR_RATIO: Final = 5e-7
 """Share of a limit that the whole numbers of its row may let pass. With `ROUNDING_RATIO` it is less than the
 verifier allows."""
-
-PRICED_BY_KIND: Final = ("acquired", "retired")
-"""Groups of decisions whose cost is partly capital; all of what others cost is operating cost."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -103,18 +100,11 @@ def _fixed_operating_usd(problem: Problem) -> float:
 
 def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
     """Rent, hosting and maintenance of what the plan adds and retires. [USD]"""
-    terms: list[Term] = []
-    for (p, a, q), units in variables.acquired.items():
-        kinds = problem.pools[p].acquisitions[a].unit_cost_kinds
-        terms.append((units, sum(usd[q] for kind, usd in kinds.items() if kind not in CAPITAL_KINDS)))
-    for (p, q), units in variables.retired.items():
-        retirement = problem.pools[p].retirement
-        table = {} if retirement is None else retirement.unit_cost_by_period
-        terms.append((units, sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)))
-    terms += [
-        (variable, usd(problem, key))
-        for name, usd in prices_of_supply().items()
-        if name not in PRICED_BY_KIND
+    return [
+        (
+            variable,
+            sum(sum(usd) for kind, usd in charges(problem, key).items() if kind not in CAPITAL_KINDS),
+        )
+        for name, charges in supply_charges().items()
         for key, variable in getattr(variables, name).items()
     ]
-    return terms

@@ -1,10 +1,10 @@
 r"""What served traffic draws or costs, by its rate: load units count only where the dearer way is taken.
 
 Loads are decided in whole load units, and a plan serves the demand exactly, so that a sum over loads is up to
-one unit of each too large. So a class of a cell is charged for its served rate as the least demanding
-replicas would serve it, v, and loads for what they take more. With the demand D, the unmet rate u, the rate
-d[g] that passes between a pair of groups of prefill and decode replicas, what a load unit takes e and the rate
-that it serves mu / S::
+one unit of each too large. So a class of a cell is charged for its served rate as the replicas that
+take least would serve it, v, and loads for what they take more. With the demand D, the unmet rate u, the rate
+d[g] that passes between a pair of groups of prefill and decode replicas, what a load unit takes e and what it
+serves mu / S::
 
     v (D - u) + sum_agg (e - v mu / S) w + sum_g (v[g] - v) d[g]
               + sum_{prefill} (e - v_p mu / S) w + sum_{decode} (e - v_d mu / S) w

@@ -100,10 +100,12 @@ def test_a_budget_of_the_own_cost_serves_as_much() -> None:
     """Of the best that is served nothing is lost to rounding."""
     asked = two_kinds(objective="served", pools=(), offers=(rent_offer("hot", 1.0, maximum=2),))
     first = solve(asked, RUNS).plan
-    assert first is not None and first.goal is not None
+    assert first is not None
+    assert first.goal is not None
     limits = replace(asked.budget, tco_usd=first.objective_usd)
     again = solve(replace(asked, budget=limits), RUNS).plan
-    assert again is not None and again.goal is not None
+    assert again is not None
+    assert again.goal is not None
     assert again.goal.value == pytest.approx(first.goal.value, rel=1e-7)
 
 
