@@ -17,6 +17,7 @@ from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.capacity_costs import IDLE_ENERGY
 from fleetplan.planner.problem.supply import SupplyPool
 
 FLEET_FILE: Final = "the fleet file"
@@ -34,6 +35,7 @@ _UNITS: Final = {
     "software": "host-quarters",
     "staff": "host-quarters",
     "energy": "kWh",
+    IDLE_ENERGY: "kWh",
     "transition": "accelerators",
     "data": "GB",
 }
@@ -122,7 +124,7 @@ def _existing(bill: _Bill, pool: SupplyPool) -> None:
     stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
     for kind, by_period in pool.fixed_cost_kinds.items():
         for q, usd in enumerate(by_period):
-            price = _shared_price(bill.problem, pool, kind)
+            price = _shared_price(bill.problem, pool, kind, q)
             if stated is not None:
                 price = price or _pool_price(stated, kind, q, bill.problem.periods)
             bill.add(_line(bill.problem.periods[q], pool.name, "standing hosts", kind, usd), price)
@@ -136,9 +138,9 @@ def _acquired(bill: _Bill, p: int, solution: Solution) -> None:
         acquisition = pool.acquisitions[a]
         item = f"{acquisition.offer.name} {periods[ordered]}"
         for kind, table in acquisition.unit_cost_by_period.items():
-            price = _shared_price(bill.problem, pool, kind)
-            price = price or _offer_price(acquisition.offer, kind, ordered, periods)
+            of_offer = _offer_price(acquisition.offer, kind, ordered, periods)
             for q, usd in enumerate(table[ordered]):
+                price = _shared_price(bill.problem, pool, kind, q) or of_offer
                 bill.add(_line(periods[q], pool.name, item, kind, count * usd), price)
 
 
@@ -152,13 +154,14 @@ def _retired(bill: _Bill, p: int, solution: Solution) -> None:
         item = f"retired {periods[left]}"
         for kind, table in pool.retirement.unit_cost_by_period.items():
             # A sale brings the price of its own period, whenever it is charged.
-            price = _shared_price(bill.problem, pool, kind) or _pool_price(stated, kind, left, periods)
+            of_pool = _pool_price(stated, kind, left, periods)
             at_once = count * pool.retirement.leaving_cost_kinds.get(kind, zero)[left]
             for q, usd in enumerate(table[left]):
                 saved = count * usd - (at_once if q == left else 0.0)
+                price = _shared_price(bill.problem, pool, kind, q) or of_pool
                 bill.add(_line(periods[q], pool.name, item, kind, saved), price)
             line = _line(periods[left], pool.name, item, kind, at_once)
-            bill.add(line.model_copy(update={"at_once": True}), price)
+            bill.add(line.model_copy(update={"at_once": True}), of_pool)
 
 
 def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:
@@ -166,12 +169,16 @@ def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:
     for row in placements:
         usd[row.period, row.pool, row.service, row.region] += row.energy_usd
     for (period, pool, service, region), energy_usd in usd.items():
-        tariff = bill.problem.regions[region].energy_usd_per_kwh
-        price = None
-        if tariff is not None:
-            value = tariff[bill.problem.periods.index(period)]
-            price = _price(f"energy {region} {period}", region, value, "USD/kWh", FLEET_FILE, None)
+        price = _energy_price(bill.problem, region, bill.problem.periods.index(period))
         bill.add(_line(period, pool, "energy at the served load", "energy", energy_usd, service), price)
+
+
+def _energy_price(problem: Problem, region: str, q: int) -> PriceInput | None:
+    tariff = problem.regions[region].energy_usd_per_kwh
+    if tariff is None:
+        return None
+    name = f"energy {region} {problem.periods[q]}"
+    return _price(name, region, tariff[q], "USD/kWh", FLEET_FILE, None)
 
 
 def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
@@ -197,9 +204,11 @@ def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
         bill.add(_line(period, pool, "replicas that start every day", "tidal", usd, service), None)
 
 
-def _shared_price(problem: Problem, pool: SupplyPool, kind: str) -> PriceInput | None:
+def _shared_price(problem: Problem, pool: SupplyPool, kind: str, q: int) -> PriceInput | None:
     """The price of a kind that is the region's or the fleet's, not the pool's; None for other kinds."""
     finance: Finance = problem.fleet.finance
+    if kind == IDLE_ENERGY:
+        return _energy_price(problem, pool.region, q)
     if kind == "hosting":
         value = problem.regions[pool.region].hosting_usd_per_kw_month
         return _price(f"hosting {pool.region}", pool.region, value, "USD/kW/month", FLEET_FILE, None)

@@ -33,6 +33,7 @@ QUANTITIES: Final = {
     "software": "host-quarters",
     "staff": "host-quarters",
     "energy": "kWh",
+    "idle_energy": "kWh",
     "transition": "accelerators",
 }
 """What a price of a kind is multiplied with."""
@@ -99,14 +100,14 @@ def _capacity(check: PlanCheck) -> Iterator[_Item]:
     for pool in check.pools.values():
         for kind, values in standing_usd(fleet, pool).items():
             for q, usd in enumerate(values):
-                price = _price_of_pool(check, pool, kind, q)
+                price = _price_of_pool(check, pool, kind, q, q)
                 yield _Item(pool.name, "", "standing hosts", kind, periods[q], usd, price)
     for row in check.plan.purchases:
         pool, ordered = check.pool(row.pool), check.period_index[row.period]
         offer = pool.offers[row.offer]
         for kind, values in unit_usd(fleet, pool, offer, ordered).items():
-            price = _price_of_offer(check, pool, row.offer, kind, ordered)
             for q, usd in enumerate(values):
+                price = _price_of_offer(check, pool, row.offer, kind, (ordered, q))
                 item = f"{row.offer} {row.period}"
                 yield _Item(pool.name, "", item, kind, periods[q], row.units * usd, price)
     for gone in check.plan.retirements:
@@ -115,11 +116,11 @@ def _capacity(check: PlanCheck) -> Iterator[_Item]:
         saved = saved_usd(fleet, pool, left)
         item = f"retired {gone.period}"
         for kind, values in saved.items():
-            price = _price_of_pool(check, pool, kind, left)
             for q, usd in enumerate(values):
+                price = _price_of_pool(check, pool, kind, left, q)
                 yield _Item(pool.name, "", item, kind, periods[q], gone.hosts * usd, price)
         for kind, usd in at_once.items():
-            price = _price_of_pool(check, pool, kind, left)
+            price = _price_of_pool(check, pool, kind, left, left)
             yield _Item(pool.name, "", item, kind, gone.period, gone.hosts * usd, price, at_once=True)
 
 
@@ -141,19 +142,28 @@ def _running(check: PlanCheck) -> Iterator[_Item]:
 
 
 def _price_of_running(check: PlanCheck, pool: FleetPool, kind: str, period: str) -> PriceInput | None:
-    region = pool.region
-    if kind == "energy" and region.energy_usd_per_kwh is not None:
-        value = region.energy_usd_per_kwh[check.period_index[period]]
-        return _price(f"energy {region.name} {period}", region.name, value, "USD/kWh")
+    if kind == "energy":
+        return _tariff(check, pool, check.period_index[period])
     if kind == "transition":
         value = check.problem.fleet.policy.transition_usd_per_accelerator
         return _price("transition", "every accelerator that starts", value, "USD")
     return None
 
 
-def _shared_price(check: PlanCheck, pool: FleetPool, kind: str) -> PriceInput | None:
+def _tariff(check: PlanCheck, pool: FleetPool, charged: int) -> PriceInput | None:
+    """The energy price of a period."""
+    region = pool.region
+    if region.energy_usd_per_kwh is None:
+        return None
+    name = f"energy {region.name} {check.problem.periods[charged]}"
+    return _price(name, region.name, region.energy_usd_per_kwh[charged], "USD/kWh")
+
+
+def _shared_price(check: PlanCheck, pool: FleetPool, kind: str, charged: int) -> PriceInput | None:
     """The price of a kind that is the region's or the whole fleet's."""
     finance, region = check.problem.fleet.finance, pool.region
+    if kind == "idle_energy":
+        return _tariff(check, pool, charged)
     if kind == "hosting":
         value = region.hosting_usd_per_kw_month
         return _price(f"hosting {region.name}", region.name, value, "USD/kW/month")
@@ -163,9 +173,9 @@ def _shared_price(check: PlanCheck, pool: FleetPool, kind: str) -> PriceInput | 
     return None
 
 
-def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int) -> PriceInput | None:
+def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int, charged: int) -> PriceInput | None:
     """What the hosts that stand are charged by."""
-    shared, existing = _shared_price(check, pool, kind), pool.existing
+    shared, existing = _shared_price(check, pool, kind, charged), pool.existing
     if shared is not None or existing is None:
         return shared
     rented, owned = existing.rented, existing.owned
@@ -183,9 +193,12 @@ def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int) -> Pric
     return None
 
 
-def _price_of_offer(check: PlanCheck, pool: FleetPool, name: str, kind: str, q: int) -> PriceInput | None:
-    """What a unit of an offer is charged by."""
-    shared, offer = _shared_price(check, pool, kind), pool.offers[name]
+def _price_of_offer(
+    check: PlanCheck, pool: FleetPool, name: str, kind: str, when: tuple[int, int]
+) -> PriceInput | None:
+    """What a unit of an offer is charged by, by the periods of its order and of the charge."""
+    q, charged = when
+    shared, offer = _shared_price(check, pool, kind, charged), pool.offers[name]
     if shared is not None:
         return shared
     source, as_of = offer.price_source, offer.price_as_of

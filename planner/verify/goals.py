@@ -8,7 +8,7 @@ from typing import Final
 from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.quantities import energy_kwh, load, planned
+from fleetplan.planner.verify.quantities import energy_kwh, load, planned, unused_kwh
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -89,7 +89,7 @@ def _served(check: PlanCheck) -> float:
 
 
 def _used(check: PlanCheck, objective: str) -> float:
-    """Energy [kWh] or carbon [kg CO2] of the traffic, or accelerators that run, the mean of the periods."""
+    """Energy [kWh] or carbon [kg CO2] of what stands, or accelerators that run, the mean of the periods."""
     total = 0.0
     for row, candidate in check.rows:
         pool, moment = check.pool(row.pool), check.moment_of(row)
@@ -100,4 +100,8 @@ def _used(check: PlanCheck, objective: str) -> float:
         grid = pool.region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
         kg_per_kwh = grid[moment.period] if objective == "carbon" else 1.0
         total += energy_kwh(check, (row, candidate)) * kg_per_kwh
+    if objective != "accelerators":
+        for (name, m), kwh in unused_kwh(check).items():
+            grid = check.pool(name).region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
+            total += kwh * (grid[check.problem.moments[m].period] if objective == "carbon" else 1.0)
     return total

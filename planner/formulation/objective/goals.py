@@ -1,23 +1,24 @@
 r"""Objectives besides TCO: what a plan is best at first, with TCO to choose among equals.
 
 With the load w, the replicas n and the unmet demand u of a moment m, h its share of the horizon's hours times
-its probability, and P the periods::
+its probability, the accelerators u that stand, and P the periods::
 
     served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
-    energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment
+    energy        min sum h' (kW[c] - a[c] idle) PUE w / (1 + headroom[s]) + sum h' idle PUE u
+                                                                        kWh, with the hours h' of the moment
     carbon        min of the energy with the grid's kg CO2 a kWh        kg
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
     least-regret  min regret (constraints/regret.py)                    USD
 
-g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic,
-paid for by a rent or not. Each is a whole number of objective units in the model and a figure with a unit
-outside of it.
+g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic
+and of what stands idle, paid for by a rent or not. Each is a whole number of objective units in the model and
+a figure with a unit outside of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,8 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
+from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
 ACCELERATOR_RESOLUTION: Final = 10**6
@@ -53,8 +56,9 @@ class Goal:
         Of its figures.
     resolution : int
         Objective units for one of them.
-    most : float
-        What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
+    base : float
+        What is reached where all that is minimised is 0: the whole demand, for `served`; what existing units
+        draw idle, for energy and carbon; 0 elsewhere.
     scale : float
         What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
     """
@@ -62,7 +66,7 @@ class Goal:
     name: str
     unit: str
     resolution: int
-    most: float = 0.0
+    base: float = 0.0
     scale: float = 0.0
 
     @property
@@ -73,7 +77,7 @@ class Goal:
     def figure(self, units: float) -> float:
         """What a value of the model's objective, which is minimised, stands for."""
         value = units / self.resolution
-        return self.most - value if self.rising else value
+        return self.base - value if self.rising else self.base + value
 
     def rounding_units(self, units: float) -> float:
         """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
@@ -110,7 +114,9 @@ def goal_of(problem: Problem) -> Goal | None:
         return None
     if name == "served":
         return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
-    return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION if name == "accelerators" else ENERGY_RESOLUTION)
+    if name == "accelerators":
+        return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION)
+    return Goal(name, UNITS[name], ENERGY_RESOLUTION, _idle_of_existing(problem, name))
 
 
 def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
@@ -119,14 +125,14 @@ def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.L
 
 
 def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy of one load unit over the hours of its moment, at the meter of the site. [kWh]"""
+    """Expected energy above idle of one load unit over the hours of its moment, at the site's meter. [kWh]"""
     c, _, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
         raise ValueError(f"{candidate.label} has no power figure")
     pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
     hours = HOURS_PER_QUARTER * moment.weight
-    return candidate.power_kw * pue * hours / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * pue * hours / LOAD_UNITS_PER_REPLICA / (1 + headroom)
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
@@ -137,6 +143,36 @@ def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
     return grid[period]
 
 
+def _idle_by_period(problem: Problem, name: str, pool: SupplyPool) -> tuple[float, ...]:
+    """Energy or carbon of one unit of a pool that runs nothing. [kWh or kg CO2]"""
+    kwh = idle_kwh(problem, pool, pool.accelerators_per_unit)
+    periods = range(len(problem.periods))
+    if name == "carbon" and kwh:
+        return tuple(kwh * grid_kg_per_kwh(problem, pool.region, q) for q in periods)
+    return tuple(kwh for _ in periods)
+
+
+def _idle_of_existing(problem: Problem, name: str) -> float:
+    """Energy or carbon of all units that stand before anything is decided, idle. [kWh or kg CO2]"""
+    return sum(
+        pool.existing_units * sum(_idle_by_period(problem, name, pool))
+        for pool in problem.pools
+        if pool.region in problem.regions
+    )
+
+
+def _idle_terms(
+    problem: Problem, variables: Variables, goal: Goal
+) -> Iterator[tuple[cp_model.IntVar, float]]:
+    """Units that come and go, with what one of each draws idle. [kWh or kg CO2]"""
+    for (p, a, ordered), units in variables.acquired.items():
+        idle = _idle_by_period(problem, goal.name, problem.pools[p])
+        acquisition = problem.pools[p].acquisitions[a]
+        yield units, sum(each for q, each in enumerate(idle) if acquisition.serves(ordered, q))
+    for (p, q), units in variables.retired.items():
+        yield units, -sum(_idle_by_period(problem, goal.name, problem.pools[p])[q:])
+
+
 def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
     weights = []
     for key in variables.load:
@@ -144,7 +180,11 @@ def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.Line
         carbon = goal.name == "carbon"
         factor = grid_kg_per_kwh(problem, problem.pools[key[2]].region, moment.period) if carbon else 1.0
         weights.append(round(energy_kwh_per_load_unit(problem, key) * factor * goal.resolution))
-    return cp_model.LinearExpr.weighted_sum(list(variables.load.values()), weights)
+    summed = list(variables.load.values())
+    for units, each in _idle_terms(problem, variables, goal):
+        summed.append(units)
+        weights.append(round(each * goal.resolution))
+    return cp_model.LinearExpr.weighted_sum(summed, weights)
 
 
 def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
