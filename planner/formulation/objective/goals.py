@@ -5,7 +5,8 @@ its probability, the accelerators u that stand, and P the periods::
 
     served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
     energy        min sum h' (kW[c] - a[c] idle) PUE w / (1 + headroom[s]) + sum h' idle PUE u
-                                                                        kWh, with the hours h' of the moment
+                                                                        kWh, with the hours h' of the moment;
+                                                                         by served rate (objective/traffic.py)
     carbon        min of the energy with the grid's kg CO2 a kWh        kg
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
     least-regret  min regret (constraints/regret.py)                    USD
@@ -20,24 +21,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.bounds import (
+    served_cells,
+    units_after_loss,
+    units_that_serve_everything,
+)
+from fleetplan.planner.formulation.objective.tco import Term
+from fleetplan.planner.formulation.objective.traffic import traffic_sum
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.memo import once
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 from fleetplan.planner.problem.supply import SupplyPool
-from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
 
 ROUNDING_RATIO: Final = 1e-5
 """Share of the energy or carbon within which two plans draw the same: some load units."""
+
+USED_UNITS: Final = 10**16
+"""Objective units of energy or carbon for all that could be drawn: 1e-8 of a demand, a rate unit, is some
+units of it, and sums stay within 64 bits."""
 
 SERVED_DIGITS: Final = 6
 """The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
@@ -56,9 +70,8 @@ class Goal:
         Of its figures.
     resolution : int
         Objective units for one of them.
-    base : float
-        What is reached where all that is minimised is 0: the whole demand, for `served`; what existing units
-        draw idle, for energy and carbon; 0 elsewhere.
+    most : float
+        What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
     scale : float
         What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
     """
@@ -66,7 +79,7 @@ class Goal:
     name: str
     unit: str
     resolution: int
-    base: float = 0.0
+    most: float = 0.0
     scale: float = 0.0
 
     @property
@@ -77,7 +90,7 @@ class Goal:
     def figure(self, units: float) -> float:
         """What a value of the model's objective, which is minimised, stands for."""
         value = units / self.resolution
-        return self.base - value if self.rising else self.base + value
+        return self.most - value if self.rising else value
 
     def rounding_units(self, units: float) -> float:
         """How far plans may be apart that reach the same: whole load units tell them apart. [objective units]
@@ -116,7 +129,7 @@ def goal_of(problem: Problem) -> Goal | None:
         return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
     if name == "accelerators":
         return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION)
-    return Goal(name, UNITS[name], ENERGY_RESOLUTION, _idle_of_existing(problem, name))
+    return Goal(name, UNITS[name], _used_resolution(problem))
 
 
 def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
@@ -161,9 +174,7 @@ def _idle_of_existing(problem: Problem, name: str) -> float:
     )
 
 
-def _idle_terms(
-    problem: Problem, variables: Variables, goal: Goal
-) -> Iterator[tuple[cp_model.IntVar, float]]:
+def _idle_terms(problem: Problem, variables: Variables, goal: Goal) -> Iterator[Term]:
     """Units that come and go, with what one of each draws idle. [kWh or kg CO2]"""
     for (p, a, ordered), units in variables.acquired.items():
         idle = _idle_by_period(problem, goal.name, problem.pools[p])
@@ -173,18 +184,22 @@ def _idle_terms(
         yield units, -sum(_idle_by_period(problem, goal.name, problem.pools[p])[q:])
 
 
+def _used_per_load_unit(problem: Problem, name: str, key: LoadKey) -> float:
+    """Energy [kWh] or carbon [kg CO2] of one load unit."""
+    kwh = energy_kwh_per_load_unit(problem, key)
+    if name == "energy":
+        return kwh
+    period = problem.moments[problem.cells[key[3]].moment].period
+    return kwh * grid_kg_per_kwh(problem, problem.pools[key[2]].region, period)
+
+
 def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
-    weights = []
-    for key in variables.load:
-        moment = problem.moments[problem.cells[key[3]].moment]
-        carbon = goal.name == "carbon"
-        factor = grid_kg_per_kwh(problem, problem.pools[key[2]].region, moment.period) if carbon else 1.0
-        weights.append(round(energy_kwh_per_load_unit(problem, key) * factor * goal.resolution))
-    summed = list(variables.load.values())
-    for units, each in _idle_terms(problem, variables, goal):
-        summed.append(units)
-        weights.append(round(each * goal.resolution))
-    return cp_model.LinearExpr.weighted_sum(summed, weights)
+    traffic = traffic_sum(problem, variables, partial(_used_per_load_unit, problem, goal.name))
+    terms = [*traffic.terms, *_idle_terms(problem, variables, goal)]
+    weights = [round(each * goal.resolution) for _, each in terms]
+    decided = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
+    constant = traffic.constant + _idle_of_existing(problem, goal.name)
+    return decided + round(constant * goal.resolution)
 
 
 def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
@@ -230,6 +245,26 @@ def _weight(problem: Problem, cell_index: int) -> float:
 def _whole_demand(problem: Problem) -> float:
     """Demand of all cells. [weighted requests/s]"""
     return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
+
+
+@once
+def _used_resolution(problem: Problem) -> int:
+    """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all that may serve or stand idle."""
+    name, served = problem.fleet.objective, served_cells(problem)
+    total = _idle_of_existing(problem, name)
+    for p, pool in enumerate(problem.pools):
+        if pool.acquisitions and pool.region in problem.regions:
+            offers = len(pool.acquisitions) * len(problem.periods)
+            most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
+            total += most * offers * sum(_idle_by_period(problem, name, pool))
+    for i, cell in enumerate(problem.cells):
+        headroom = 1 + problem.services[cell.service].headroom
+        for k, rate in enumerate(cell.most_requests_per_s):
+            for c, p in problem.slots(cell):
+                if problem.may_serve((c, p), k, cell.region):
+                    load = rate * headroom / problem.candidates[c].requests_per_s[k] * LOAD_UNITS_PER_REPLICA
+                    total += (load + 1) * _used_per_load_unit(problem, name, (c, k, p, i))
+    return int(10 ** max(math.floor(math.log10(USED_UNITS / total)), 0)) if total > 0 else 1
 
 
 def _served_resolution(problem: Problem) -> int:
