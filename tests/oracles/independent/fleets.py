@@ -14,7 +14,7 @@ BELOW = {
         "discount_rate method per_host_usd_per_quarter per_host_usd_per_quarter.network "
         "per_host_usd_per_quarter.software per_host_usd_per_quarter.staff"
     ),
-    "hardware": "accelerators_per_host all_in_w",
+    "hardware": "accelerators_per_host all_in_w idle_w",
     "horizon": "periods slices slices.hours slices.name",
     "name": "",
     "objective": "",
