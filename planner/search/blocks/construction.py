@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,11 +30,14 @@ CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 LEAST_CONSTRUCTION_S: Final = 2.0
 """Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
 
-MOST_STAGE_S: Final = 2.0
+MOST_STAGE_S: Final = 1.2
 """Its most time for each moment. [s]"""
 
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
+
+WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
+"""Slots that a stage looks at beside those of the relaxation, over their number, attempt by attempt."""
 
 STAGE_NODES: Final = 200
 """Nodes of a stage where work is counted."""
@@ -148,7 +152,7 @@ def construction_job(
         Whether supply, and which pools are in use, are decided before what runs.
     """
     outline, relaxation, cost = structure.outline, structure.relaxation, structure.cost
-    used = int((guide.rank == 0).sum())
+    used = max(1, int((guide.rank == 0).sum()))
     stages = _stages(structure, guide)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
     seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), MOST_STAGE_S * len(stages))
@@ -160,10 +164,11 @@ def construction_job(
         guide=guide.values,
         stages=stages,
         service=outline.service,
+        region=outline.region,
         growth=outline.growth,
         slot=outline.slot,
         rank=guide.rank,
-        widths=((attempt - 1.0) * used, float(len(guide.rank))),
+        widths=tuple((attempt - 1 + more) * used for more in WIDER),
         supply=_supply(outline, relaxation) & whole_supply,
         linking=structure.linking_mask,
         penalty=penalty_of(structure, guide),
@@ -198,7 +203,8 @@ def _supply(outline: Outline, relaxation: Relaxation) -> Mask:
 def _stages(structure: Structure, guide: Guide) -> tuple[Indices, ...]:
     """Columns of each moment: by period, in a period the moment first whose supply is worth most.
 
-    In a moment, what the service with the dearest supply does comes first, and what services share last.
+    In a moment, what happens in the region with the dearest supply comes first, in a region what the service
+    with the dearest does, and what services share last.
     """
     outline = structure.outline
     prices = np.where(structure.linking_mask, np.abs(guide.duals), 0.0)
@@ -210,9 +216,10 @@ def _stages(structure: Structure, guide: Guide) -> tuple[Indices, ...]:
 
 
 def _dearest_first(columns: Indices, outline: Outline, worth: FloatArray) -> Indices:
-    """Columns of a moment by what the supply of their service is worth, those of no service last."""
-    service = outline.service[columns]
-    total = np.bincount(service + 1, worth[columns], int(outline.service.max(initial=NONE)) + 2)
-    # Services of the same worth are not mixed.
-    place = np.lexsort((service, np.where(service == NONE, np.inf, -total[service + 1])))
-    return columns[place]
+    """Columns of a moment by what the supply of their region, then that of their service, is worth."""
+    keys = []
+    for number in (outline.service[columns], outline.region[columns]):
+        total = np.bincount(number + 1, worth[columns], int(number.max(initial=NONE)) + 2)
+        # Those of none come last, and those of the same worth are not mixed.
+        keys += [number, np.where(number == NONE, np.inf, -total[number + 1])]
+    return columns[np.lexsort(keys)]

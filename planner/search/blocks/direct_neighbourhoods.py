@@ -100,10 +100,12 @@ class DirectNeighbourhoods:
         self._shared: BoolArray = (outline.service == NONE) & ~self._supply
         self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
         self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
+        self._regions: list[int] = np.unique(outline.region[outline.region != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
         # Where limits are passed, while some are.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []
+        self._hot_regions: list[int] = []
 
     @property
     def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
@@ -112,6 +114,7 @@ class DirectNeighbourhoods:
             "moment": self._of_moment,
             "services": self._of_services,
             "moments and services": self._of_both,
+            "region": self._of_region,
         }
 
     def _of_moment(self, count: int) -> tuple[BoolArray, str]:
@@ -137,6 +140,18 @@ class DirectNeighbourhoods:
         free = of_them & np.isin(self._outline.moment, moments)
         return free, f"{len(services)} services in {len(moments)} moments"
 
+    def _of_region(self, count: int) -> tuple[BoolArray, str]:
+        """All services of one region, in moments that follow each other: their share is that of services."""
+        region = self._random.choice(self._hot_regions or self._regions)
+        n_moments = max(1, round(count / len(self._services) * len(self._moments)))
+        first = self._random.randrange(len(self._moments) - n_moments + 1)
+        moments = self._moments[first : first + n_moments]
+        if self._hot_moments and not set(moments) & set(self._hot_moments):
+            moments = [*moments[1:], self._random.choice(self._hot_moments)]
+        here = (self._outline.region == region) | (self._outline.region == NONE)
+        free = here & np.isin(self._outline.moment, moments)
+        return free, f"one region in {len(moments)} moments"
+
     def _some_services(self, count: int) -> list[int]:
         """Some services at random, one of those first whose limits are passed."""
         services = self._random.sample(self._services, min(count, len(self._services)))
@@ -153,6 +168,7 @@ class DirectNeighbourhoods:
         columns = columns[values[columns] > USED]
         self._hot_moments = _numbers(self._outline.moment[columns])
         self._hot_services = _numbers(self._outline.service[columns])
+        self._hot_regions = _numbers(self._outline.region[columns])
         return bool(beyond.any())
 
     def objective(self, values: FloatArray) -> float:
