@@ -30,8 +30,11 @@ CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 LEAST_CONSTRUCTION_S: Final = 2.0
 """Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
 
-MOST_STAGE_S: Final = 1.2
+MOST_STAGE_S: Final = 3.0
 """Its most time for each moment. [s]"""
+
+MOST_CONSTRUCTION_S: Final = 14.0
+"""Its most time for all of them, whose relaxation comes before: a company has a first plan after 20 s. [s]"""
 
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
@@ -155,7 +158,8 @@ def construction_job(
     used = max(1, int((guide.rank == 0).sum()))
     stages = _stages(structure, guide)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
-    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), MOST_STAGE_S * len(stages))
+    most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
+    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
     gap = STAGE_GAP * float(np.abs(cost) @ np.abs(guide.values)) / max(1, len(stages))
     return RollingJob(

@@ -189,13 +189,16 @@ class _Construction:
             if found is _Found.IMPOSSIBLE and rest:
                 # The relaxation opens a pool by a tenth for those that are left, with a tenth of its reserve.
                 found = self._keep(group, _Attempt(first=True), seconds)
-            if found is _Found.IMPOSSIBLE and together:
+            if found is not _Found.PLAN and together:
                 together = False
                 # Few slots rarely suffice then, and that takes long to be found out.
                 attempt = _Attempt(self._job.widths[-2])
-                if self._decide(columns, attempt, self._seconds(moments_left)) is _Found.PLAN:
+                # Any plan will do: each region is decided once more.
+                if self._decide(columns, attempt, STRICT_SHARE * self._seconds(moments_left)) is _Found.PLAN:
                     for each in regions:
-                        self._decide(each, attempt, self._seconds(moments_left) / len(regions))
+                        seconds = self._seconds(moments_left) / len(regions)
+                        if seconds > 0:
+                            self._decide(each, attempt, seconds)
                     return
             if found is _Found.NOTHING and self._groups < MOST_GROUPS:
                 self._groups = min(GROUPS_GROWTH * self._groups, MOST_GROUPS)
@@ -222,7 +225,7 @@ class _Construction:
         """Decide within all limits, among more slots while fewer prove impossible, which is soon said."""
         ends = time.monotonic() + seconds
         found = _Found.IMPOSSIBLE
-        for width in self._job.widths:
+        for width in self._job.widths[:-1]:
             left = ends - time.monotonic()
             found = self._decide(columns, replace(attempt, width=width), STRICT_SHARE * left)
             if found is not _Found.IMPOSSIBLE or left <= 0:
@@ -281,8 +284,9 @@ class _Construction:
         growth, later = job.growth[free], np.zeros(len(free), dtype=bool)
         later[len(columns) :] = self._later
         now = np.clip(np.concatenate([self._values[columns], self._floor]), lower, upper)
-        at_least = (growth > 0) | later
-        lower[at_least] = now[at_least]
+        lower[growth > 0] = now[growth > 0]
+        # Rounded up, more might leave than there is.
+        lower[later] = np.minimum(now, np.floor(self._guide[free] + TOLERANCE))[later]
         at_most = (growth < 0) & ~later
         upper[at_most] = now[at_most]
         own = replace(
