@@ -50,6 +50,8 @@ class Effort:
         Gap at which it is content as well. [objective units]
     rounds : bool
         Whether it also rounds and shifts what linear programs find: it has plans sooner.
+    improvements : int or None
+        Solutions, each better than the one before, after which it is content; None for no such limit.
     """
 
     time_limit_s: float | None
@@ -58,6 +60,7 @@ class Effort:
     cuts: bool = True
     gap: float = 0.0
     rounds: bool = False
+    improvements: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

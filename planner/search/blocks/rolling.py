@@ -41,6 +41,12 @@ Solve = Callable[[Job], Answer]
 LEAST_STAGE_S: Final = 1.0
 """Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
 
+LEAST_ROUGH_S: Final = 5.0
+"""Least time for a plan of all regions of a moment. A company's has one after 1 to 2 s of a core. [s]"""
+
+ROUGH_PLANS: Final = 2
+"""Plans of all regions of a moment, each better than the one before, after which each region is improved."""
+
 GROUPS_GROWTH, MOST_GROUPS = 2, 6
 """Factor of the groups of services that a moment is decided in once one was too hard, and their most."""
 
@@ -80,7 +86,7 @@ def construct(job: RollingJob, solve: Solve) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One way to decide a stage: slots up to a rank, with limits that hold or give.
+    """One way to decide a stage: slots up to a rank, with limits that hold or give, or by any plan at all.
 
     Who comes first leaves the rest of its moment what it does not take.
     """
@@ -88,6 +94,7 @@ class _Attempt:
     width: float = 0.0
     elastic: bool = False
     first: bool = False
+    roughly: bool = False
 
 
 class _Found(Enum):
@@ -193,8 +200,9 @@ class _Construction:
                 together = False
                 # Few slots rarely suffice then, and that takes long to be found out.
                 attempt = _Attempt(self._job.widths[-2])
-                # Any plan will do: each region is decided once more.
-                if self._decide(columns, attempt, STRICT_SHARE * self._seconds(moments_left)) is _Found.PLAN:
+                # Any plan will do, and is worth waiting for: each region is decided once more.
+                rough, seconds = replace(attempt, roughly=True), self._seconds(moments_left)
+                if self._decide(columns, rough, max(seconds, LEAST_ROUGH_S)) is _Found.PLAN:
                     for each in regions:
                         seconds = self._seconds(moments_left) / len(regions)
                         if seconds > 0:
@@ -298,7 +306,8 @@ class _Construction:
         if attempt.elastic:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
         decided = self._known[columns].all() and not attempt.elastic
-        answer = self._solved(own, cost, seconds, self._values[free] if decided else None)
+        start = self._values[free] if decided else None
+        answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
         if answer.values is None:
             return _Found.IMPOSSIBLE if answer.infeasible else _Found.NOTHING
         self._values[free] = answer.values[: len(free)]
@@ -309,7 +318,14 @@ class _Construction:
             self._above[part.rows] = np.maximum(used - part.program.row_upper, 0)
         return _Found.PLAN
 
-    def _solved(self, program: Rows, cost: Array, seconds: float, start: Array | None = None) -> Answer:
+    def _solved(
+        self,
+        program: Rows,
+        cost: Array,
+        seconds: float,
+        start: Array | None = None,
+        improvements: int | None = None,
+    ) -> Answer:
         effort = self._job.effort
         timed = effort.time_limit_s is not None
         limits = Effort(
@@ -318,6 +334,7 @@ class _Construction:
             effort.gap_ratio,
             gap=effort.gap,
             rounds=True,
+            improvements=improvements,
         )
         answer = self._solve(Job(program, cost, limits, start))
         self._nodes += answer.nodes
