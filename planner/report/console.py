@@ -19,11 +19,14 @@ from fleetplan.planner.report.day_console import (
     probability,
 )
 from fleetplan.planner.report.figures import how_sure_all_unmet, how_sure_unmet, money, percent
+from fleetplan.planner.report.weak_parts import print_weak_parts
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
+
+KWH_PER_MWH = 1000.0
 
 STATUS_TEXT = {
     "optimal": "optimal",
@@ -72,6 +75,7 @@ def _headline(plan: Plan, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
+    print_weak_parts(plan.provenance.model_errors, console)
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
@@ -229,9 +233,12 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 
 
 def _costs(plan: Plan, console: Console) -> None:
-    parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
+    parts = [f"{kind.replace('_', ' ')} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
     of_it = f"idle capacity {money(idle)}"
+    idle_mwh = sum(row.idle_energy_kwh for row in plan.pools) / KWH_PER_MWH
+    if idle_mwh:
+        of_it += f" (draws {idle_mwh:.3g} MWh)"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
         of_it += f", hosts that leave (book value less sale) {money(leaving)}"
@@ -280,4 +287,4 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
         if row.would_take:
             console.print(f"    additional capacity needed: {escape(row.would_take)}")
     if not outcome.shortages:
-        console.print("  the limits leave no plan even if no demand is served: check the budgets")
+        console.print("  the limits leave no plan even if no demand is served: check budgets and power")

@@ -6,9 +6,10 @@ at the served utilisation; periods q, moments m, cells i::
     C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
       + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
 
-e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
-another region is part of e. h is the share of the period's
+e is the energy of one load unit above idle (power of the replica above idle * PUE * price * hours / load
+units a replica); the headroom is capacity that stands ready, not traffic, so it draws its idle power alone.
+Idle power is part of C, of usd and of v: what stands draws it whether it serves or not. What requests cost on
+their way to another region is part of e. h is the share of the period's
 hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
 accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
 of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
@@ -17,35 +18,40 @@ for. All of it is at its present value at the start of the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
+from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
+from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.formulation.objective.too_dear import too_dear
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.problem.power_draw import load_kw
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
-"""A variable and its cost. [USD]"""
+"""A variable, and what one of it costs or draws."""
+
+Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
+"""What one of each group of decisions costs, by its name and its key. [USD]"""
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
     c, _, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
-    power_kw = candidate.power_kw or 0.0
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:
@@ -77,71 +83,70 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
     return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
 
 
-def retired_usd(problem: Problem, p: int, q: int) -> float:
-    """What retiring one unit at the start of a period changes over the horizon. [USD]"""
-    retirement = problem.pools[p].retirement
-    return 0.0 if retirement is None else retirement.unit_usd[q]
+def prices_of_running() -> Prices:
+    """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
+    return {"load": load_usd, **prices_of_changes()}
+
+
+def prices_of_changes() -> Prices:
+    """What replicas cost that start in a moment, likewise."""
+    return {"started": started_usd, "switched": switched_usd}
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
-    return _sum(problem, cost_terms(problem, variables))
-
-
-def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What decides on the expected TCO, with what one of each costs. [USD]"""
     everywhere = [1.0] * len(problem.moments)
-    return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
+    )
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(problem, _supply_terms(problem, variables) + running_terms(problem, variables, shares))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, shares)
+    )
 
 
-def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What is bought, rented and retired."""
+def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What is bought, rented and retired, with what one of each costs. [USD]"""
     return [
-        *(
-            (units, problem.pools[p].acquisitions[a].unit_usd[q])
-            for (p, a, q), units in variables.acquired.items()
-        ),
-        *((units, retired_usd(problem, p, q)) for (p, q), units in variables.retired.items()),
+        (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
+        for name, charges in supply_charges().items()
+        for key, variable in getattr(variables, name).items()
     ]
 
 
-def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+def change_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """Replicas that start, with the expected cost of each. [USD]"""
+    return [
+        (variable, usd(problem, key))
+        for name, usd in prices_of_changes().items()
+        for key, variable in getattr(variables, name).items()
+    ]
+
+
+def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
     """Loads and changes in every moment, times its share."""
-    cells = problem.cells
-    return [
-        *(
-            (load, load_usd(problem, key) * shares[cells[key[3]].moment])
-            for key, load in variables.load.items()
-        ),
-        *((each, started_usd(problem, key) * shares[key[2]]) for key, each in variables.started.items()),
-        *((each, switched_usd(problem, key) * shares[key[2]]) for key, each in variables.switched.items()),
-    ]
+    terms: list[Term] = []
+    groups = {group.name: group for group in GROUPS}
+    for name, usd in prices_of_running().items():
+        place = groups[name].placer(problem)
+        for key, variable in members(groups[name], variables).items():
+            moment = place(key).moment
+            terms.append((variable, usd(problem, key) * (1.0 if moment is None else shares[moment])))
+    return terms
 
 
-def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
-    variables = [variable for variable, _ in terms]
+def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_model.LinearExprT:
+    decisions = [variable for variable, _ in terms]
     weights = [usd_units(usd) for _, usd in terms]
-    sizes = [abs(each) * max(variables[i].proto.domain) for i, each in enumerate(weights)]
+    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
     if sum(sizes) > LARGEST_SUM:
-        raise _too_dear(problem, sum(sizes), variables[sizes.index(max(sizes))].name)
-    return cp_model.LinearExpr.weighted_sum(variables, weights)
-
-
-def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
-    """What is said of prices and numbers whose sum is beyond what 64-bit integers hold."""
-    most = (
-        f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
-    )
-    message = f"its prices times the numbers that may be needed add up to {most}; most of it is {variable}"
-    return InputError(
-        [Issue(str(problem.fleet.path), 0, 0, "", message, "lower max_hosts, the price or the demand")]
-    )
+        most = max(sizes)
+        raise too_dear(problem, variables, decisions[sizes.index(most)], (most, sum(sizes)))
+    return cp_model.LinearExpr.weighted_sum(decisions, weights)
 
 
 def fixed_usd(problem: Problem) -> float:
