@@ -12,6 +12,7 @@ from fleetplan.planner.search.blocks.highs_jobs import Effort
 from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
+from fleetplan.planner.search.blocks.rounds import InfeasibleBlockError
 from fleetplan.planner.search.blocks.standing import Standing
 from fleetplan.planner.search.blocks.workers import Workers
 
@@ -53,6 +54,11 @@ class PeriodTurns:
         Says how long.
     offer : callable
         Keeps a plan in scaled values if it is exact and the best.
+
+    Attributes
+    ----------
+    taken : int
+        Turns so far.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class PeriodTurns:
         self._standing = standing
         self._clock = clock
         self._offer = offer
+        self.taken = 0
         self._gain = math.inf
         self._tried: set[tuple[int, ...]] = set()
 
@@ -73,10 +80,20 @@ class PeriodTurns:
         return enough and self._gain > LEAST_GAIN
 
     def turn(self, workers: Workers) -> None:
-        """One turn: the bound, what is worth buying, and what runs there."""
+        """One turn: the bound, what is worth buying, and what runs there.
+
+        Raises
+        ------
+        InfeasibleBlockError
+            If a period has no plan at all.
+        """
+        self.taken += 1
         before = self._standing.bound
         jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
-        self._periods.learn(jobs, workers.solve(jobs, self._standing.expired))
+        answers = workers.solve(jobs, self._standing.expired)
+        if any(answer.infeasible for answer in answers):
+            raise InfeasibleBlockError
+        self._periods.learn(jobs, answers)
         bound = self._periods.follow(workers.solve_one(self._periods.linear_job()))
         self._standing.raise_bound(bound, SOURCE)
         self._standing.tell("periods", f"bounds of {self._periods.count} periods")
@@ -97,8 +114,8 @@ class PeriodTurns:
         start = None if known is None else known / self._periods.relaxation.column_scale
         effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._standing.bound))
         best = workers.solve_one(self._periods.supply_job(effort, start))
-        self._standing.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
         if best.values is not None:
+            self._standing.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
             yield best.values
         yield from self._periods.wishes
 

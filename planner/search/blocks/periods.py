@@ -116,7 +116,8 @@ class Periods:
         used = program.rows @ values
         binds = np.minimum(program.row_upper - used, used - program.row_lower) <= SLACK
         of_whole = _holds(program.rows, np.flatnonzero(program.whole))
-        return (of_whole | binds) & ~_holds(program.rows, np.array(sorted(loose), dtype=np.int64))
+        kept: BoolArray = (of_whole | binds) & ~_holds(program.rows, np.array(sorted(loose), dtype=np.int64))
+        return kept
 
     def jobs(self, effort: Effort) -> list[Job]:
         """The program of every period at the last prices."""
@@ -160,7 +161,7 @@ class Periods:
         for period, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
             if answer.values is not None:
                 wish = np.zeros(len(self._cost))
-                wish[self._shared] = answer.values[-len(self._shared) :]
+                wish[self._shared] = answer.values[len(answer.values) - len(self._shared) :]
                 self.wishes.insert(0, wish)
             if not np.isfinite(answer.bound):
                 continue
@@ -289,7 +290,7 @@ def _periods(outline: Outline, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
     period = np.full(len(moment), SHARED, dtype=np.int64)
     period[placed] = outline.period_of[moment[placed]]
     entries = rows.tocoo()
-    row, column = entries.coords
+    row, column = (each.astype(np.int64) for each in entries.coords)
     least, most = _extremes(row, period[column], rows.shape[0])
     # A column without a moment that one period's rows hold, and no row that joins, is that period's own.
     inside = most[row] >= 0

@@ -5,6 +5,7 @@ beside it an integer master chooses among the patterns found so far, which gives
 linear master, the first ones from the linear relaxation of the whole program. Once more rounds could close
 little of the gap they take turns with neighbourhoods, in which the blocks around a shared row are priced at
 prices of their own and chosen anew; once they have settled, rounds whose bound knows that supply is whole do.
+Where a period is small enough to be decided whole, that takes the place of rounds (periods.py).
 """
 
 from __future__ import annotations
@@ -200,15 +201,16 @@ class BlockSearch:
         return PeriodTurns(periods, self._standing, self._clock, self._offer)
 
     def _take_period_turns(self, workers: Workers, turns: PeriodTurns) -> None:
-        """Raise the bound by periods decided whole while that pays, and improve the plan."""
-        while not self._standing.finished() and not self._standing.hopeless(0):
+        """Raise the bound by periods decided whole while that pays, and improve the plan for as long."""
+        while not self._standing.finished():
+            until = math.inf
             if turns.pays:
                 began = self._clock.spent_s()
                 turns.turn(workers)
                 until = 2 * self._clock.spent_s() - began
-            else:
-                until = math.inf
-            while not self._standing.finished() and not self._standing.hopeless(0):
+            while not self._standing.finished():
+                if self._standing.hopeless(turns.taken):
+                    return
                 if self._standing.incumbent.values is None:
                     self._try_again(workers)
                 elif self._direct is not None:
