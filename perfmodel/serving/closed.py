@@ -241,7 +241,8 @@ def _queued(
     prompt = times.lengths.computed_tokens
     share = np.minimum(starts * prompt / times.cycle_room(sequences), _LARGEST_SHARE)
     queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
-    return queue * _others(clients)
+    found: FloatArray = queue * _others(clients)
+    return found
 
 
 def _others(clients: FloatArray) -> FloatArray:
