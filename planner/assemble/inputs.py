@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from fleetplan.fleet.inventory import RequestClass, Service
 from fleetplan.planner.assemble.bill import cost_lines
+from fleetplan.planner.assemble.models import rooms_of, variants_of
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import (
@@ -15,7 +16,6 @@ from fleetplan.planner.plan.inputs import (
     PlanInputs,
     RegionInput,
     ServiceInput,
-    VariantInput,
 )
 from fleetplan.planner.problem import Problem
 
@@ -38,7 +38,7 @@ def state_inputs(
     """
     lines, prices = cost_lines(problem, solution, placements, costs)
     return PlanInputs(
-        services=tuple(_service(service) for service in problem.fleet.services),
+        services=tuple(_service(problem, service) for service in problem.fleet.services),
         demand=_demand(problem),
         regions=tuple(
             RegionInput(
@@ -60,17 +60,18 @@ def state_inputs(
         ),
         prices=prices,
         cost_lines=lines,
+        rooms=rooms_of(problem, placements),
     )
 
 
-def _service(service: Service) -> ServiceInput:
-    techniques = service.techniques
+def _service(problem: Problem, service: Service) -> ServiceInput:
+    techniques, draft = service.techniques, service.techniques.speculative
     cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in service.classes)
     return ServiceInput(
         name=service.name,
         framework=service.framework,
-        variants=_variants(service),
-        classes=tuple(_class(each) for each in service.classes),
+        variants=variants_of(problem, service),
+        classes=tuple(_class(service, each) for each in service.classes),
         ttft_ms=service.ttft_ms,
         tpot_ms=service.tpot_ms,
         outside_ms=service.outside_ms.total_ms,
@@ -78,7 +79,9 @@ def _service(service: Service) -> ServiceInput:
         headroom=service.headroom,
         priority=service.priority,
         chunk_tokens=techniques.chunk_tokens,
-        draft_tokens=None if techniques.speculative is None else techniques.speculative.draft_tokens,
+        draft_tokens=None if draft is None else draft.draft_tokens,
+        draft_method=None if draft is None else draft.method,
+        draft_model=None if draft is None else draft.draft_model,
         prefix_caching=cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
     )
 
@@ -97,24 +100,15 @@ def _load_limits(service: Service) -> tuple[str, ...]:
     )
 
 
-def _variants(service: Service) -> tuple[VariantInput, ...]:
-    if service.variants:
-        return tuple(
-            VariantInput(name=each.name, model=each.model, weights=each.weights, kv=each.kv)
-            for each in service.variants
-        )
-    if service.model is None:
-        return ()
-    precision = service.precision
-    return (VariantInput(name="", model=service.model, weights=precision.weights, kv=precision.kv),)
-
-
-def _class(request_class: RequestClass) -> ClassInput:
+def _class(service: Service, request_class: RequestClass) -> ClassInput:
+    spread = None if service.traffic is None else service.traffic.lengths_of(request_class.name)
+    cached = (request_class.context_tokens or 0) - (request_class.input_tokens or 0)
     return ClassInput(
         name=request_class.name,
         input_tokens=request_class.input_tokens,
         output_tokens=request_class.output_tokens,
         context_tokens=request_class.context_tokens,
+        longest_tokens=None if spread is None else spread.longest_tokens + max(0, cached),
     )
 
 

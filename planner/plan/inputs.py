@@ -24,6 +24,8 @@ class ClassInput(InputRecord):
     output_tokens: int | None
     context_tokens: int | None
     """Prompt tokens with those that are cached; None where nothing is."""
+    longest_tokens: int | None = None
+    """Prompt, cached tokens and answer of the longest request; None where only means are known."""
 
 
 class VariantInput(InputRecord):
@@ -34,6 +36,20 @@ class VariantInput(InputRecord):
     model: str
     weights: str
     kv: str
+    checkpoint: str | None = None
+    """What is launched; None where it is the model's id, empty where the model is a file of shapes alone."""
+    stored_weights: str | None = None
+    """Data type in which the checkpoint stores weights; None where nothing says."""
+    heads: int | None = None
+    """Query heads; None where layers differ, or none is stated."""
+    kv_heads: int | None = None
+    """Key-value heads; None with latent attention, where layers differ, or none is stated."""
+    latent_attention: bool = False
+    """Whether all layers have multi-head latent attention."""
+    experts: bool = False
+    """Whether it is a mixture of experts."""
+    max_context_tokens: int | None = None
+    """Positions that the checkpoint's config allows; None where it does not say."""
 
 
 class ServiceInput(InputRecord):
@@ -58,6 +74,10 @@ class ServiceInput(InputRecord):
     """Tokens that a draft proposes a step; None without speculative decoding."""
     prefix_caching: bool
     """Whether prompts share cached tokens."""
+    draft_method: str | None = None
+    """What proposes tokens: draft-model, eagle, eagle3 or mtp; None where nothing says."""
+    draft_model: str | None = None
+    """Checkpoint of the draft; None for mtp."""
 
 
 class DemandInput(InputRecord):
@@ -90,6 +110,17 @@ class HardwareInput(InputRecord):
     accelerators_per_host: int
     vendor: str | None
     """None for a kind that engine tables alone know."""
+
+
+class RoomInput(InputRecord):
+    """The longest sequence that a configuration has memory for."""
+
+    service: str
+    hardware: str
+    config: str
+    sequence_tokens: int
+    """Tokens of one sequence that an attention-DP rank can cache beside weights and activations, with every
+    pipeline stage holding its part. [tokens]"""
 
 
 class PriceInput(InputRecord):
@@ -136,3 +167,4 @@ class PlanInputs(InputRecord):
     hardware: tuple[HardwareInput, ...]
     prices: tuple[PriceInput, ...]
     cost_lines: tuple[CostLine, ...]
+    rooms: tuple[RoomInput, ...] = ()

@@ -33,6 +33,8 @@ def resolve_techniques(spec: TechniquesSpec) -> Techniques:
             speculative.acceptance_ratio,
             speculative.draft_cost_ratio,
             speculative.draft_gib_per_accelerator,
+            speculative.method,
+            speculative.draft_model,
         ),
         persistent_kv=None if spec.persistent_kv is None else _persistent(spec.persistent_kv),
         offload=None
