@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fleetplan.fleet.inventory import RequestClass, Service
 from fleetplan.planner.assemble.bill import cost_lines
-from fleetplan.planner.assemble.models import rooms_of, variants_of
+from fleetplan.planner.assemble.launches import launches_of, variants_of
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import (
@@ -38,7 +38,7 @@ def state_inputs(
     """
     lines, prices = cost_lines(problem, solution, placements, costs)
     return PlanInputs(
-        services=tuple(_service(problem, service) for service in problem.fleet.services),
+        services=tuple(_service(service) for service in problem.fleet.services),
         demand=_demand(problem),
         regions=tuple(
             RegionInput(
@@ -60,18 +60,18 @@ def state_inputs(
         ),
         prices=prices,
         cost_lines=lines,
-        rooms=rooms_of(problem, placements),
+        launches=launches_of(problem, placements),
     )
 
 
-def _service(problem: Problem, service: Service) -> ServiceInput:
+def _service(service: Service) -> ServiceInput:
     techniques, draft = service.techniques, service.techniques.speculative
     cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in service.classes)
     return ServiceInput(
         name=service.name,
         framework=service.framework,
-        variants=variants_of(problem, service),
-        classes=tuple(_class(service, each) for each in service.classes),
+        variants=variants_of(service),
+        classes=tuple(_class(each) for each in service.classes),
         ttft_ms=service.ttft_ms,
         tpot_ms=service.tpot_ms,
         outside_ms=service.outside_ms.total_ms,
@@ -100,15 +100,12 @@ def _load_limits(service: Service) -> tuple[str, ...]:
     )
 
 
-def _class(service: Service, request_class: RequestClass) -> ClassInput:
-    spread = None if service.traffic is None else service.traffic.lengths_of(request_class.name)
-    cached = (request_class.context_tokens or 0) - (request_class.input_tokens or 0)
+def _class(request_class: RequestClass) -> ClassInput:
     return ClassInput(
         name=request_class.name,
         input_tokens=request_class.input_tokens,
         output_tokens=request_class.output_tokens,
         context_tokens=request_class.context_tokens,
-        longest_tokens=None if spread is None else spread.longest_tokens + max(0, cached),
     )
 
 

@@ -24,8 +24,6 @@ class ClassInput(InputRecord):
     output_tokens: int | None
     context_tokens: int | None
     """Prompt tokens with those that are cached; None where nothing is."""
-    longest_tokens: int | None = None
-    """Prompt, cached tokens and answer of the longest request; None where only means are known."""
 
 
 class VariantInput(InputRecord):
@@ -38,18 +36,6 @@ class VariantInput(InputRecord):
     kv: str
     checkpoint: str | None = None
     """What is launched; None where it is the model's id, empty where the model is a file of shapes alone."""
-    stored_weights: str | None = None
-    """Data type in which the checkpoint stores weights; None where nothing says."""
-    heads: int | None = None
-    """Query heads; None where layers differ, or none is stated."""
-    kv_heads: int | None = None
-    """Key-value heads; None with latent attention, where layers differ, or none is stated."""
-    latent_attention: bool = False
-    """Whether all layers have multi-head latent attention."""
-    experts: bool = False
-    """Whether it is a mixture of experts."""
-    max_context_tokens: int | None = None
-    """Positions that the checkpoint's config allows; None where it does not say."""
 
 
 class ServiceInput(InputRecord):
@@ -112,15 +98,28 @@ class HardwareInput(InputRecord):
     """None for a kind that engine tables alone know."""
 
 
-class RoomInput(InputRecord):
-    """The longest sequence that a configuration has memory for."""
+class LaunchInput(InputRecord):
+    """What starting a placed configuration needs beyond its name."""
 
     service: str
     hardware: str
     config: str
+    stored_weights: str | None
+    """Data type in which the model's published checkpoint stores weights; None for BF16."""
+    heads: int | None
+    """Query heads; None where layers differ."""
+    kv_heads: int | None
+    """Key-value heads; None with latent attention, and where layers differ."""
+    latent_attention: bool
+    """Whether all layers have multi-head latent attention."""
+    experts: bool
+    """Whether the model is a mixture of experts."""
+    max_context_tokens: int | None
+    """Positions that the model's config allows; None where it does not say. [tokens]"""
     sequence_tokens: int
-    """Tokens of one sequence that an attention-DP rank can cache beside weights and activations, with every
-    pipeline stage holding its part. [tokens]"""
+    """Longest sequence that an attention-DP rank has memory for, beside weights and activations. [tokens]"""
+    longest_request_tokens: int | None
+    """Prompt, cached tokens and answer of the longest request; None where only means are known. [tokens]"""
 
 
 class PriceInput(InputRecord):
@@ -167,4 +166,5 @@ class PlanInputs(InputRecord):
     hardware: tuple[HardwareInput, ...]
     prices: tuple[PriceInput, ...]
     cost_lines: tuple[CostLine, ...]
-    rooms: tuple[RoomInput, ...] = ()
+    launches: tuple[LaunchInput, ...] = ()
+    """Empty in plans of older versions."""
