@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
 from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
     load_usd,
-    prices_of_supply,
     started_usd,
     switched_usd,
 )
@@ -32,9 +32,10 @@ def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
         What runs.
     """
     total = 0.0
-    for name, usd in prices_of_supply().items():
+    for name, charges in supply_charges().items():
         for key, units in getattr(solution, name).items():
-            total += units * usd_units(usd(problem, key))
+            usd = sum(sum(by_period) for by_period in charges(problem, key).values())
+            total += units * usd_units(usd)
     for key, rate in traffic.rates.items():
         candidate = problem.candidates[key[0]]
         planned = rate * (1 + problem.services[candidate.service].headroom)

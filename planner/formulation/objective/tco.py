@@ -28,9 +28,10 @@ from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
-from fleetplan.planner.formulation.variables import AcquireKey, LoadKey, ReplicaKey, Variables
+from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
@@ -81,26 +82,8 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
     return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
 
 
-def acquired_usd(problem: Problem, key: AcquireKey) -> float:
-    """What one unit costs that is ordered in a period, or rented for it, over the horizon. [USD]"""
-    p, a, q = key
-    return problem.pools[p].acquisitions[a].unit_usd[q]
-
-
-def retired_usd(problem: Problem, key: tuple[int, int]) -> float:
-    """What retiring one unit at the start of a period changes over the horizon. [USD]"""
-    p, q = key
-    retirement = problem.pools[p].retirement
-    return 0.0 if retirement is None else retirement.unit_usd[q]
-
-
-def prices_of_supply() -> Prices:
-    """What is bought, rented and retired: groups of decisions, with what one of each costs."""
-    return {"acquired": acquired_usd, "retired": retired_usd}
-
-
 def prices_of_running() -> Prices:
-    """What loads and changes of a moment cost, likewise; expected over the demand scenarios."""
+    """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
     return {"load": load_usd, "started": started_usd, "switched": switched_usd}
 
 
@@ -124,8 +107,8 @@ def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_m
 def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
     """What is bought, rented and retired."""
     return [
-        (variable, usd(problem, key))
-        for name, usd in prices_of_supply().items()
+        (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
+        for name, charges in supply_charges().items()
         for key, variable in getattr(variables, name).items()
     ]
 
