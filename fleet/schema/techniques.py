@@ -43,8 +43,10 @@ class SpeculativeSpec(Spec):
         if self.method is None and self.draft_model is not None:
             raise PydanticCustomError("draft_method", "draft_model needs a method")
         if self.method is not None and (self.method == "mtp") != (self.draft_model is None):
-            what = "has its draft in the model: no draft_model" if self.method == "mtp" else "needs a draft_model"
-            raise PydanticCustomError("draft_model", "the method {method} {what}", {"method": self.method, "what": what})
+            own = self.method == "mtp"
+            what = "has its draft in the model: no draft_model" if own else "needs a draft_model"
+            figures = {"method": self.method, "what": what}
+            raise PydanticCustomError("draft_model", "the method {method} {what}", figures)
         return self
 
 

@@ -99,9 +99,7 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
 def _heads(architecture: ModelArchitecture) -> tuple[int | None, int | None]:
     """Query heads and key-value heads of the layers with softmax attention, where all have the same."""
     attentions = [each.attention for each in architecture.groups]
-    queries = {
-        each.heads for each in attentions if isinstance(each, GroupedQueryAttention | LatentAttention)
-    }
+    queries = {each.heads for each in attentions if isinstance(each, GroupedQueryAttention | LatentAttention)}
     keys = {each.kv_heads for each in attentions if isinstance(each, GroupedQueryAttention)}
     return (queries.pop() if len(queries) == 1 else None), (keys.pop() if len(keys) == 1 else None)
 

@@ -1,21 +1,26 @@
-"""Counts what the real tools make of exports: `python -m tests.interop PLANS EXPORTS PYTHON`.
+"""Counts what the real tools make of exports: `python -m tests.interop PYTHON [PLANS [EXPORTS]]`.
 
-PLANS holds a folder a scenario with its plan.json, EXPORTS a folder a scenario with the exports launch, dynamo and
-llm-d, PYTHON is the interpreter of the interop environment. Exits 1 if any command or manifest is refused, or
-would start something else than was planned.
+PYTHON is the interpreter of the interop environment. PLANS holds a folder a scenario with its plan.json, EXPORTS
+one with the exports launch, dynamo and llm-d; what is not given is solved and exported first. Exits 1 if any
+command or manifest is refused, or would start something else than was planned.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.plan import Placement, Plan, read_plan
 from tests.interop import judge
 from tests.interop.cases import (
     Case,
@@ -27,8 +32,6 @@ from tests.interop.cases import (
     wanted,
     with_host,
 )
-
-from fleetplan.planner.plan import Placement, Plan, read_plan
 
 HERE = Path(__file__).parent
 SCENARIOS = Path(__file__).parents[2] / "src" / "fleetplan" / "scenarios"
@@ -45,7 +48,11 @@ def folder_of(scenario: str) -> Path:
 
 def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, list[Finding]]]:
     """Every command of the exports of a plan, with what its manifest is found to be."""
-    rows = {label_of(row): row for row in plan.placements if row.period == plan.periods[0]}
+    rows: dict[str, Placement] = {}
+    for row in plan.placements:
+        label = label_of(row)
+        if row.period == plan.periods[0] and (label not in rows or rows[label].replicas < row.replicas):
+            rows[label] = row
 
     def case(source: str, framework: str, words: Sequence[str], row: Placement) -> Case:
         assert plan.inputs is not None
@@ -116,13 +123,10 @@ def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement],
     container = values[role]["containers"][0]
     words = list(container["args"])
     if container["command"][0] == "/bin/sh":
-        import shlex
-
         script = words[0].split("; else exec ", 1)[1].rsplit("; fi", 1)[0]
         words = with_host(shlex.split(script))[2:]
+    words = without(words, "--port")
     label = file.name.removesuffix(".llm-d.yaml")
-    from fleetplan.planner.export.launch.deployments import dns_name
-
     row = next(
         row
         for row in rows.values()
@@ -145,8 +149,6 @@ def without(words: Sequence[str], option: str) -> list[str]:
 
 def row_of(component: Any, arguments: Sequence[str], graph: Any, rows: Mapping[str, Placement]) -> Placement:
     """The placement of a component: pool, phase, replicas and layout tell it."""
-    from fleetplan.planner.export.launch.deployments import dns_name
-
     selector = component["podTemplate"]["spec"]["nodeSelector"]["fleetplan/pool"]
     phase = "aggregated" if component["type"] == "worker" else component["type"]
     graph_name = graph["metadata"]["name"]
@@ -213,6 +215,23 @@ def findings_of(cases: Sequence[Case], python: str) -> Iterator[Finding]:
                 yield each.source, "other", why
 
 
+def pods(exports: Path, python: str) -> Iterator[Finding]:
+    """What the schema of Kubernetes says of the pods of manifests."""
+    found: dict[str, object] = {}
+    for file in sorted(exports.glob("*/dynamo/*.yaml")):
+        for component in yaml.safe_load(file.read_text("utf-8"))["spec"]["components"]:
+            found[f"{file} {component['name']}"] = component["podTemplate"]["spec"]
+    for file in sorted(exports.glob("*/llm-d/*.yaml")):
+        values = yaml.safe_load(file.read_text("utf-8"))
+        part = values["prefill" if values["prefill"]["create"] else "decode"]
+        # What the chart does not know of the pod it takes out of the container.
+        container = {key: value for key, value in part["containers"][0].items() if key != "modelCommand"}
+        found[str(file)] = {"nodeSelector": part["nodeSelector"], "containers": [container]}
+    for place, answer in zip(found, verdicts(python, "check_kubernetes", found.values()), strict=True):
+        if "refused" in answer:
+            yield place, "refused", answer["refused"]
+
+
 def main(plans: Path, exports: Path, python: str) -> int:
     """Print figures and findings; 0 if there are none."""
     cases, findings = [], []
@@ -222,6 +241,7 @@ def main(plans: Path, exports: Path, python: str) -> int:
             cases.append(case)
             findings += found
     findings += findings_of(cases, python)
+    findings += pods(exports, python)
     for place, kind, why in sorted(set(findings)):
         print(f"{kind}: {place}: {why.splitlines()[0]}")
     by_kind = {
@@ -234,5 +254,35 @@ def main(plans: Path, exports: Path, python: str) -> int:
     return 1 if findings else 0
 
 
+def solved(into: Path) -> Path:
+    """Solve every scenario within 5 % of its least cost."""
+    own = [each / "fleet.yaml" for each in SCENARIOS.iterdir() if (each / "fleet.yaml").is_file()]
+    for file in sorted([*SCENARIOS.glob("*.yaml"), *own]):
+        name = file.parent.name if file.name == "fleet.yaml" else file.stem
+        options = ["--gap", "5%", "--time-limit", "60", "--out", str(into / name)]
+        subprocess.run([sys.executable, "-m", "fleetplan.planner", str(file), *options], check=True)
+    return into
+
+
+def exported(plans: Path, into: Path) -> Path:
+    """Write every export of every plan that a format can hold anything of."""
+    for folder in sorted(plans.iterdir()):
+        for form in ("launch", "dynamo", "llm-d"):
+            words = [
+                "export",
+                str(folder / "plan.json"),
+                "--as",
+                form,
+                "--out",
+                str(into / folder.name / form),
+            ]
+            subprocess.run([sys.executable, "-m", "fleetplan.planner", *words], check=False)
+    return into
+
+
 if __name__ == "__main__":
-    raise SystemExit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+    with tempfile.TemporaryDirectory() as scratch:
+        given = [Path(word) for word in sys.argv[2:]]
+        stored = given[0] if given else solved(Path(scratch) / "plans")
+        written = given[1] if len(given) > 1 else exported(stored, Path(scratch) / "exports")
+        raise SystemExit(main(stored, written, sys.argv[1]))

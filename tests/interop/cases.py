@@ -116,9 +116,10 @@ def with_host(words: list[str]) -> list[str]:
     """Words with the variables of a host filled in."""
     filled = []
     for word in words:
-        for name, value in sorted(HOST_VARIABLES.items(), key=lambda each: -len(each[0])):
-            word = word.replace(name, value)
-        filled.append(word)
+        text = word
+        for name, value in HOST_VARIABLES.items():
+            text = text.replace(name, value)
+        filled.append(text)
     return filled
 
 

@@ -1,7 +1,7 @@
 """Holds SGLang's own parser and resolution of options to commands; runs in the interop environment, on a CPU.
 
-Usage: python check_sglang.py < cases.json > verdicts.json, with cases as in check_vllm.py. Stood in for: compiled
-kernels and vision libraries. A deprecated option counts as refused.
+Usage: python check_sglang.py < cases.json > verdicts.json, with cases as in check_vllm.py. Stood in for:
+compiled kernels and vision libraries. A deprecated option counts as refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ installed.is_torchvision_v2_available()
 
 
 class _Stub(types.ModuleType):
-    __path__: list[str] = []
+    __path__ = ()
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -1,8 +1,8 @@
 """Holds vLLM's own parser and configuration checks to commands; runs in the interop environment, on a CPU.
 
-Usage: python check_vllm.py < cases.json > verdicts.json. A case has `words` (after `vllm serve`), `config` (the
-model's config.json) and `capability` (CUDA compute capability). What cannot be had without a GPU is stood in for:
-the card, the compiled kernels, and what vLLM would read off the model's class, that of a text decoder.
+Usage: python check_vllm.py < cases.json > verdicts.json. A case has `words` (after `vllm serve`), `config`
+(the model's config.json) and `capability` (CUDA compute capability). What cannot be had without a GPU is stood
+in for: the card, the compiled kernels, and what vLLM would read off the model's class, that of a text decoder.
 """
 
 from __future__ import annotations

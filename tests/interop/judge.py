@@ -76,7 +76,7 @@ def graph_refusals(graph: Mapping[str, Any]) -> dict[str, list[str]]:
     components = graph["spec"]["components"]
     taken = {each["name"]: _letters(each) for each in components}
     name = graph["metadata"]["name"]
-    # The operator shortens the graph's name to what the longest component leaves, but not below eight letters.
+    # The operator shortens the graph's name to what the longest component leaves, not below eight letters.
     shortened = min(len(name), max(SHORTEST_GRAPH, NAME_LETTERS - max(taken.values())))
     found: dict[str, list[str]] = {each["name"]: [] for each in components}
     for each in components:
@@ -100,26 +100,26 @@ def component_differences(component: Mapping[str, Any], wanted: Mapping[str, Any
     hosts = component.get("multinode", {}).get("nodeCount", 1)
     accelerators = hosts * int(container["resources"]["limits"]["nvidia.com/gpu"])
     if (hosts, accelerators) != (wanted["hosts"], wanted["accelerators"]):
-        yield f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned, {accelerators} on {hosts}"
+        planned = f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned"
+        yield f"{planned}, {accelerators} on {hosts}"
 
 
 def chart_differences(values: Mapping[str, Any], wanted: Mapping[str, Any], vendor: str) -> Iterator[str]:
-    """How what the chart of llm-d renders differs from what was planned (templates/_helpers.tpl of v0.4.12)."""
+    """How what the chart of llm-d renders (v0.4.12, templates/_helpers.tpl) differs from what was planned."""
     role = "prefill" if wanted["phase"] == "prefill" else "decode"
     part = values[role]
     degrees = part["parallelism"]
-    data, workers = degrees.get("data", 1), degrees.get("workers", 1)
-    local = degrees.get("dataLocal") or data // workers
-    pod = local * degrees.get("tensor", 1)
+    # values.yaml of the chart sets each degree to 1, dataLocal too: it never follows from data and workers.
+    workers = degrees.get("workers", 1)
+    pod = degrees.get("dataLocal", 1) * degrees.get("tensor", 1)
     if pod * workers != wanted["accelerators"] or workers != wanted["hosts"]:
-        yield (
-            f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned, pods of {pod} on {workers}"
-        )
+        planned = f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned"
+        yield f"{planned}, pods of {pod} on {workers}"
     if values["multinode"] != (wanted["hosts"] > 1):
         yield f"several hosts: {wanted['hosts'] > 1} planned, {values['multinode']} started"
     image = part["containers"][0]["image"]
-    family = {"NVIDIA": "cuda", "AMD": "rocm", "Intel": "hpu"}.get(vendor)
-    if family is None or family not in image:
+    family = {"NVIDIA": "llm-d(-cuda)?:", "AMD": "llm-d-rocm:", "Intel": "llm-d-hpu:"}.get(vendor, "$^")
+    if re.search(family, image) is None:
         yield f"{image} on accelerators of {vendor}"
     proxied = wanted["phase"] == "decode"
     text = " ".join(part["containers"][0]["args"])

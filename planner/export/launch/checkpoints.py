@@ -23,7 +23,7 @@ FAMILIES: Final = {"fp8_block": "fp8", "bfloat16": "bf16"}
 BF16: Final = "bf16"
 
 
-class Refused(ValueError):
+class RefusedError(ValueError):
     """A framework cannot start what was planned; the message says why."""
 
 
@@ -32,13 +32,13 @@ def launched(deployment: Deployment) -> str:
 
     Raises
     ------
-    Refused
+    RefusedError
         The model is a file of shapes, and no checkpoint is named.
     """
     variant = deployment.variant
     named = variant.model if variant.checkpoint is None else variant.checkpoint
     if not named:
-        raise Refused(f"{variant.model} states shapes alone: name what is launched in `checkpoint`")
+        raise RefusedError(f"{variant.model} states shapes alone: name what is launched in `checkpoint`")
     return named
 
 
@@ -60,7 +60,7 @@ def online_quantisation(deployment: Deployment, framework: str) -> str | None:
 
     Raises
     ------
-    Refused
+    RefusedError
         It would start with other weights than those that were planned.
     """
     planned, stored, named = deployment.variant.weights, stored_weights(deployment), launched(deployment)
@@ -69,7 +69,7 @@ def online_quantisation(deployment: Deployment, framework: str) -> str | None:
         return None
     if stored == BF16 and online is not None:
         return online
-    raise Refused(
+    raise RefusedError(
         f"planned with weights in {planned}, but {named} stores {stored}, and {framework} would start with "
         f"those: name a checkpoint in {planned} (`checkpoint` of the service or its variant)"
     )

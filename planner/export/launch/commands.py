@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from fleetplan.planner.export.launch.checkpoints import Refused
+from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
@@ -37,10 +37,10 @@ def launch(
     """
     try:
         if not deployment.fills_hosts_evenly:
-            raise Refused(
+            raise RefusedError(
                 f"{deployment.layout.accelerators} accelerators do not fill {deployment.hosts} hosts evenly, "
                 f"and every host starts equally many ranks"
             )
         return (writer or WRITERS[framework])(deployment)
-    except Refused as refused:
+    except RefusedError as refused:
         return NotLaunched(deployment.placement, str(refused))

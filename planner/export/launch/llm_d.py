@@ -18,8 +18,8 @@ from fleetplan.planner.export.launch.tools import VendorRules, tools
 
 LEADER: Final = Host("0", "$LWS_LEADER_ADDRESS")
 FOLLOWER: Final = Host("$LWS_WORKER_INDEX", "$LWS_LEADER_ADDRESS")
-"""Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source: lws.sigs.k8s.io,
-environment variables of a LeaderWorkerSet."""
+"""Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source:
+lws.sigs.k8s.io, environment variables of a LeaderWorkerSet."""
 
 
 HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")

@@ -12,7 +12,7 @@ import yaml
 
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
-from fleetplan.planner.export.launch.checkpoints import Refused
+from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import Deployment
 
 LOAD_BALANCERS: Final = {
@@ -121,14 +121,14 @@ def draft_of(deployment: Deployment) -> tuple[str, str | None, int] | None:
 
     Raises
     ------
-    Refused
+    RefusedError
         The fleet does not say what proposes tokens.
     """
     service = deployment.service
     if service.draft_tokens is None or deployment.placement.phase == "prefill":
         return None
     if service.draft_method is None:
-        raise Refused(
+        raise RefusedError(
             f"planned with {service.draft_tokens} drafted tokens a step, but techniques.speculative names no "
             f"method and draft_model: started without a draft, it would be slower than planned"
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
+from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
     Host,
@@ -10,8 +12,6 @@ from fleetplan.planner.export.launch.replica import (
     draft_of,
     expert_notes,
 )
-from fleetplan.planner.export.launch.deployments import Deployment
-from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.tools import tools
 
 FIRST_WITH_ATTENTION_DP = (0, 5, 23)
@@ -31,7 +31,7 @@ def sglang(deployment: Deployment, version: str = "") -> Launch:
 
     Raises
     ------
-    Refused
+    RefusedError
         SGLang has no options for what was planned.
     """
     service, layout = deployment.service, deployment.layout
@@ -43,7 +43,11 @@ def sglang(deployment: Deployment, version: str = "") -> Launch:
         words += ["--pp-size", str(layout.pp)]
     if layout.dp > 1:
         own = _numbers(version or tools().sglang.version) >= FIRST_WITH_ATTENTION_DP
-        words += ["--attn-dp-size", str(layout.dp)] if own else ["--dp-size", str(layout.dp), "--enable-dp-attention"]
+        words += (
+            ["--attn-dp-size", str(layout.dp)]
+            if own
+            else ["--dp-size", str(layout.dp), "--enable-dp-attention"]
+        )
     if layout.ep > 1:
         words += ["--ep-size", str(layout.ep)]
         notes += expert_notes(layout, "sglang")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
-from fleetplan.planner.export.launch.replica import Launch, draft_of, expert_notes
 from fleetplan.planner.export.launch.deployments import Deployment
 from fleetplan.planner.export.launch.lengths import longest_sequence
+from fleetplan.planner.export.launch.replica import Launch, draft_of, expert_notes
 from fleetplan.planner.export.launch.tools import tools
 
 OPTIONS: Final = {
@@ -27,7 +27,7 @@ def tensorrt_llm(deployment: Deployment) -> Launch:
 
     Raises
     ------
-    Refused
+    RefusedError
         TensorRT-LLM has no arguments for what was planned.
     """
     engine = engine_arguments(deployment)
@@ -54,7 +54,7 @@ def engine_arguments(deployment: Deployment) -> dict[str, object]:
 
     Raises
     ------
-    Refused
+    RefusedError
         It would start something else than was planned.
     """
     online_quantisation(deployment, "trtllm")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from fleetplan.planner.export.launch.checkpoints import Refused, launched, online_quantisation
+from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, online_quantisation
+from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
     Host,
@@ -12,8 +14,6 @@ from fleetplan.planner.export.launch.replica import (
     draft_of,
     expert_notes,
 )
-from fleetplan.planner.export.launch.deployments import Deployment
-from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.tools import tools
 
 LEAST_BATCHED_TOKENS = 2048
@@ -25,7 +25,7 @@ def vllm(deployment: Deployment) -> Launch:
 
     Raises
     ------
-    Refused
+    RefusedError
         vLLM has no options for what was planned.
     """
     service, layout = deployment.service, deployment.layout
@@ -66,9 +66,9 @@ def _layout(deployment: Deployment) -> list[str]:
     # Each rank that shares the prompts of a dense model holds its feed-forward part: no groups of experts.
     copies = prefills and layout.cp > 1 and layout.ep == layout.cp
     if layout.ep > 1 and layout.ffn_tp > 1 and not copies:
-        raise Refused(f"vLLM splits experts over all ranks of a stage or none, not {layout.label}")
+        raise RefusedError(f"vLLM splits experts over all ranks of a stage or none, not {layout.label}")
     if layout.dp > 1 and not facts.experts:
-        raise Refused(
+        raise RefusedError(
             f"attention data parallelism of a dense model ({layout.label}): vLLM's ranks would be whole "
             f"replicas, each with all feed-forward weights"
         )
@@ -96,17 +96,19 @@ def _check_decode_context(deployment: Deployment, tp: int, cp: int) -> None:
     facts = deployment.facts
     if facts.latent_attention:
         if deployment.placement.phase != "aggregated" and cp != tp:
-            raise Refused(f"behind a transfer of caches vLLM splits contexts over all {tp} ranks or none, not {cp}")
+            raise RefusedError(
+                f"behind a transfer of caches vLLM splits contexts over all {tp} ranks or none, not {cp}"
+            )
         return
     if deployment.placement.phase != "aggregated":
-        raise Refused("behind a transfer of caches vLLM splits contexts of latent attention (MLA) alone")
+        raise RefusedError("behind a transfer of caches vLLM splits contexts of latent attention (MLA) alone")
     if facts.heads is None or facts.kv_heads is None:
-        raise Refused("vLLM splits the contexts of models whose layers have the same heads alone")
+        raise RefusedError("vLLM splits the contexts of models whose layers have the same heads alone")
     largest, shared = tp // facts.kv_heads, facts.heads // facts.kv_heads
     if cp > largest or shared % cp:
-        raise Refused(
-            f"vLLM splits contexts {largest} ways at most on {tp} ranks with {facts.kv_heads} key-value heads, "
-            f"and in a divisor of the {shared} query heads of each, not {cp}"
+        raise RefusedError(
+            f"vLLM splits contexts {largest} ways at most on {tp} ranks with {facts.kv_heads} key-value "
+            f"heads, and in a divisor of the {shared} query heads of each, not {cp}"
         )
 
 
