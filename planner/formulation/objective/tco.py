@@ -22,22 +22,22 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.formulation.objective.too_dear import too_dear
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
-"""A variable and its cost. [USD]"""
+"""A variable, and what one of it costs or draws."""
 
 Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 """What one of each group of decisions costs, by its name and its key. [USD]"""
@@ -84,28 +84,32 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
 
 def prices_of_running() -> Prices:
     """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
-    return {"load": load_usd, "started": started_usd, "switched": switched_usd}
+    return {"load": load_usd, **prices_of_changes()}
+
+
+def prices_of_changes() -> Prices:
+    """What replicas cost that start in a moment, likewise."""
+    return {"started": started_usd, "switched": switched_usd}
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
-    return _sum(problem, cost_terms(problem, variables))
-
-
-def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What decides on the expected TCO, with what one of each costs. [USD]"""
     everywhere = [1.0] * len(problem.moments)
-    return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
+    )
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(problem, _supply_terms(problem, variables) + running_terms(problem, variables, shares))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, shares)
+    )
 
 
-def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What is bought, rented and retired."""
+def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What is bought, rented and retired, with what one of each costs. [USD]"""
     return [
         (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
         for name, charges in supply_charges().items()
@@ -113,7 +117,16 @@ def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
     ]
 
 
-def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+def change_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """Replicas that start, with the expected cost of each. [USD]"""
+    return [
+        (variable, usd(problem, key))
+        for name, usd in prices_of_changes().items()
+        for key, variable in getattr(variables, name).items()
+    ]
+
+
+def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
     """Loads and changes in every moment, times its share."""
     terms: list[Term] = []
     groups = {group.name: group for group in GROUPS}
@@ -125,24 +138,14 @@ def running_terms(problem: Problem, variables: Variables, shares: Sequence[float
     return terms
 
 
-def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
-    variables = [variable for variable, _ in terms]
+def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_model.LinearExprT:
+    decisions = [variable for variable, _ in terms]
     weights = [usd_units(usd) for _, usd in terms]
-    sizes = [abs(each) * max(variables[i].proto.domain) for i, each in enumerate(weights)]
+    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
     if sum(sizes) > LARGEST_SUM:
-        raise _too_dear(problem, sum(sizes), variables[sizes.index(max(sizes))].name)
-    return cp_model.LinearExpr.weighted_sum(variables, weights)
-
-
-def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
-    """What is said of prices and numbers whose sum is beyond what 64-bit integers hold."""
-    most = (
-        f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
-    )
-    message = f"its prices times the numbers that may be needed add up to {most}; most of it is {variable}"
-    return InputError(
-        [Issue(str(problem.fleet.path), 0, 0, "", message, "lower max_hosts, the price or the demand")]
-    )
+        most = max(sizes)
+        raise too_dear(problem, variables, decisions[sizes.index(most)], (most, sum(sizes)))
+    return cp_model.LinearExpr.weighted_sum(decisions, weights)
 
 
 def fixed_usd(problem: Problem) -> float:
