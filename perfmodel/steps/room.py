@@ -22,7 +22,7 @@ def longest_sequence_tokens(
     dtypes: PartDtypes,
     accelerator: Accelerator,
     layout: Parallelism,
-    step_tokens: int,
+    step_tokens: int | None,
     beside_gib: float = 0.0,
 ) -> int:
     """Return the most tokens of one sequence that a rank of a replica can cache. [tokens].
@@ -33,8 +33,8 @@ def longest_sequence_tokens(
         The model, its data types, and where it runs.
     layout : Parallelism
         How the replica is split.
-    step_tokens : int
-        New tokens of the largest step, whose activations need room. [tokens]
+    step_tokens : int or None
+        New tokens of the largest step, whose activations need room; None is the whole sequence. [tokens]
     beside_gib : float
         Other memory of an accelerator, such as a draft's. [GiB]
 
@@ -44,13 +44,17 @@ def longest_sequence_tokens(
         0 where weights and activations leave no room.
     """
     one = np.ones(1, dtype=np.int64)
-    none = 0 * one
-    shape = StepShape(Layouts.of([layout]), one, step_tokens * one, none, none, none)
-    use = memory_use(architecture, dtypes, accelerator, shape, one, none)
-    room = use.capacity_gib - float(use.without_kv_gib[0]) - beside_gib
+    layouts = Layouts.of([layout])
+
+    def fits(tokens: int) -> bool:
+        new = (tokens if step_tokens is None else step_tokens) * one
+        shape = StepShape(layouts, one, new, 0 * one, 0 * one, 0 * one)
+        use = memory_use(architecture, dtypes, accelerator, shape, one, 0 * one)
+        cache = float(kv_gib_per_sequence(architecture, dtypes, layouts, tokens * one)[0])
+        return float(use.without_kv_gib[0]) + beside_gib + cache <= use.capacity_gib
+
     low, high = 0, LONGEST_TRIED_TOKENS
     while low < high:
         middle = (low + high + 1) // 2
-        cache = float(kv_gib_per_sequence(architecture, dtypes, shape.layouts, middle * one)[0])
-        low, high = (middle, high) if cache <= room else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low

@@ -56,7 +56,7 @@ def launches_of(problem: Problem, placements: Iterable[Placement]) -> tuple[Laun
     """Return what starting each placed configuration of a model needs."""
     services = {each.name: each for each in problem.fleet.services}
     found = {
-        (row.service, row.hardware, row.config): _launch(problem, services[row.service], row)
+        (row.service, row.phase, row.hardware, row.config): _launch(problem, services[row.service], row)
         for row in placements
     }
     return tuple(each for each in found.values() if each is not None)
@@ -73,9 +73,9 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
     architecture = load_architecture(model, problem.fleet.path.parent)
     heads, kv_heads = _heads(architecture)
     stored, techniques = architecture.quantisation, service.techniques
-    prompt = max((each.input_tokens or 1) for each in service.classes)
     return LaunchInput(
         service=row.service,
+        phase=row.phase,
         hardware=row.hardware,
         config=row.config,
         stored_weights=None if stored is None else stored.dtype or stored.method,
@@ -89,7 +89,8 @@ def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput |
             part_dtypes(architecture, precision),
             accelerator,
             configuration.layout,
-            prompt if techniques.chunk_tokens is None else techniques.chunk_tokens,
+            # A decode step computes a token of each sequence.
+            (configuration.batch or 1) if row.phase == "decode" else techniques.chunk_tokens,
             0.0 if techniques.speculative is None else techniques.speculative.draft_gib_per_accelerator,
         ),
         longest_request_tokens=_longest_request(service),

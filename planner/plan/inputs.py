@@ -102,6 +102,7 @@ class LaunchInput(InputRecord):
     """What starting a placed configuration needs beyond its name."""
 
     service: str
+    phase: str
     hardware: str
     config: str
     stored_weights: str | None

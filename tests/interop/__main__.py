@@ -1,8 +1,8 @@
 """Counts what the real tools make of exports: `python -m tests.interop PYTHON [PLANS [EXPORTS]]`.
 
-PYTHON is the interpreter of the interop environment. PLANS holds a folder a scenario with its plan.json, EXPORTS
-one with the exports launch, dynamo and llm-d; what is not given is solved and exported first. Exits 1 if any
-command or manifest is refused, or would start something else than was planned.
+PYTHON is the interpreter of the interop environment. PLANS holds a folder a scenario with its plan.json,
+EXPORTS one with the exports launch, dynamo and llm-d; what is not given is solved and exported first. Exits 1
+if any command or manifest is refused, or would start something else than was planned.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, l
             (
                 each.sequence_tokens
                 for each in plan.inputs.launches
-                if (each.service, each.hardware, each.config) == (row.service, row.hardware, row.config)
+                if (each.service, each.phase, each.hardware, each.config)
+                == (row.service, row.phase, row.hardware, row.config)
             ),
             None,
         )

@@ -70,7 +70,9 @@ def verdict(case, root):
     with contextlib.redirect_stderr(said):
         arguments = prepare_server_args([*words, "--device", "cuda", "--skip-tokenizer-init"])
         arguments.resolve_once()
-    deprecated = [line for line in said.getvalue().splitlines() if "deprecated" in line.lower()]
+    options = [word for word in words if word.startswith("--")]
+    lines = [line for line in said.getvalue().splitlines() if "deprecated" in line.lower()]
+    deprecated = [line for line in lines if any(option in line for option in options)]
     if deprecated:
         raise ValueError(deprecated[0])
     known = arguments.resolved_dict()

@@ -149,7 +149,8 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
         (
             each
             for each in inputs.launches
-            if (each.service, each.hardware, each.config) == (row.service, row.hardware, row.config)
+            if (each.service, each.phase, each.hardware, each.config)
+            == (row.service, row.phase, row.hardware, row.config)
         ),
         None,
     )

@@ -59,7 +59,9 @@ def plan() -> Plan:
         row.model_copy(update={"config": "TP1 b8" if row.service == EVIL else "small/PP2-TP2 b16"})
         for row in found.placements
     )
-    launches = tuple(facts(*key) for key in {(row.service, row.hardware, row.config) for row in rows})
+    launches = tuple(
+        facts(*key) for key in {(row.service, row.phase, row.hardware, row.config) for row in rows}
+    )
     update = {"services": services, "hardware": hardware, "launches": launches}
     inputs = found.inputs.model_copy(update=update)
     return found.model_copy(update={"inputs": inputs, "placements": rows})
@@ -69,10 +71,11 @@ def with_lengths(classes: tuple[ClassInput, ...]) -> tuple[ClassInput, ...]:
     return tuple(each.model_copy(update={"input_tokens": 1000, "output_tokens": 200}) for each in classes)
 
 
-def facts(service: str, hardware: str, config: str) -> LaunchInput:
+def facts(service: str, phase: str, hardware: str, config: str) -> LaunchInput:
     """A model with 64 query heads in groups of eight, experts, and memory for 20,000 tokens."""
     return LaunchInput(
         service=service,
+        phase=phase,
         hardware=hardware,
         config=config,
         stored_weights=None,
@@ -367,7 +370,9 @@ def test_configurations_for_other_regions_are_launched(config: str, layout: str,
         for row in whole.placements
     )
     assert whole.inputs is not None
-    launches = tuple(facts(*key) for key in {(row.service, row.hardware, row.config) for row in rows})
+    launches = tuple(
+        facts(*key) for key in {(row.service, row.phase, row.hardware, row.config) for row in rows}
+    )
     whole = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"launches": launches})})
     found, refused = deployments(whole.model_copy(update={"placements": rows}), None)
     own = [each for each in found if each.service.name == FORMULA]
