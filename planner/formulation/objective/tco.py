@@ -6,9 +6,10 @@ at the served utilisation; periods q, moments m, cells i::
     C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
       + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
 
-e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
-another region is part of e. h is the share of the period's
+e is the energy of one load unit above idle (power of the replica above idle * PUE * price * hours / load
+units a replica); the headroom is capacity that stands ready, not traffic, so it draws its idle power alone.
+Idle power is part of C, of usd and of v: what stands draws it whether it serves or not. What requests cost on
+their way to another region is part of e. h is the share of the period's
 hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
 accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
 of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
@@ -34,6 +35,7 @@ from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.power_draw import load_kw
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
@@ -44,13 +46,12 @@ Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
     c, _, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
-    power_kw = candidate.power_kw or 0.0
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:
