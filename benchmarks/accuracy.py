@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 if __package__ in (None, ""):
     # As a script, Python looks beside this file alone.
@@ -27,6 +28,7 @@ from benchmarks.accuracy_table import (
     bars_text,
     coverage_text,
     exclusions_text,
+    groups_text,
     peer_text,
     slices_text,
     units_text,
@@ -36,17 +38,18 @@ from benchmarks.accuracy_table import (
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / "benchmarks" / "accuracy_notes.md"
 RESULT = ROOT / "docs" / "accuracy.md"
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 
 def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
-    """Return the whole result as Markdown, and the bars."""
+    """Return the page of errors as Markdown, and the bars."""
     rows = predicted(published_rows(path), ROOT)
     found = bars(rows)
     pools = predicted_pools(disaggregated_rows(path), ROOT) if path == packaged_file() else None
     if pools is not None:
         found += pool_bars(pools)
     sections = {
-        "Bars": bars_text(found),
+        "Errors by group of rows": groups_text(found),
         "Coverage": coverage_text(rows),
         "Rows left out, by rule": exclusions_text(rows),
         "Errors by slice: median / 90th percentile of the absolute error in %, and rows": slices_text(rows),
@@ -64,14 +67,24 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
     return text, found
 
 
-def write(text: str, is_fuller: bool) -> None:
-    """Write docs/accuracy.md: the notes, the packaged rows, and what a fuller table adds."""
-    parts = [NOTES.read_text("utf-8").rstrip()]
+PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
+FULLER: Final = "A fuller table"
+BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
+
+
+def write(text: str, found: list[Bar], is_fuller: bool) -> None:
+    """Write docs/accuracy.md (the notes, the packaged rows, and what a fuller table adds) and the bars."""
+    parts, bars_of = [NOTES.read_text("utf-8").rstrip()], {}
     packaged = packaged_file()
     if is_fuller and packaged is not None:
-        parts += ["# The rows that aiconfigurator-core 0.12.0 carries", report(packaged, with_peer=True)[0]]
-    title = "# A fuller table" if is_fuller else "# The rows that aiconfigurator-core 0.12.0 carries"
-    RESULT.write_text("\n\n".join([*parts, title, text]) + "\n", "utf-8")
+        whole, bars_of[PACKAGED] = report(packaged, with_peer=True)
+        parts += [f"# {PACKAGED}", whole]
+    title = FULLER if is_fuller else PACKAGED
+    bars_of[title] = found
+    RESULT.write_text("\n\n".join([*parts, f"# {title}", text]) + "\n", "utf-8")
+    verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
+    before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])
+    RESULTS.write_text(f"{before}{BARS[0]}\n\n{verdicts}\n\n{BARS[1]}{rest.partition(BARS[1])[2]}", "utf-8")
 
 
 def main() -> int:
@@ -79,7 +92,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--measurements", type=Path, help="CSV of measurements")
-    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
+    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md, the bars to RESULTS.md")
     parser.add_argument("--without-peer", action="store_true", help="do not run aiconfigurator")
     options = parser.parse_args()
     path = options.measurements or packaged_file()
@@ -88,9 +101,9 @@ def main() -> int:
         print(f"{what}; give a table by --measurements", file=sys.stderr)
         return 2
     text, found = report(path, not options.without_peer)
-    print(text)
+    print(text, "## Bars", bars_text(found), sep="\n\n")
     if options.write:
-        write(text, options.measurements is not None)
+        write(text, found, options.measurements is not None)
     return 0 if all(bar.met for bar in found) else 1
 
 

@@ -1,4 +1,4 @@
-"""The result as Markdown: slices, coverage, exclusions, bars, the peer, and what is worst."""
+"""The result as Markdown: groups, slices, coverage, exclusions, bars, the peer, and what is worst."""
 
 from __future__ import annotations
 
@@ -55,6 +55,12 @@ def exclusions_text(rows: pd.DataFrame) -> str:
     counts = rows["rule"].value_counts()
     body = [[rule.code, rule.reason, str(int(counts.get(rule.code, 0)))] for rule in RULES]
     return markdown_table(["rule", "reason", "rows"], body)
+
+
+def groups_text(bars: Sequence[Bar]) -> str:
+    """Every group of rows that a bar is about, with its errors."""
+    body = [[bar.name, str(bar.n_rows), error_figures(bar.errors), f"{bar.bias:+.1f}"] for bar in bars]
+    return markdown_table(["rows", "number", "median / p90, %", "bias, %"], body)
 
 
 def bars_text(bars: Sequence[Bar]) -> str:

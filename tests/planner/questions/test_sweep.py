@@ -88,7 +88,7 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
     assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
 
 
-LONG_POINTS = 240
+LONG_POINTS = 120
 LONG_GRID = ("demand=" + ",".join(f"{1 + i / 500:g}" for i in range(LONG_POINTS // 2)), "price.big-gpu=0.8,1")
 """Takes seconds, at a hundredth of a second a point, so that a signal arrives before the end."""
 
