@@ -34,7 +34,7 @@ from benchmarks.queueing_bars import (
 from benchmarks.queueing_measured import MeasuredRow, measured_rows
 
 from fleetplan.perfmodel.queueing.pool import Variability, waiting
-from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import renewal_times_ms
 

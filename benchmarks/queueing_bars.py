@@ -23,7 +23,8 @@ from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.closed import closed_loop
 from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import (
     Range,
@@ -265,9 +266,9 @@ def simulated_closed(
     costs: StepCosts, limits: EngineLimits, requests: Requests, clients: int, turnaround_ms: float
 ) -> tuple[FloatArray, FloatArray]:
     """TTFT and TPOT of each request of a closed loop of so many clients. [ms]"""
-    log = Log.of(requests)
+    log = RequestLog.of(requests)
     state = EngineState(0, deque(range(clients)), clients, len(requests) - clients, turnaround_ms)
-    running = engine(costs, limits, Work.of(requests), log, state)
+    running = engine(costs, limits, RequestLengths.of(requests), log, state)
     next(running)
     running.send(inf)
     first = np.array(log.first_ms)

@@ -18,7 +18,8 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.replay.deployed import kv_token_capacity
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.serving import (
     Load,
     Range,
@@ -126,8 +127,10 @@ def _run(
         known[key] = step_costs(evaluator, parallelism, reach), cache
     costs, cache = known[key]
     limits = EngineLimits(sequences, budget, max(cache, longest), scheduling.admission.prompts_apart)
-    log = Log.of(requests)
-    running = engine(costs, limits, Work.of(requests), log, EngineState(0, deque(range(count)), count))
+    log = RequestLog.of(requests)
+    running = engine(
+        costs, limits, RequestLengths.of(requests), log, EngineState(0, deque(range(count)), count)
+    )
     next(running)
     running.send(inf)
     first, finish = np.array(log.first_ms), np.array(log.finish_ms)

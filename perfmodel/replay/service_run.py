@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
-from fleetplan.perfmodel.replay.engine import Log
+from fleetplan.perfmodel.replay.engine_state import RequestLog
 from fleetplan.perfmodel.replay.pools import PrefillPool, Router, run_engines, run_prefill
 from fleetplan.perfmodel.serving import Requests
 
@@ -285,7 +285,7 @@ class _Outcome:
         )
 
 
-def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, prefilled: bool) -> Log:
+def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, prefilled: bool) -> RequestLog:
     steps = part
     if group.engine.tokens_per_step != 1.0:
         # Where an iteration brings several tokens a request takes fewer iterations.
