@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from benchmarks.fleets import Variant
+from benchmarks.fleet_sizes import Variant
 from benchmarks.realistic import __main__ as command
 from benchmarks.realistic.fleet import BOOM_RATIO, write_file, write_fleet
 from benchmarks.realistic.kinds import KINDS, Shape
 from benchmarks.realistic.places import PLACES, round_trip_ms, slice_names, slice_ratios
 from benchmarks.realistic.sizes import SIZES, Switch, switches_of
 from benchmarks.realistic.witness import find_witness
-from benchmarks.solve import Run, judge
+from benchmarks.solve import judge
 from benchmarks.solve_families import FAMILIES, Bar, random_bars, realistic_bars
+from benchmarks.solve_runs import Run
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.build import build_candidates
