@@ -19,7 +19,7 @@ if __package__ in (None, ""):
     # As a script, Python looks beside this file alone.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from benchmarks.accuracy_bars import Bar, bars
+from benchmarks.accuracy_bars import AccuracyBar, bars
 from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
@@ -41,7 +41,7 @@ RESULT = ROOT / "docs" / "accuracy.md"
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 
-def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
+def report(path: Path, with_peer: bool) -> tuple[str, list[AccuracyBar]]:
     """Return the page of errors as Markdown, and the bars."""
     rows = predicted(published_rows(path), ROOT)
     found = bars(rows)
@@ -72,7 +72,7 @@ FULLER: Final = "A fuller table"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 
-def write(text: str, found: list[Bar], is_fuller: bool) -> None:
+def write(text: str, found: list[AccuracyBar], is_fuller: bool) -> None:
     """Write docs/accuracy.md (the notes, the packaged rows, and what a fuller table adds) and the bars."""
     parts, bars_of = [NOTES.read_text("utf-8").rstrip()], {}
     packaged = packaged_file()

@@ -23,7 +23,7 @@ SCARCE: Final = (Variant.SCARCE_SUPPLY, Variant.SCARCE_BUDGET, Variant.SCARCE_PO
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FleetSize:
     """How large a fleet is: in every region a pool of every hardware, and one of single cards on demand."""
 
     services: int
@@ -32,16 +32,16 @@ class Size:
     quarters: int
 
 
-SIZES: Final[Mapping[str, Size]] = {
-    "small": Size(services=5, regions=1, hardware=2, quarters=1),
-    "medium": Size(services=30, regions=3, hardware=3, quarters=4),
-    "large": Size(services=100, regions=8, hardware=4, quarters=4),
-    "xl": Size(services=300, regions=20, hardware=4, quarters=8),
+SIZES: Final[Mapping[str, FleetSize]] = {
+    "small": FleetSize(services=5, regions=1, hardware=2, quarters=1),
+    "medium": FleetSize(services=30, regions=3, hardware=3, quarters=4),
+    "large": FleetSize(services=100, regions=8, hardware=4, quarters=4),
+    "xl": FleetSize(services=300, regions=20, hardware=4, quarters=8),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FleetPart:
     """A kind of accelerator: speeds relative to the first, and what it costs.
 
     Prices of purchases and rent: scenarios/quarterly.yaml and the price book; speeds: ratios of dense FP8
@@ -57,11 +57,11 @@ class Part:
 
 
 PARTS: Final = (
-    Part("H100-SXM", 1.0, 1.0, 1.37, 297_000, 1.78),
-    Part("H200-SXM", 1.0, 1.4, 1.37, 311_000, 2.05),
-    Part("B200-SXM", 2.2, 2.3, 1.71, 446_000, 2.60),
-    Part("MI300X", 1.3, 1.5, 1.47, 250_000, 1.30),
-    Part("A100-SXM-80GB", 0.35, 0.6, 0.85, 199_000, 1.10),
+    FleetPart("H100-SXM", 1.0, 1.0, 1.37, 297_000, 1.78),
+    FleetPart("H200-SXM", 1.0, 1.4, 1.37, 311_000, 2.05),
+    FleetPart("B200-SXM", 2.2, 2.3, 1.71, 446_000, 2.60),
+    FleetPart("MI300X", 1.3, 1.5, 1.47, 250_000, 1.30),
+    FleetPart("A100-SXM-80GB", 0.35, 0.6, 0.85, 199_000, 1.10),
 )
 ACCELERATORS_PER_HOST: Final = 8
 

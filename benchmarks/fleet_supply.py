@@ -12,7 +12,7 @@ from benchmarks.fleet_sizes import (
     PARTS,
     SCARCE_SHARE,
     STOCK_SHARE,
-    Part,
+    FleetPart,
     Variant,
 )
 
@@ -49,7 +49,7 @@ def pools_of(
     need: Mapping[tuple[str, str], float],
     regions: list[str],
     periods: list[str],
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
 ) -> list[dict[str, object]]:
     pools: list[dict[str, object]] = []
     for region in regions:
@@ -80,7 +80,7 @@ def offers_of(
     need: Mapping[tuple[str, str], float],
     regions: list[str],
     periods: list[str],
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     variant: Variant,
 ) -> list[dict[str, object]]:
     """Of every part a purchase, a rental by the quarter and a year's reservation; single cards of one."""
@@ -140,7 +140,7 @@ def capital_limit(
     need: Mapping[tuple[str, str], float],
     regions: list[str],
     periods: list[str],
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     variant: Variant,
 ) -> dict[str, int]:
     """Money for a fifth of the first quarter's need in every quarter, or next to none where it is scarce."""

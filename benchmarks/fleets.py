@@ -30,7 +30,7 @@ from benchmarks.fleet_sizes import (
     PARTS,
     SCARCE,
     SIZES,
-    Part,
+    FleetPart,
     Variant,
 )
 from benchmarks.fleet_supply import capital_limit, offers_of, pools_of, regions_of
@@ -126,7 +126,7 @@ def _service(
     index: int,
     regions: list[str],
     periods: list[str],
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     factor: float,
 ) -> _Service:
     name = f"service-{index:03}"
@@ -181,7 +181,7 @@ CLASS_WORK: Final[Mapping[str, float]] = {"all": 1.0, "short": 0.8, "long": 2.0}
 
 
 def _write_engines(
-    rng: random.Random, path: Path, parts: tuple[Part, ...], classes: tuple[str, ...], pace: float
+    rng: random.Random, path: Path, parts: tuple[FleetPart, ...], classes: tuple[str, ...], pace: float
 ) -> None:
     """Rates of three sizes a part and phase, the smallest set by the size of the model."""
     smallest = rng.choice((1, 1, 2, 2, 4, 8))
@@ -200,7 +200,7 @@ def _write_engines(
 
 def _engine_rows(
     rng: random.Random,
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     classes: tuple[str, ...],
     pace: float,
     smallest: int,

@@ -33,8 +33,8 @@ if __package__ in (None, ""):
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.fleets import write_fleet
-from benchmarks.solve_families import FAMILIES, Bar, Family
-from benchmarks.solve_runs import Run, cpsat_alone, highs_alone, linear_usd, measured, ours, whole_model
+from benchmarks.solve_families import FAMILIES, FleetFamily, SolveBar
+from benchmarks.solve_runs import SolverRun, cpsat_alone, highs_alone, linear_usd, measured, ours, whole_model
 
 from fleetplan.planner.candidates import prepare
 from fleetplan.planner.formulation import (
@@ -83,7 +83,7 @@ def main() -> None:
     sys.exit(bool(missed))
 
 
-def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) -> list[Run]:
+def solve_fleet(family: FleetFamily, size: str, variant: str, seed: int, flat: bool) -> list[SolverRun]:
     """Solve one fleet by our search, and by one model each of CP-SAT and HiGHS."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = load_expanded_fleet(family.write(Path(folder), size, seed, variant), (), ())
@@ -95,7 +95,9 @@ def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) 
     asked = 0.0 if flat else 0.98 * gap_ratio
     limits = SearchLimits(limit_s, asked, seed, default_workers())
     runs = [
-        measured(Run(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits))
+        measured(
+            SolverRun(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits)
+        )
     ]
     if flat:
         solution = None if runs[0].result is None else runs[0].result.solution
@@ -105,14 +107,14 @@ def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) 
             return whole_model(problem, solution)
 
         for name, solve in (("CP-SAT", cpsat_alone), ("HiGHS", highs_alone)):
-            run = Run(size, variant, seed, name, fixed_usd(problem))
+            run = SolverRun(size, variant, seed, name, fixed_usd(problem))
             runs.append(measured(run, lambda run, solve=solve: solve(run, build, runs[0].wall_s)))
     for run in runs:
         print(line(run), flush=True)
     return runs
 
 
-def line(run: Run) -> str:
+def line(run: SolverRun) -> str:
     """One run in one line."""
     plan, bound = run.at(run.wall_s)
     return (
@@ -124,7 +126,7 @@ def line(run: Run) -> str:
     )
 
 
-def judge(family: Family, size: str, variant: str, runs: Sequence[Run]) -> list[str]:
+def judge(family: FleetFamily, size: str, variant: str, runs: Sequence[SolverRun]) -> list[str]:
     """The bars that the fleets of one size and variant miss, by the median over seeds or the worst one."""
     own = [run for run in runs if run.solver == "blocks"]
     missed = []
@@ -160,7 +162,7 @@ def judge(family: Family, size: str, variant: str, runs: Sequence[Run]) -> list[
     return missed
 
 
-def against(mine: Run, other: Run) -> tuple[str, bool]:
+def against(mine: SolverRun, other: SolverRun) -> tuple[str, bool]:
     """Whether our plan is no worse than another solver's after the same time."""
     plan, _ = mine.at(mine.wall_s)
     theirs, _ = other.at(mine.wall_s + 1)
@@ -203,7 +205,7 @@ def repeats(size: str, seeds: int) -> list[str]:
     return missed
 
 
-def write_steps(path: Path, runs: Sequence[Run]) -> None:
+def write_steps(path: Path, runs: Sequence[SolverRun]) -> None:
     """Every step of every run as a table."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -214,7 +216,7 @@ def write_steps(path: Path, runs: Sequence[Run]) -> None:
                 writer.writerow((*row, round(when, 2), plan, bound, run.gap(when)))
 
 
-def draw(path: Path, runs: Sequence[Run], bars: Callable[[str, str], tuple[Bar, ...]]) -> None:
+def draw(path: Path, runs: Sequence[SolverRun], bars: Callable[[str, str], tuple[SolveBar, ...]]) -> None:
     """Gap over time, a panel for each size and variant."""
     import matplotlib as mpl  # noqa: PLC0415 - only who wants the plot waits for it
 

@@ -41,7 +41,7 @@ COMPLETION_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Run:
+class SolverRun:
     """What one solver did on one fleet.
 
     Attributes
@@ -99,10 +99,10 @@ class Run:
         return min((when for when, plan, _ in self.steps if plan), default=float("inf"))
 
 
-def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Callable[[Run], None]:
+def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Callable[[SolverRun], None]:
     """Our search, its plan verified."""
 
-    def solve(run: Run) -> None:
+    def solve(run: SolverRun) -> None:
         started = time.monotonic()
 
         def watch(progress: Progress) -> None:
@@ -140,7 +140,7 @@ def whole_model(problem: Problem, solution: Solution | None) -> PlanningModel:
     return planning
 
 
-def cpsat_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
+def cpsat_alone(run: SolverRun, build: Callable[[], PlanningModel], limit_s: float) -> None:
     """CP-SAT with its default search on the whole model."""
     started = time.monotonic()
     planning = build()
@@ -179,7 +179,7 @@ def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
     return float(answer.fun) * unit / USD_RESOLUTION + existing_usd
 
 
-def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
+def highs_alone(run: SolverRun, build: Callable[[], PlanningModel], limit_s: float) -> None:
     """HiGHS on the whole model with continuous loads; its last plan is made exact, in time of its own."""
     started = time.monotonic()
     planning = build()
@@ -205,7 +205,7 @@ def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) ->
         run.exact_usd = exact.objective_value / USD_RESOLUTION + run.fixed_usd
 
 
-def measured(run: Run, solve: Callable[[Run], None]) -> Run:
+def measured(run: SolverRun, solve: Callable[[SolverRun], None]) -> SolverRun:
     """A run with the most memory that it had, children included."""
     ended = threading.Event()
     most = 0

@@ -50,7 +50,7 @@ from fleetplan.perfmodel.techniques.memory import (
     with_techniques,
 )
 from fleetplan.perfmodel.techniques.offload import stream_ms, with_stall
-from fleetplan.perfmodel.techniques.record import Step
+from fleetplan.perfmodel.techniques.record import TechniqueStep
 from fleetplan.perfmodel.techniques.registry import computed_shape, with_their_operators
 
 CHUNK_CONFIGURATIONS: Final = 65_536
@@ -166,7 +166,7 @@ class StepEvaluator:
         operators = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
         if isinstance(self.source, OperatorSource):
             operators = as_run(operators, architecture, self.source.framework, self.software_date)
-        return with_their_operators(operators, Step(architecture, shape, computed, self.techniques))
+        return with_their_operators(operators, TechniqueStep(architecture, shape, computed, self.techniques))
 
     @property
     def _routed_source(self) -> OperatorTimesSource:

@@ -60,7 +60,7 @@ Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPlace:
     """Where a block stands in its search space.
 
     Attributes
@@ -82,12 +82,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class GridBlock:
     """One part of the space with its numbers, each array of shape (n_layouts, n_batches, n_requests).
 
     Attributes
     ----------
-    place : Place
+    place : GridPlace
         Where it stands.
     layouts : tuple[Parallelism, ...]
         First axis.
@@ -112,7 +112,7 @@ class Block:
         Whether rows that cannot run have numbers too.
     """
 
-    place: Place
+    place: GridPlace
     layouts: tuple[Parallelism, ...]
     batches: IntArray
     excluded: ByteArray
@@ -155,8 +155,8 @@ def crossed_configurations(
 
 
 def evaluate_block(
-    option: Option, place: Place, axes: Axes, target: LatencyTarget, whole: bool = False
-) -> Block:
+    option: Option, place: GridPlace, axes: Axes, target: LatencyTarget, whole: bool = False
+) -> GridBlock:
     """Evaluate one phase over a cross product of layouts, batch sizes and requests.
 
     Parameters
@@ -207,7 +207,7 @@ def evaluate_block(
         * (configurations.input_tokens + configurations.output_tokens)
         * (SECONDS_PER_HOUR / _TOKENS_PER_MILLION)
     )
-    return Block(
+    return GridBlock(
         place,
         tuple(layouts),
         np.array(batches, dtype=np.int64),
@@ -249,7 +249,7 @@ def _blank_numbers(shape: tuple[int, int, int]) -> dict[str, FloatArray]:
     return {name: np.full(shape, np.nan) for name in _NUMBERS}
 
 
-def block_frontier(block: Block) -> Points:
+def block_frontier(block: GridBlock) -> Points:
     """Usable configurations of a block that no other one of the same request beats."""
     shape = block.excluded.shape
     usable = block.excluded == USABLE
@@ -316,7 +316,7 @@ def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) 
     return np.broadcast_to(figure / amount, shape)
 
 
-def points_of(block: Block, flat: IntArray) -> Points:
+def points_of(block: GridBlock, flat: IntArray) -> Points:
     """Return the configurations of a block at some positions of its flattened arrays."""
     layout, batch, request = np.unravel_index(flat, block.excluded.shape)
     layouts = np.empty(len(block.layouts), dtype=object)

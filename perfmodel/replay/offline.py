@@ -46,7 +46,7 @@ class TooManyRequestsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _OfflineOutcome:
     """One engine's requests: mean of those that run at once, mean latencies, and when the last one ends."""
 
     running: float
@@ -111,7 +111,7 @@ def _run(
     count: int,
     length_variation: float,
     known: dict[tuple[int, ...], tuple[StepCosts, int]],
-) -> _Outcome:
+) -> _OfflineOutcome:
     scheduling, layouts = load.scheduling, load.layouts
     degrees = tuple(int(getattr(layouts, name)[row]) for name in ("pp", "tp", "dp", "ffn_tp", "ep", "cp"))
     requests = _requests(evaluator, load, row, count, length_variation)
@@ -138,7 +138,7 @@ def _run(
     gained = tokens_per_step(evaluator.techniques.speculative)
     tokens = gained * (requests.output_tokens[later] - 1)
     outside = float(load.front_end_ms[row])
-    return _Outcome(
+    return _OfflineOutcome(
         running=float((finish - np.array(log.start_ms)).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,
         tpot_ms=float(((finish - first)[later] / tokens).mean())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
-from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
+from fleetplan.planner.plan import DemandScenarioCost, Placement, StatedGoal, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
 
 
@@ -16,7 +16,7 @@ def reached_goal(
     rows: Sequence[Placement],
     unmet: Sequence[Unmet],
     scenarios: Sequence[DemandScenarioCost],
-) -> Goal | None:
+) -> StatedGoal | None:
     """The goal's part of a plan document; None where TCO comes first.
 
     Parameters
@@ -44,7 +44,7 @@ def reached_goal(
     else:
         value = sum(used(problem, goal.name, row) for row in rows)
         bound = min(reached.bound, value)
-    return Goal(
+    return StatedGoal(
         objective=goal.name,
         unit=goal.unit,
         value=value,

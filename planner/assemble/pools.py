@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import PoolUse
@@ -61,7 +61,7 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
     return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
 
 
-def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[PoolUse, ...]:
+def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
     """What every pool holds and runs, pools that stay empty left out."""
     used: dict[tuple[int, int], int] = defaultdict(int)
     for (c, p, m), replicas in traffic.replicas.items():

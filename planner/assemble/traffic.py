@@ -39,7 +39,7 @@ no plan needs and which would read as a flow of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ServedTraffic:
     """Who serves what.
 
     Attributes
@@ -63,7 +63,7 @@ class Traffic:
     put_off: dict[tuple[int, int, int], float]
 
 
-def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
+def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
     """Traffic on every set of replicas, scaled to the demand.
 
     Parameters
@@ -114,7 +114,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
     needed = _needed_replicas(problem, solution, rates)
     if problem.keeps_idle_replicas:
         needed = with_idle_replicas(problem, needed, solution.replicas)
-    return Traffic(rates, needed, unmet, passed, put_off)
+    return ServedTraffic(rates, needed, unmet, passed, put_off)
 
 
 def _served_rates(

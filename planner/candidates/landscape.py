@@ -24,7 +24,7 @@ from fleetplan.planner.candidates.figures import optional_figure, replica_power_
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
 from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
-from fleetplan.planner.plan import TableSource
+from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 BYTES_PER_GB: Final = 1e9
@@ -40,7 +40,7 @@ def landscape_candidates(
     log: RejectionLog,
     calibrator: Calibrator,
     way_ms: float = 0.0,
-) -> tuple[list[Candidate], tuple[TableSource, ...]]:
+) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
     Parameters
@@ -89,7 +89,7 @@ def landscape_candidates(
         prefill = [replace(each, kv_gb=caches) for each in candidates if each.phase is Phase.PREFILL]
         candidates = [*prefill, *(each for each in candidates if each.phase is not Phase.PREFILL)]
     tables = tuple(
-        TableSource(
+        StatedTable(
             package=read.package,
             package_version=read.package_version,
             system=read.system,
@@ -105,7 +105,7 @@ def landscape_candidates(
 
 def candidates_over_ways(
     fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
-) -> tuple[list[Candidate], tuple[TableSource, ...]]:
+) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates for requests that are served where they arise, and those for every way to other regions.
 
     A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters

@@ -10,10 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from fleetplan.perfmodel.microbench.points import Measurement, Point
-from fleetplan.perfmodel.microbench.session import Progress
+from fleetplan.perfmodel.microbench.session import MeasuringProgress
 
 
-class MeasureProgress(Progress):
+class MeasureProgress(MeasuringProgress):
     """A bar that grows as more points turn out to be needed; plain lines where nobody watches."""
 
     def __init__(self, console: Console) -> None:

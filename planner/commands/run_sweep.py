@@ -12,10 +12,10 @@ from rich.table import Table
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
-from fleetplan.planner.questions.sweep.axes import Axis, grid_points, read_axes
+from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
-from fleetplan.planner.questions.sweep.run import Task, run_sweep
+from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
 from fleetplan.planner.report.console import money
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
@@ -27,7 +27,7 @@ class Swept:
 
     Attributes
     ----------
-    axes : tuple[Axis, ...]
+    axes : tuple[SweepAxis, ...]
         Of the grid.
     results : tuple[PointResult, ...]
         Of every point, the last axis running fastest.
@@ -35,7 +35,7 @@ class Swept:
         The table and the plots.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[SweepAxis, ...]
     results: tuple[PointResult, ...]
     written: tuple[Path, ...]
 
@@ -49,7 +49,7 @@ class Ground:
     assignments: tuple[str, ...]
 
 
-def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list[Task]:
+def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) -> list[SweepTask]:
     """The fleet of every point, so that a mistake anywhere shows before the first solve.
 
     Raises
@@ -57,7 +57,7 @@ def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list
     InputError
         With the mistakes of all points, each once.
     """
-    tasks: list[Task] = []
+    tasks: list[SweepTask] = []
     issues: dict[Issue, None] = {}
     for point in grid_points(axes):
         try:
@@ -66,7 +66,7 @@ def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list
                 [*ground.scenarios, *point.scenarios],
                 [*ground.assignments, *point.assignments],
             )
-            tasks.append(Task(point, point.edit(fleet), limits))
+            tasks.append(SweepTask(point, point.edit(fleet), limits))
         except InputError as error:
             issues.update(dict.fromkeys(error.issues))
     if issues:

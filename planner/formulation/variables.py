@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.registry import Part, decided
+from fleetplan.planner.formulation.registry import KeyPart, decided
 from fleetplan.planner.problem import Cell, Problem
 from fleetplan.planner.problem.kv_pairs import Handovers
 
@@ -30,8 +30,8 @@ PairKey = tuple[int, int, int]
 """(cell index, class index, index of the pair of groups that a request passes between)"""
 
 
-_C, _P, _M, _I, _S = Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL, Part.SERVICE
-_X = Part.OTHER
+_C, _P, _M, _I, _S = KeyPart.CANDIDATE, KeyPart.POOL, KeyPart.MOMENT, KeyPart.CELL, KeyPart.SERVICE
+_X = KeyPart.OTHER
 
 Value = TypeVar("Value")
 """A variable of the model, or what it is in a solution."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from fleetplan.planner.plan.document import FORMAT_VERSION
-from fleetplan.planner.plan.provenance import Provenance, Rejections, Solve
+from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import AtMoment, Record
 
 
@@ -43,7 +43,7 @@ class GivenWay(Record):
     """Whether any less was proven not to be enough, the others alike."""
 
 
-class WayOut(Record):
+class StatedWayOut(Record):
     """Requirements that give way together, after which there is a plan."""
 
     gives: tuple[GivenWay, ...]
@@ -60,7 +60,7 @@ class Conflict(Record):
     """Together they have none."""
     minimal: bool
     """Whether without any one of them the others have one."""
-    ways_out: tuple[WayOut, ...]
+    ways_out: tuple[StatedWayOut, ...]
     """Each was solved; the cheapest plan first."""
     complete: bool
     """Whether the time was enough to look at everything."""
@@ -74,7 +74,7 @@ class Infeasible(Record):
     status: str = "infeasible"
     shortages: tuple[Shortage, ...]
     rejections: tuple[Rejections, ...]
-    provenance: Provenance
+    provenance: PlanProvenance
     solve: Solve
     conflict: Conflict | None = None
     """None where the time was too short to find it."""

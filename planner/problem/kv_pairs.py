@@ -22,7 +22,7 @@ Partners: TypeAlias = Mapping[Kind, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SlotGroup:
     """Slots that pair alike.
 
     Attributes
@@ -66,17 +66,17 @@ class Handovers:
 
     Attributes
     ----------
-    prefill, decode : tuple[Group, ...]
+    prefill, decode : tuple[SlotGroup, ...]
         Groups that pair with at least one other.
     pairs : tuple[Pair, ...]
         Their pairs.
     """
 
-    prefill: tuple[Group, ...] = ()
-    decode: tuple[Group, ...] = ()
+    prefill: tuple[SlotGroup, ...] = ()
+    decode: tuple[SlotGroup, ...] = ()
     pairs: tuple[Pair, ...] = ()
 
-    def groups(self, phase: Phase) -> tuple[Group, ...]:
+    def groups(self, phase: Phase) -> tuple[SlotGroup, ...]:
         """Groups of a phase."""
         return self.prefill if phase is Phase.PREFILL else self.decode
 
@@ -225,8 +225,8 @@ def _grouped(
     if len(pairs) == 1:
         pairs = [Pair(0, 0, pairs[0].links, pairs[0].kv_gb, "")]
     return Handovers(
-        tuple(Group(_slots(prefill, group), labels[0][i]) for i, group in enumerate(groups)),
-        tuple(Group(_slots(decode, group), labels[1][j]) for j, group in enumerate(others)),
+        tuple(SlotGroup(_slots(prefill, group), labels[0][i]) for i, group in enumerate(groups)),
+        tuple(SlotGroup(_slots(decode, group), labels[1][j]) for j, group in enumerate(others)),
         tuple(pairs),
     )
 

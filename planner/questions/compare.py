@@ -16,7 +16,7 @@ from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
-from fleetplan.planner.questions.counterfactuals import Counterfactual, Option
+from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
 from fleetplan.planner.questions.resolving import runs_alike, same_hardware
 from fleetplan.planner.search import SearchLimits, Watcher
@@ -223,7 +223,7 @@ def _compared(
 
 
 def _trial(
-    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: Option, solver: _Solver
+    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: FleetOption, solver: _Solver
 ) -> Trial:
     """One option solved with the candidates that it keeps."""
     kept = tuple(filter(option.keeps, candidates.candidates))

@@ -12,7 +12,7 @@ import yaml
 
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 
 SOURCES: Final = {
     "vllm": "vLLM 0.20, `vllm serve --help` and docs.vllm.ai/en/latest/configuration/engine_args.html",
@@ -71,9 +71,9 @@ class Launch:
         return yaml.safe_dump(dict(self.config), sort_keys=True) if self.config else ""
 
 
-def launch(deployment: Deployment, framework: str) -> Launch | NotLaunched:
+def launch(deployment: LaunchedGroup, framework: str) -> Launch | NotLaunched:
     """Return how a replica is started, or why the framework cannot run it."""
-    writer: Callable[[Deployment], Launch | str] = _WRITERS[framework]
+    writer: Callable[[LaunchedGroup], Launch | str] = _WRITERS[framework]
     found = writer(deployment)
     return NotLaunched(deployment.placement, found) if isinstance(found, str) else found
 
@@ -85,7 +85,7 @@ def _expert_notes(layout: Parallelism, framework: str) -> list[str]:
     return [BALANCED_EXPERTS.format(each=EXPERTS_PER_REDUNDANT, options=LOAD_BALANCERS[framework])]
 
 
-def vllm(deployment: Deployment) -> Launch | str:
+def vllm(deployment: LaunchedGroup) -> Launch | str:
     """The command of vLLM; attention data parallelism and experts share the ranks of a stage."""
     layout, service, batch = deployment.layout, deployment.service, deployment.running_sequences
     # Each rank that shares the prompts of a dense model holds its feed-forward part: no groups of experts.
@@ -123,7 +123,7 @@ def vllm(deployment: Deployment) -> Launch | str:
     return Launch("vllm", tuple(words), notes=tuple(notes))
 
 
-def _vllm_types(deployment: Deployment, notes: list[str]) -> list[str]:
+def _vllm_types(deployment: LaunchedGroup, notes: list[str]) -> list[str]:
     words: list[str] = []
     weights = deployment.variant.weights
     if weights == "bf16":
@@ -137,7 +137,7 @@ def _vllm_types(deployment: Deployment, notes: list[str]) -> list[str]:
     return words
 
 
-def sglang(deployment: Deployment) -> Launch | str:
+def sglang(deployment: LaunchedGroup) -> Launch | str:
     """The command of SGLang, whose tensor parallelism counts all ranks of a stage."""
     layout, service, batch = deployment.layout, deployment.service, deployment.running_sequences
     words = ["python3", "-m", "sglang.launch_server", "--model-path", deployment.variant.model]
@@ -175,7 +175,7 @@ def sglang(deployment: Deployment) -> Launch | str:
     return Launch("sglang", tuple(words), notes=tuple(notes))
 
 
-def tensorrt_llm(deployment: Deployment) -> Launch | str:
+def tensorrt_llm(deployment: LaunchedGroup) -> Launch | str:
     """The command of TensorRT-LLM; what has no option stands in the file that it names."""
     engine = engine_arguments(deployment)
     words = ["trtllm-serve", "serve", deployment.variant.model]
@@ -206,7 +206,7 @@ _TENSORRT_LLM_OPTIONS: Final = {
 """Options of trtllm-serve by the engine's argument that they set (tensorrt_llm/commands/serve.py)."""
 
 
-def engine_arguments(deployment: Deployment) -> dict[str, object]:
+def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     """Return the arguments of TensorRT-LLM's engine, by the names of its Python interface."""
     layout, service = deployment.layout, deployment.service
     # Its tensor parallelism counts the ranks of a stage that attention data parallelism shares out.
@@ -233,11 +233,11 @@ def engine_arguments(deployment: Deployment) -> dict[str, object]:
     return engine
 
 
-def _prefills(deployment: Deployment) -> bool:
+def _prefills(deployment: LaunchedGroup) -> bool:
     return deployment.placement.phase == "prefill"
 
 
-_WRITERS: Final[Mapping[str, Callable[[Deployment], Launch | str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[LaunchedGroup], Launch | str]]] = {
     "vllm": vllm,
     "sglang": sglang,
     "trtllm": tensorrt_llm,

@@ -17,7 +17,7 @@ LONGEST_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class LaunchedGroup:
     """Replicas of one configuration.
 
     Attributes
@@ -69,7 +69,7 @@ class NotLaunched:
     reason: str
 
 
-def deployments(plan: Plan, period: str | None) -> tuple[tuple[Deployment, ...], tuple[NotLaunched, ...]]:
+def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ...], tuple[NotLaunched, ...]]:
     """Return the placements of a period that can be launched, and those that cannot.
 
     Parameters
@@ -110,7 +110,7 @@ def _largest(plan: Plan, period: str) -> list[Placement]:
     return list(kept.values())
 
 
-def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
+def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
     """The deployment of a row, or why there is none."""
     service = next(each for each in inputs.services if each.name == row.service)
     if not service.variants:
@@ -123,7 +123,7 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
     variant = next((each for each in service.variants if each.name == name), None)
     if variant is None:
         return f"the service has no variant {name!r}" if name else "the service's variant is not named"
-    return Deployment(
+    return LaunchedGroup(
         placement=row,
         service=service,
         variant=variant,

@@ -11,7 +11,7 @@ from typing import Final
 import yaml
 
 from fleetplan.planner.export.launch.commands import engine_arguments, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
 
 DYNAMO_API: Final = "nvidia.com/v1beta1"
 """API version of DynamoGraphDeployment that docs.nvidia.com/dynamo v1.6.0 documents (read November 2026)."""
@@ -41,12 +41,12 @@ POOL_LABEL: Final = "fleetplan/pool"
 """Label of the nodes of a pool; the table of node pools has its value."""
 
 
-def dynamo_graphs(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
     """Return a DynamoGraphDeployment for each service and region, by file name.
 
     Parameters
     ----------
-    found : Sequence[Deployment]
+    found : Sequence[LaunchedGroup]
         All of one period.
 
     Returns
@@ -88,7 +88,7 @@ def dynamo_graphs(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[No
     return texts, tuple(refused)
 
 
-def _component(each: Deployment) -> dict[str, object] | NotLaunched:
+def _component(each: LaunchedGroup) -> dict[str, object] | NotLaunched:
     framework = each.service.framework
     started = launch(each, framework)
     if isinstance(started, NotLaunched):
@@ -119,7 +119,7 @@ def _component(each: Deployment) -> dict[str, object] | NotLaunched:
     return component
 
 
-def _dynamo_arguments(each: Deployment, words: Sequence[str]) -> list[str]:
+def _dynamo_arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
     """The options of the framework as Dynamo's worker takes them, and the phase that it serves."""
     model, phase = each.variant.model, each.placement.phase
     if each.service.framework == "trtllm":
@@ -134,20 +134,20 @@ def _dynamo_arguments(each: Deployment, words: Sequence[str]) -> list[str]:
     return arguments
 
 
-def _nodes(each: Deployment) -> tuple[int, int]:
+def _nodes(each: LaunchedGroup) -> tuple[int, int]:
     """Hosts of a replica, and its accelerators on each."""
     nodes = math.ceil(each.layout.accelerators / each.hardware.accelerators_per_host)
     return nodes, math.ceil(each.layout.accelerators / nodes)
 
 
-def llm_d_values(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
     """Return values of the llm-d chart, one release a set of replicas, by file name.
 
     The releases of a service carry the same model label, so that one pool routes to all of them.
 
     Parameters
     ----------
-    found : Sequence[Deployment]
+    found : Sequence[LaunchedGroup]
         All of one period.
     """
     texts, refused = {}, []
@@ -162,7 +162,7 @@ def llm_d_values(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[Not
     return texts, tuple(refused)
 
 
-def _values(each: Deployment, words: Sequence[str]) -> dict[str, object]:
+def _values(each: LaunchedGroup, words: Sequence[str]) -> dict[str, object]:
     vendor = each.hardware.vendor or ""
     nodes, _ = _nodes(each)
     role = "prefill" if each.placement.phase == "prefill" else "decode"

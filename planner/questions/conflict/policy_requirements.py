@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Policy
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, moved
 
 SHARE_STEPS: Final = 100
 """Steps of a share, from 0 to 1."""
@@ -57,7 +57,7 @@ def _survival(service: str) -> Requirement:
 
     return Requirement(
         name=f"{service} survives the loss of a region",
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: fleet_edits.with_policy(base, without),
         places=frozenset(),
         steps=None,
@@ -72,7 +72,7 @@ def _rule(
 
     return Requirement(
         name=name,
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, most),
         places=frozenset(),
         steps=Steps(relax, text, most),
@@ -93,7 +93,7 @@ def _handovers(fleet: Fleet) -> Iterator[Requirement]:
 
 
 def _handover(name: str, drop: Callable[[Fleet], Fleet]) -> Requirement:
-    return Requirement(name=name, kind=Kind.POLICY, drop=drop, places=frozenset(), steps=None)
+    return Requirement(name=name, kind=RequirementKind.POLICY, drop=drop, places=frozenset(), steps=None)
 
 
 def _rules(base: Fleet, **changes: object) -> Fleet:

@@ -19,7 +19,7 @@ STEP_DIGITS: Final = 3
 """A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
 
 
-class Kind(StrEnum):
+class RequirementKind(StrEnum):
     """What a requirement is about."""
 
     SUPPLY = "supply"
@@ -57,7 +57,7 @@ class Requirement:
     ----------
     name : str
         With its value.
-    kind : Kind
+    kind : RequirementKind
         What it is about.
     drop : callable
         The fleet without it.
@@ -68,7 +68,7 @@ class Requirement:
     """
 
     name: str
-    kind: Kind
+    kind: RequirementKind
     drop: Edit
     places: frozenset[str]
     steps: Steps | None

@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, LOAD_BALANCERS, Launch, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments, dns_name
 from fleetplan.planner.export.launch.files import FORMATS, export_launch
 from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
 from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
@@ -51,7 +51,7 @@ def plan() -> Plan:
     return found.model_copy(update={"inputs": inputs, "placements": rows})
 
 
-def deployment(label: str = "TP2", **changes: object) -> Deployment:
+def deployment(label: str = "TP2", **changes: object) -> LaunchedGroup:
     found, _ = deployments(plan(), None)
     first = next(each for each in found if each.placement.phase == "decode")
     return replace(first, layout=parse_parallelism(label), **changes)  # type: ignore[arg-type]

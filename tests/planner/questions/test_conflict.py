@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, step_of
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, step_of
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
@@ -133,7 +133,7 @@ def test_kilowatts_that_are_short_are_counted() -> None:
 
 
 def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Kind] = []
+    asked: list[RequirementKind] = []
 
     def first_of_core(*arguments: object) -> list[WayOut]:
         asked.extend(each.kind for each in arguments[2])  # type: ignore[attr-defined]
@@ -149,7 +149,12 @@ def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyP
             regions=[region("here", power_kw=(60.0,), pue=1.2)],
         )
     )
-    assert asked == [Kind.POWER, Kind.DEMAND, Kind.DEMAND, Kind.DEMAND]
+    assert asked == [
+        RequirementKind.POWER,
+        RequirementKind.DEMAND,
+        RequirementKind.DEMAND,
+        RequirementKind.DEMAND,
+    ]
 
 
 def test_budgets_that_are_short_are_counted() -> None:
@@ -212,7 +217,9 @@ def test_the_cheapest_way_out_that_serves_everything_comes_first() -> None:
 
 
 def test_an_unknown_verdict_leaves_a_core_that_is_not_called_minimal() -> None:
-    universe = [Requirement(name, Kind.POLICY, lambda base: base, frozenset(), None) for name in "abcd"]
+    universe = [
+        Requirement(name, RequirementKind.POLICY, lambda base: base, frozenset(), None) for name in "abcd"
+    ]
 
     def oracle(kept: frozenset[str]) -> Verdict:
         if {"a", "b", "c"} <= kept:
@@ -274,7 +281,7 @@ def test_every_requirement_can_be_dropped_and_relaxed() -> None:
     )
     found = requirements_of(question)
     assert len(found) == len({each.name for each in found}) == 19
-    assert {each.kind for each in found} == set(Kind)
+    assert {each.kind for each in found} == set(RequirementKind)
     for each in found:
         assert each.drop(question) != question, each.name
         if isinstance(each.steps, Steps):

@@ -75,7 +75,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     # Nothing else ends rounds: neither their share of the time nor whole supply, which would take their turn.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(block_search, share, 1.0)
-    steps = steps_of_a_search(monkeypatch)
+    steps = steps_of_a_search(monkeypatch, 2.0)
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits
 
@@ -90,7 +90,7 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
         monkeypatch.setattr(block_search, share, 0.0)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", settled_ratio)
     monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
-    steps = steps_of_a_search(monkeypatch)
+    steps = steps_of_a_search(monkeypatch, 2.0)
     assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
 
 
