@@ -1,12 +1,12 @@
 r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
 
-For each lost region l, protected service s, moment m and class k, with replicas n' and loads w' of what then
-runs in the other regions, S load units a replica, d'[g] what passes between a pair g of groups of prefill and
+For each lost region z, protected service s, moment m and class k, with replicas n' and loads w' of what then
+runs in the other regions, S load units a replica, d'[e] what passes between a pair e of groups of prefill and
 decode replicas, and D the demand of all regions::
 
-    sum_{c in aggregated} mu w' + S sum_g d'[g] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
-    sum_{c in prefill group} mu w' >= S sum_{g of the group} d'[g]               surviving_prefill[...]
-    sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
+    sum_{c in aggregated} mu w' + S sum_e d'[e] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
+    sum_{c in prefill group} mu w' >= S sum_{e of the group} d'[e]               surviving_prefill[...]
+    sum_{c in decode group} mu w' >= S sum_{e of the group} d'[e]                surviving_decode[...]
     sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
     sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
     sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]

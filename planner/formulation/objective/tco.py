@@ -1,18 +1,15 @@
 r"""What a plan minimises: unmet demand by priority first, then total cost of ownership.
 
-TCO over the horizon, with C the fixed cost of what exists, acquired units at their unit cost, and energy
-at the served utilisation; periods q, moments m, cells i::
+TCO over the horizon is the fixed cost of what exists, and the price of each decision times its number::
 
-    C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
-      + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
+    fixed + sum usd acquired[o,p,q] + sum usd retired[p,q] + sum usd w[c,k,p,i] / (1 + headroom[s])
+      + sum usd a[c] started[c,p,m] + sum usd a[c] switched[c,p,m]
 
-e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
-another region is part of e. h is the share of the period's
-hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
-accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
-of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
-for. All of it is at its present value at the start of the horizon.
+Charges of acquired and retired units are in planner/formulation/objective/supply.py. A load unit costs its
+energy (power of the replica * PUE * price * hours / load units a replica) and the data of requests from other
+regions. Headroom draws no energy, because it is capacity, not traffic. The cost of a moment is weighted with
+its share of the period's hours times the probability of its demand; that of replicas that start within the
+day with the days of the period. All cost is at its present value at the start of the horizon.
 """
 
 from __future__ import annotations
