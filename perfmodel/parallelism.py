@@ -141,7 +141,7 @@ def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: st
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What one replica runs.
+    """Configuration of one replica.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ class Node:
 
     @property
     def name(self) -> str | None:
-        """What the key `name` of a mapping says; None where it is missing or no text."""
+        """Value of the key `name` of a mapping; None where it is missing or no text."""
         entry = self.entries.get("name")
         return entry.node.value if entry is not None and isinstance(entry.node.value, str) else None
 

@@ -35,7 +35,7 @@ _CLOSED_LOOP: Final = "closed_loop"
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFit:
-    """What came out of a file of measurements.
+    """Calibration from a file of measurements.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationScope:
-    """What a calibration holds for.
+    """Deployments that a calibration applies to.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class ScopeCalibration:
 
     @property
     def ratios(self) -> PhaseRatios:
-        """What the evaluator multiplies by."""
+        """Return the ratios that the evaluator multiplies by."""
         return PhaseRatios(self.prefill.ratio, self.decode.ratio)
 
 

@@ -275,7 +275,7 @@ def _exclusions_before(
     memory: MemoryUse,
     shape: tuple[int, int, int],
 ) -> ByteArray:
-    """What excludes rows before they are evaluated: the layout, and memory."""
+    """Exclude rows before they are evaluated: by layout, and by memory."""
     architecture = option.evaluator.architecture
     excluded = np.zeros(shape, dtype=np.uint8)
     # What is written later wins, so the first reason comes last.

@@ -66,7 +66,7 @@ class Points:
 
     @property
     def costs(self) -> tuple[FloatArray, ...]:
-        """What is to be small: minus throughput, latencies, cost; shape (n_points,) each.
+        """Objectives to minimise: minus throughput, latencies, cost; shape (n_points,) each.
 
         A latency that the phase does not have, or a cost that is not known, decides nothing.
         """

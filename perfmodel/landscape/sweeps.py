@@ -37,7 +37,7 @@ BLOCK_CONFIGURATIONS: Final = 524_288
 
 @dataclass(frozen=True, slots=True)
 class SweepSpace:
-    """What is swept.
+    """Options and requests of a sweep.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SweepSpace:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep found.
+    """Result of a sweep.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class SweepResult:
 
     @property
     def frontier(self) -> Points:
-        """What no other option's configuration beats either, request by request and phase by phase."""
+        """Pareto frontier over all options, by request and phase."""
         return frontiers(self.candidates, across_options=True)
 
 

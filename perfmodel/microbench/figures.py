@@ -23,7 +23,7 @@ PRODUCT_SIDE: Final = {"cpu": 2048, "cuda": 8192}
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFigures:
-    """What a machine reaches.
+    """Measured peaks of a machine.
 
     Attributes
     ----------

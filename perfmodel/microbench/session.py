@@ -48,7 +48,7 @@ class MeasuringGoal:
 
 @dataclass(frozen=True, slots=True)
 class MeasuringOutcome:
-    """What a run came to.
+    """Result of a measuring session.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class MeasuringProgress:
     """Told what a run does; this one says nothing."""
 
     def planned(self, points: int) -> None:
-        """So many points are known to be left."""
+        """Set the number of points that are left."""
 
     def begins(self, next_point: Point) -> None:
         """A point is begun."""

@@ -1,4 +1,4 @@
-"""What is measured, and how far predictions from it are off: the tables of `plan optables`."""
+"""Coverage and cross-validation errors of the operator tables, for `plan optables`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEFT_OUT_SITES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What answers for one operator, data type, part and framework.
+    """Measurements that answer for one operator, data type, part and framework.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ short ones are all latency. [tokens]"""
 
 @dataclass(frozen=True, slots=True)
 class _Engines:
-    """What one engine of each configuration does, each of shape (n_configs,); rates are per ms."""
+    """Rates of one engine of each configuration, each of shape (n_configs,); per ms."""
 
     sequences: FloatArray
     starts: FloatArray

@@ -55,7 +55,7 @@ class EnginePool:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """What requests look like, and the latencies that they must keep.
+    """Lengths of requests, and the latency targets that they must keep.
 
     Attributes
     ----------

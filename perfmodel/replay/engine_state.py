@@ -1,4 +1,4 @@
-"""What an engine is given, what it shares with whoever drives it, and what it notes of each request."""
+"""Limits of an engine, the state that it shares with its driver, and its log of requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetplan.perfmodel.serving.requests import NO_SESSION
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What bounds the batch of an engine.
+    """Limits of the batch of an engine.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class EngineLimits:
 
 @dataclass(slots=True)
 class RequestLog:
-    """What a simulation notes of each request, as lists in the order of the requests. [ms].
+    """Log of a simulation, as lists in the order of the requests. [ms].
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class RequestLengths:
 
 @dataclass(slots=True)
 class EngineState:
-    """What an engine shares with whoever drives it.
+    """State that an engine shares with its driver.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class EngineGroup:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """All that serves one service in one region.
+    """Replicas that serve one service in one region.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class GroupUse:
-    """What one group did.
+    """Use of one group of engines.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class GroupUse:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRun:
-    """What became of each request, arrays of shape (n_requests,).
+    """Times of each request, arrays of shape (n_requests,).
 
     Attributes
     ----------

@@ -107,7 +107,7 @@ class _Folds:
 
     @property
     def key(self) -> tuple[bytes, bytes]:
-        """What arrays that were folded alike share."""
+        """Key of arrays that were folded alike."""
         return (
             b"" if self.layouts is None else self.layouts.tobytes(),
             b"" if self.requests is None else self.requests.tobytes(),

@@ -40,7 +40,7 @@ NO_DETAIL: Final = ""
 
 
 class OperatorTimesSource(Protocol):
-    """What the evaluator needs of a source of operator times."""
+    """Interface of a source of operator times."""
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Time and provenance of an operator for an array of configurations."""

@@ -1,4 +1,4 @@
-"""What is evaluated: configurations of a model, and the steps that they run."""
+"""Configurations of a model, and the shapes of the steps that they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.perfmodel.parallelism import Layouts
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What a step of each configuration works on, each array of shape (n_configs,).
+    """Sequences and tokens of a step of each configuration, each array of shape (n_configs,).
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationBatch:
-    """What to evaluate, each array of shape (n_configs,).
+    """Configurations to evaluate, each array of shape (n_configs,).
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def _same_operators(operators: Iterable[Operator], step: TechniqueStep) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """What a technique changes; what is left out it leaves alone.
+    """Effects of a technique; fields that are left out change nothing.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a plan reaches of an objective that comes before TCO, without rounding."""
+"""Value that a plan reaches of an objective before TCO, without rounding."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
 
 
 def used(problem: Problem, name: str, row: Placement) -> float:
-    """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
+    """Return the energy [kWh], carbon [kg CO2] or accelerators that a placement adds."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:
         raise ValueError(f"no candidate {row.config}")

@@ -1,4 +1,4 @@
-"""What a plan costs by the rounded figures that the solver worked with."""
+"""Cost of a plan by the rounded figures of the solver's model."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def capacity_kinds(problem: Problem, solution: Solution) -> dict[tuple[str, str]
 
 
 def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """What hosts that leave a pool at the start of a period cost at once, less their sale. [USD]"""
+    """Write-off of hosts that leave a pool at the start of a period, less their sale. [USD]"""
     retirement = problem.pools[p].retirement
     return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
 
@@ -62,7 +62,7 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
 
 
 def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
-    """What every pool holds and runs, pools that stay empty left out."""
+    """Return the units and the use of every pool and moment; empty pools are left out."""
     used: dict[tuple[int, int], int] = defaultdict(int)
     for (c, p, m), replicas in traffic.replicas.items():
         footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)

@@ -1,4 +1,4 @@
-"""What a plan rests on: versions, files and prices, measured shares of its spend, published errors."""
+"""Provenance of a plan: versions, files and prices, measured shares of its spend, published errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def solve_record(result: SearchResult) -> Solve:
 
 
 def with_evidence(known: PlanProvenance, rows: Sequence[Placement]) -> PlanProvenance:
-    """The same with how the rates that a plan pays for were obtained, and their published errors."""
+    """Add how the rates that the plan pays for were obtained, and their published errors."""
     return known.model_copy(update={"spend_share": _spend_share(rows), "model_errors": _model_errors(rows)})
 
 

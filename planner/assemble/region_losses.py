@@ -23,7 +23,7 @@ Place = tuple[str, int, int, int]
 def region_losses(
     problem: Problem, solution: Solution, unmet: Mapping[tuple[int, int], float]
 ) -> tuple[SurvivingPlacement, ...]:
-    """What serves the protected services without each region, in proportion to the solver's loads.
+    """Return the placements of protected services after each loss, in proportion to the solver's loads.
 
     Parameters
     ----------

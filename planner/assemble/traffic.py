@@ -120,7 +120,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
 def _served_rates(
     problem: Problem, unmet: Mapping[tuple[int, int], float], put_off: Mapping[tuple[int, int, int], float]
 ) -> dict[tuple[int, int], float]:
-    """What each cell serves of each class, headroom not included. [requests/s]"""
+    """Served rate of each cell and class, without headroom. [requests/s]"""
     rates = {}
     for i, cell in enumerate(problem.cells):
         offline = problem.services[cell.service].offline is not None
@@ -144,7 +144,7 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
 
 
 def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: float) -> list[float]:
-    """What passes between each pair, in the solver's proportions. [requests/s]"""
+    """Rate that passes between each pair, in the solver's proportions. [requests/s]"""
     if len(known.pairs) == 1:
         return [rate]
     units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]

@@ -118,7 +118,7 @@ def build_candidates(
 
 
 def _maturity_warnings(hardware: Hardware, framework: str) -> list[str]:
-    """What stands behind the factor on launches and gaps of a part that has one under the framework."""
+    """Warn of parts whose launches and gaps are scaled by a factor, with the source of the factor."""
     part = hardware.accelerator
     if part is None or part.measured_system is not None:
         return []

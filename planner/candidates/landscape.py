@@ -153,7 +153,7 @@ def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
 
 
 def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
-    """What evaluates a service on one hardware.
+    """Return the evaluator of a service on one hardware.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def _candidate_of_rows(
 
 
 def _pooling(service: Service, phase: Phase, rows: dict[int, pd.Series]) -> tuple[CapacityLine, ...]:
-    """What pools of a configuration carry, from its rows by class."""
+    """Return the capacity lines of a configuration, from its rows by class."""
     needed = []
     for k, row in rows.items():
         question = load_question(service, service.classes[k])

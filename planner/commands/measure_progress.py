@@ -44,7 +44,7 @@ class MeasureProgress(MeasuringProgress):
         self._console.print(text, style="dim", markup=False, highlight=False)
 
     def planned(self, points: int) -> None:
-        """So many more points are known to be left."""
+        """Add to the number of points that are left."""
         self._total += points
         self._bar.update(self._task, total=self._total)
         if points and not self._console.is_terminal:

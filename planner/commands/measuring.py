@@ -1,4 +1,4 @@
-"""What `plan optables measure` does: open the device, measure, write the table and the figures."""
+"""The work of `plan optables measure`: open the device, measure, write the table and the figures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TENSOR_PARALLEL: Final = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for.
+    """Options of `plan optables measure`.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of it.
+    """Result of a measurement.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from fleetplan.planner.report.landscape_console import print_answer, print_expla
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is wanted of a landscape beside the screen.
+    """Output files of a landscape.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What `plan sweep` does between its options and its output."""
+"""The work of `plan sweep` between its options and its output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a grid is laid on: a fleet file with scenarios and assignments."""
+    """Base of a grid: a fleet file with scenarios and assignments."""
 
     path: Path
     scenarios: tuple[str, ...]

@@ -126,7 +126,7 @@ def units_after_loss(problem: Problem, pool_index: int) -> int:
 
 
 def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int) -> int:
-    """The same where replicas that wait for another moment may stand beside those that serve."""
+    """Bound the units where idle replicas of another moment may run beside those that serve."""
     pool = problem.pools[pool_index]
     needed: dict[int, int] = {}
     for service, region, m in served:

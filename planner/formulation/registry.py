@@ -1,4 +1,4 @@
-"""What a group of decisions is: what the parts of its keys name, and how it is read from a dataclass."""
+"""Groups of decisions: the meaning of their keys, read from the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GROUP: Final = "group"
 
 
 class KeyPart(Enum):
-    """What one part of a variable's key names: an index into the problem, or a name."""
+    """Meaning of one part of a variable's key: an index into the problem, or a name."""
 
     CANDIDATE = auto()
     POOL = auto()
@@ -26,7 +26,7 @@ class KeyPart(Enum):
 
 
 class DecisionPlace(NamedTuple):
-    """What one variable decides about.
+    """Service, moment and slot that one variable decides about.
 
     Attributes
     ----------

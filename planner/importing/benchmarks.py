@@ -39,7 +39,7 @@ INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDeployment:
-    """What was measured, as far as it is said; None where it is not.
+    """Deployment that was measured; None for what the files do not say.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class BenchmarkRow:
 
 @dataclass(frozen=True, slots=True)
 class ImportedBenchmarks:
-    """What was taken, as rows of `plan calibrate`, and what was not."""
+    """Imported rows for `plan calibrate`, and the results that were rejected."""
 
     rows: tuple[Mapping[str, object], ...]
     rejected: tuple[Rejected, ...]
@@ -107,7 +107,7 @@ def import_benchmarks(form: str, document: object, given: MeasuredDeployment) ->
 
 
 def _joined(stated: MeasuredDeployment, given: MeasuredDeployment) -> MeasuredDeployment:
-    """What the row states, and what is given where it states nothing."""
+    """Fill what the row does not state from the options."""
     both: dict[str, object] = {}
     for each in fields(MeasuredDeployment):
         own, other = getattr(stated, each.name), getattr(given, each.name)

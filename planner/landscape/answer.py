@@ -42,7 +42,7 @@ BEST_BY = {
 
 @dataclass(frozen=True, slots=True)
 class LandscapeAnswer:
-    """What a sweep says about a question.
+    """Answer of a sweep to a question.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ UNMET_GAP_RATIO = 1e-5
 
 
 class StatedGoal(Record):
-    """What a plan reaches of an objective that comes before TCO."""
+    """Value that a plan reaches of an objective before TCO."""
 
     objective: str
     """served, energy, carbon, accelerators or least-regret"""
@@ -134,7 +134,7 @@ class Plan(Record):
 
     @property
     def shortages(self) -> tuple[Unmet, ...]:
-        """What is unmet beyond rounding, for people to read.
+        """Unmet demand beyond rounding, for people to read.
 
         The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
         stay unmet though nothing is short.

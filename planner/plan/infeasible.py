@@ -1,4 +1,4 @@
-"""What a fleet without a plan is short of, and what would give it one."""
+"""Shortages of an infeasible fleet, and the changes that would make it feasible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetplan.planner.plan.record import AtMoment, Record
 
 
 class Shortage(AtMoment):
-    """What an infeasible fleet lacks."""
+    """Shortage of an infeasible fleet."""
 
     region: str
     service: str
@@ -26,7 +26,7 @@ class Shortage(AtMoment):
 
     @property
     def would_take(self) -> str:
-        """What would serve it: power where that is short, else accelerators; empty where nothing would."""
+        """Say what would serve it: power if that is short, else accelerators; empty if nothing would."""
         if self.power_short_kw is not None:
             return f"{self.power_short_kw:.4g} kW"
         options = [f"{count} {name}" for name, count in self.accelerators_short.items()]

@@ -1,4 +1,4 @@
-"""What `plan compare --against` names: fleets that must do without something, by which candidates they keep.
+"""Counterfactual fleets of `plan compare --against`, by the candidates that they keep.
 
 A counterfactual restricts what may run. Demand, prices, pools, offers, policy and limits stay; hardware
 that stands already keeps its fixed cost even where nothing may run on it.
@@ -89,7 +89,7 @@ class Sources:
 
 
 def counterfactual(text: str, fleet: Fleet, sources: Sources) -> Counterfactual:
-    """What a text after `--against` means for a fleet.
+    """Return the counterfactual that a text after `--against` names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What one plan does differently from another, as a list that a person can review line by line."""
+"""Differences between two plans, as a list that a person can review line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDLE: Final = "idle capacity"
 
 
 class Action(StrEnum):
-    """What happens to one line of a plan."""
+    """Kind of change of one line of a plan."""
 
     ADD = "+"
     CHANGE = "~"
@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 
 class DiffSubject(StrEnum):
-    """What a line of a plan is about."""
+    """Subject of a line of a plan."""
 
     PLACEMENT = "placement"
     PURCHASE = "purchase"
@@ -115,7 +115,7 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """All that two plans do not share.
+    """Differences between two plans.
 
     Attributes
     ----------

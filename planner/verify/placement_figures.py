@@ -1,4 +1,4 @@
-"""What a plan states of each placement, and of each pool, beside what was decided."""
+"""Figures that a plan states of each placement and pool beside the decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a placement draws, carries and costs while it runs: each quantity once, for all checks."""
+"""Energy, load and running cost of a placement: each quantity once, for all checks."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def energy_kwh(check: PlanCheck, run: Run) -> float:
 
 
 def energy_usd(check: PlanCheck, run: Run) -> float:
-    """What that energy costs. [USD]"""
+    """Cost of that energy. [USD]"""
     row = run[0]
     price = energy_usd_per_kwh(check.problem.fleet, check.pool(row.pool), check.moment_of(row).period)
     return energy_kwh(check, run) * price
 
 
 def data_usd(check: PlanCheck, run: Run) -> float:
-    """What the way of requests from other regions costs; to where they are prefilled. [USD]"""
+    """Network cost of requests from other regions, charged where they are prefilled. [USD]"""
     row, candidate = run
     if candidate.phase == "decode":
         return 0.0

@@ -84,7 +84,7 @@ class TableFile:
 
     @property
     def system(self) -> str:
-        """What was measured: h200_sxm and the like."""
+        """Measured system: h200_sxm and the like."""
         return self.path.parts[-5]
 
     @property

@@ -1,4 +1,4 @@
-"""What stands and what is bought, for those who provide it: node pools, and purchases as planned changes."""
+"""Supply of a plan for those who provide it: node pools, and purchases as planned changes."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _groups(
 def _rate(
     problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]
 ) -> cp_model.LinearExpr:
-    """What loads serve. [rate units * load units]"""
+    """Return the rate that loads serve. [rate units * load units]"""
     return cp_model.LinearExpr.weighted_sum(
         [variables.load[key] for key in keys],
         [scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]]) for key in keys],

@@ -150,7 +150,7 @@ def _cover(
 
 
 def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """What runs after the loss fits the units that stand."""
+    """Limit the replicas after the loss to the units of their pools."""
     hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
     for (gone, c, p, m), replicas in variables.surviving.items():
         if gone == lost:
@@ -168,7 +168,7 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """What runs after the loss stays within the power of its region."""
+    """Limit the replicas after the loss to the power of their region."""
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue

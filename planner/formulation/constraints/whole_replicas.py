@@ -1,4 +1,4 @@
-r"""What coverage and replica load imply for replicas alone: rows in whole numbers, for the solver to cut on.
+r"""Rows in whole replicas that coverage and replica load imply, for the solver to cut on.
 
 Demand D[k] of a cell is measured in one unit for all its classes k, by weights. As many replicas as it
 takes must run, whatever they are loaded with::

@@ -71,7 +71,7 @@ class Goal:
         return self.name == "served"
 
     def figure(self, units: float) -> float:
-        """What a value of the model's objective, which is minimised, stands for."""
+        """Convert a value of the model's minimised objective to the unit of the goal."""
         value = units / self.resolution
         return self.most - value if self.rising else value
 
@@ -101,7 +101,7 @@ UNITS: Final[Mapping[str, str]] = {
 
 
 def goal_of(problem: Problem) -> Goal | None:
-    """What a problem is to be best at before TCO; None where TCO comes first."""
+    """Return the goal that a problem optimises before TCO; None where TCO comes first."""
     if problem.minimises_regret:
         least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
         return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
@@ -181,7 +181,7 @@ _SUMS: Final[Mapping[str, Callable[[Problem, Variables, Goal], cp_model.LinearEx
 
 
 def _weight(problem: Problem, cell_index: int) -> float:
-    """What a request/s of a cell counts in the mean over the horizon."""
+    """Weight of a request/s of a cell in the mean over the horizon."""
     cell = problem.cells[cell_index]
     share = problem.moments[cell.moment].weight / len(problem.periods)
     return problem.services[cell.service].served_weight * share

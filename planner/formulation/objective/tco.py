@@ -1,4 +1,4 @@
-r"""What a plan minimises: unmet demand by priority first, then total cost of ownership.
+r"""Objective terms: unmet demand by priority first, then total cost of ownership.
 
 TCO over the horizon is the fixed cost of what exists, and the price of each decision times its number::
 
@@ -90,7 +90,7 @@ def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
 
 
 def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What decides on the expected TCO, with what one of each costs. [USD]"""
+    """Variables of the expected TCO, each with the cost of one unit. [USD]"""
     everywhere = [1.0] * len(problem.moments)
     return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
 
@@ -102,7 +102,7 @@ def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_m
 
 
 def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What is bought, rented and retired."""
+    """Terms of purchases, rentals and retirements."""
     return [
         (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
         for name, charges in supply_charges().items()
@@ -132,7 +132,7 @@ def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
 
 
 def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
-    """What is said of prices and numbers whose sum is beyond what 64-bit integers hold."""
+    """Return the error for prices and numbers whose sum exceeds 64-bit integers."""
     most = (
         f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
     )
@@ -154,7 +154,7 @@ def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_mo
 
 
 def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> int:
-    """The same of a solution's unmet units by cell and class."""
+    """Unmet demand of a solution, from its unmet units by cell and class."""
     weights = _unmet_weights(problem, priority)
     return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
 
@@ -190,7 +190,7 @@ def _unmet_exponent(problem: Problem) -> int:
 
 
 def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
-    """What a unit of unmet demand counts in each cell of the services of one priority."""
+    """Weight of a unit of unmet demand in each cell of the services of one priority."""
     scales, finest = rate_scales(problem), _unmet_exponent(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
     return {

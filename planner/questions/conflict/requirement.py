@@ -1,4 +1,4 @@
-"""What a fleet file asks for and could give up: the types, and the size of a step.
+"""Requirements of a fleet file that could give way: the types, and the size of a step.
 
 A requirement can be dropped, and most can be relaxed step by step. Steps are whole numbers, so that there is
 a least amount: hosts, a digit of a limit, a thousandth of a demand.
@@ -20,7 +20,7 @@ STEP_DIGITS: Final = 3
 
 
 class RequirementKind(StrEnum):
-    """What a requirement is about."""
+    """Kind of a requirement."""
 
     SUPPLY = "supply"
     POWER = "power"

@@ -41,7 +41,7 @@ class Give:
 
     @property
     def text(self) -> str:
-        """What gives, with its amount."""
+        """Name the requirement that gives way, with the amount."""
         if self.requirement.steps is None or self.steps == 0:
             return f"without: {self.requirement.name}"
         return self.requirement.steps.text(self.steps)
