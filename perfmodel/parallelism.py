@@ -209,7 +209,7 @@ class Layouts:
         return cls(*(np.array(column, dtype=np.int64) for column in columns))
 
     @classmethod
-    def joined(cls, parts: Sequence[Layouts]) -> Layouts:
+    def concatenated(cls, parts: Sequence[Layouts]) -> Layouts:
         """Return the layouts of all `parts`, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 

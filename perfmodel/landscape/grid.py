@@ -133,7 +133,7 @@ class GridBlock:
         return np.where(is_early(self.excluded), np.nan, values).ravel()
 
 
-def crossed_configurations(
+def full_grid(
     layouts: Sequence[Parallelism], batches: Sequence[int], requests: Sequence[RequestShape]
 ) -> ConfigurationBatch:
     """Every layout with every batch size and every request, as arrays that broadcast.
@@ -176,7 +176,7 @@ def evaluate_block(
     layouts, batches, requests = axes
     shape = (len(layouts), len(batches), len(requests))
     evaluator = option.evaluator
-    configurations = crossed_configurations(layouts, batches, requests)
+    configurations = full_grid(layouts, batches, requests)
     memory = memory_of_phase(evaluator, place.phase, configurations)
     excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
     kept = _evaluated_axes(excluded, whole)
@@ -188,7 +188,7 @@ def evaluate_block(
             requests,
         )
         try:
-            found = _phase_numbers(evaluator, place.phase, crossed_configurations(*part))
+            found = _phase_numbers(evaluator, place.phase, full_grid(*part))
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = CODES["dtype"]
@@ -232,7 +232,7 @@ def _phase_numbers(
     transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
     if phase == PREFILL:
         transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
-        rate = np.minimum(rate, evaluator.handover_requests_per_s(configurations))
+        rate = np.minimum(rate, evaluator.transfer_requests_per_s(configurations))
     return {
         "latency_ms": result.latency_ms,
         "ttft_ms": result.ttft_ms + transfer_ms,

@@ -60,7 +60,7 @@ class Points:
         return Points(*(getattr(self, name)[rows] for name in Points.__slots__))
 
     @classmethod
-    def joined(cls, parts: Sequence[Points]) -> Points:
+    def concatenated(cls, parts: Sequence[Points]) -> Points:
         """Return the points of all parts, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 

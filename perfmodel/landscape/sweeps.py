@@ -120,7 +120,7 @@ def sweep(
             on_block(block)
     if not found:
         raise ValueError("a sweep needs at least one layout, batch size and request")
-    return SweepResult(total, dict(counts), frontiers(Points.joined(found), across_options=False))
+    return SweepResult(total, dict(counts), frontiers(Points.concatenated(found), across_options=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _LAYOUTS: Final = 0
 _REQUESTS: Final = 2
 
 
-def crossed_step_times(
+def grid_step_times(
     operators: Iterable[Operator],
     source: OperatorTimesSource,
     accelerator: Accelerator,

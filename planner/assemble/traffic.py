@@ -23,7 +23,7 @@ from fleetplan.planner.formulation import (
     rate_scales,
 )
 from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
-from fleetplan.planner.problem.kv_pairs import Handovers, cell_handovers
+from fleetplan.planner.problem.kv_pairs import KvPairs, cell_pairs
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LOAD_TOLERANCE = 1e-7
@@ -83,7 +83,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
     unmet: dict[tuple[int, int], float] = {}
     passed: dict[PairKey, float] = {}
     planned = _planned_rates(problem, solution)
-    known = cell_handovers(problem)
+    known = cell_pairs(problem)
     for cell_index, cell in enumerate(problem.cells):
         headroom = 1 + problem.services[cell.service].headroom
         for k, demand in enumerate(cell.requests_per_s):
@@ -143,7 +143,7 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
     return planned
 
 
-def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: float) -> list[float]:
+def _passed(solution: Solution, place: tuple[int, int], known: KvPairs, rate: float) -> list[float]:
     """Rate that passes between each pair, in the solver's proportions. [requests/s]"""
     if len(known.pairs) == 1:
         return [rate]
@@ -154,7 +154,7 @@ def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: 
     return [rate * each / total if total else 0.0 for each in kept]
 
 
-def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: Handovers) -> float:
+def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: KvPairs) -> float:
     """Rate that the solver lets pass between all pairs, with its headroom. [requests/s]"""
     scale = rate_scales(problem)[problem.cells[place[0]].service]
     return scale.requests_per_s(

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.registry import KeyPart, decided
 from fleetplan.planner.problem import Cell, Problem
-from fleetplan.planner.problem.kv_pairs import Handovers
+from fleetplan.planner.problem.kv_pairs import KvPairs
 
 ReplicaKey = tuple[int, int, int]
 """(candidate index, pool index, moment index)"""
@@ -117,11 +117,11 @@ class Variables(Decisions[cp_model.IntVar]):
 
     Attributes
     ----------
-    handovers : dict[CellClassKey, Handovers]
+    kv_pairs : dict[CellClassKey, KvPairs]
         Which prefill replicas may hand over to which decode replicas.
     """
 
-    handovers: dict[CellClassKey, Handovers] = field(default_factory=dict)
+    kv_pairs: dict[CellClassKey, KvPairs] = field(default_factory=dict)
 
 
 def replica_label(problem: Problem, key: ReplicaKey) -> str:

@@ -46,7 +46,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             # Where a variable does not exist its sum is empty, so zero.
             missing = [(cell_index, k)] if worked is None else []
             unmet = total([variables.unmet[key] for key in missing if key in variables.unmet])
-            known = variables.handovers[cell_index, k]
+            known = variables.kv_pairs[cell_index, k]
             separate = [variables.disaggregated[cell_index, k, g] for g in range(len(known.pairs))]
             whole = [load for slot, load in served.items() if _phase(problem, slot) is Phase.AGGREGATED]
             model.add(

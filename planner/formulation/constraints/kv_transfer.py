@@ -30,7 +30,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     scales = rate_scales(problem)
     loads: dict[tuple[int, int], list[tuple[cp_model.IntVar, Fraction]]] = {}
     for (cell_index, k, g), passed in variables.disaggregated.items():
-        pair, cell = variables.handovers[cell_index, k].pairs[g], problem.cells[cell_index]
+        pair, cell = variables.kv_pairs[cell_index, k].pairs[g], problem.cells[cell_index]
         for used in pair.links:
             if pair.kv_gb is None:
                 raise ValueError(f"{cell.service} hands over caches of unknown size")

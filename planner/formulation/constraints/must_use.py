@@ -108,7 +108,7 @@ def _groups(
     if phase is Phase.AGGREGATED:
         yield "", 0, None
         return
-    known = variables.handovers.get((i, k))
+    known = variables.kv_pairs.get((i, k))
     if known is None:
         return
     for index, group in enumerate(known.groups(phase)):

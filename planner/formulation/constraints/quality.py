@@ -48,7 +48,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     scales = rate_scales(problem)
     for (index, k, g), passed in variables.disaggregated.items():
         if index in floors:
-            known = variables.handovers[index, k]
+            known = variables.kv_pairs[index, k]
             candidate = problem.candidates[known.prefill[known.pairs[g].prefill].slots[0][0]]
             surplus = exact(problem.quality(candidate)) - floors[index]
             units = scales[candidate.service].units_per_request_per_s
@@ -78,7 +78,7 @@ def _add_traffic(
         if candidate.phase is Phase.AGGREGATED and (c, k, p, cell_index) in variables.load:
             rates.append(scale.rate_units(candidate.requests_per_s[k]))
             loads.append(variables.load[c, k, p, cell_index])
-    pairs = range(len(variables.handovers[cell_index, k].pairs))
+    pairs = range(len(variables.kv_pairs[cell_index, k].pairs))
     apart = [variables.disaggregated[cell_index, k, g] for g in pairs]
     apart += [variables.unmet[key] for key in [(cell_index, k)] if key in variables.unmet]
     total = cp_model.LinearExpr.weighted_sum(loads, rates)

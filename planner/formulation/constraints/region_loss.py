@@ -31,7 +31,7 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor, watts_per_accelerator
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
-from fleetplan.planner.problem.kv_pairs import surviving_handovers
+from fleetplan.planner.problem.kv_pairs import surviving_pairs
 from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
@@ -128,7 +128,7 @@ def _cover(
     request_class = problem.services[cell.service].classes[k].name
     label = f"{lost} lost,{cell.service},{request_class},{problem.moments[cell.moment].label}"
     total = [load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED]
-    known = surviving_handovers(problem, cell.service, k, lost)
+    known = surviving_pairs(problem, cell.service, k, lost)
     separate = []
     for g, pair in enumerate(known.pairs):
         between = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")

@@ -30,7 +30,7 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
@@ -166,7 +166,7 @@ def unmet_units_per_request(problem: Problem) -> float:
     )
 
 
-@once
+@memoised
 def _unmet_exponent(problem: Problem) -> int:
     """Power of ten of the unit of unmet demand: that of the finest service scale.
 

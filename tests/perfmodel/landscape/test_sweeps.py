@@ -52,7 +52,7 @@ def all_points(space: SweepSpace, threads: int = 2) -> tuple[SweepResult, Points
     result = sweep(space, blocks.append, threads)
     every = [points_of(block, np.arange(block.excluded.size)) for block in blocks]
     reasons = [np.array(REASONS, dtype=object)[block.excluded.ravel()] for block in blocks]
-    return result, Points.joined(every), np.concatenate(reasons)
+    return result, Points.concatenated(every), np.concatenate(reasons)
 
 
 @pytest.mark.parametrize(

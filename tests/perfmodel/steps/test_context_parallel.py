@@ -169,7 +169,7 @@ def test_tables_of_a_landscape_say_the_degree() -> None:
     space = SweepSpace((Option("MI300X", own, None, None),), requests, LatencyTarget(None, None), tried)
     blocks: list[GridBlock] = []
     sweep(space, blocks.append, threads=1)
-    points = Points.joined([points_of(block, np.arange(block.excluded.size)) for block in blocks])
+    points = Points.concatenated([points_of(block, np.arange(block.excluded.size)) for block in blocks])
     for table in (
         point_table(points, space, ("all",)),
         service_landscape(own, requests[0], space.target, tried).table,

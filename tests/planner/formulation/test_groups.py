@@ -30,7 +30,7 @@ def built() -> list[PlanningModel]:
 
 
 def test_no_group_of_variables_is_forgotten() -> None:
-    names = {field.name for field in fields(Variables)} - {"handovers"}
+    names = {field.name for field in fields(Variables)} - {"kv_pairs"}
     assert names == {group.name for group in GROUPS}
     assert len(GROUPS) == len(names)
 
