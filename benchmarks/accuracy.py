@@ -2,6 +2,7 @@
 
 python benchmarks/accuracy.py                        the rows that aiconfigurator-core carries itself
 python benchmarks/accuracy.py --measurements FILE    a fuller table of measurements, static batches included
+python benchmarks/accuracy.py --serving FILE         also a table of saturation and of other benchmarks
 python benchmarks/accuracy.py --write                also write docs/accuracy.md; a fuller table adds its
                                                      part below that of the packaged rows
 
@@ -24,6 +25,7 @@ from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, poo
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import packaged_file, published_rows
+from benchmarks.accuracy_serving import serving_text
 from benchmarks.accuracy_table import (
     bars_text,
     coverage_text,
@@ -69,11 +71,12 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[AccuracyBar]]:
 
 PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
 FULLER: Final = "A fuller table"
+SERVING: Final = "Saturation and other benchmarks than InferenceX"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 
-def write(text: str, found: list[AccuracyBar], is_fuller: bool) -> None:
-    """Write docs/accuracy.md (the notes, the packaged rows, and what a fuller table adds) and the bars."""
+def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str) -> None:
+    """Write docs/accuracy.md (the notes, the packaged rows, and what the other tables add) and the bars."""
     parts, bars_of = [NOTES.read_text("utf-8").rstrip()], {}
     packaged = packaged_file()
     if is_fuller and packaged is not None:
@@ -81,7 +84,10 @@ def write(text: str, found: list[AccuracyBar], is_fuller: bool) -> None:
         parts += [f"# {PACKAGED}", whole]
     title = FULLER if is_fuller else PACKAGED
     bars_of[title] = found
-    RESULT.write_text("\n\n".join([*parts, f"# {title}", text]) + "\n", "utf-8")
+    parts += [f"# {title}", text]
+    if serving:
+        parts += [f"# {SERVING}", serving]
+    RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
     verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
     before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])
     RESULTS.write_text(f"{before}{BARS[0]}\n\n{verdicts}\n\n{BARS[1]}{rest.partition(BARS[1])[2]}", "utf-8")
@@ -92,6 +98,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--measurements", type=Path, help="CSV of measurements")
+    parser.add_argument("--serving", type=Path, help="CSV of published serving")
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md, the bars to RESULTS.md")
     parser.add_argument("--without-peer", action="store_true", help="do not run aiconfigurator")
     options = parser.parse_args()
@@ -100,10 +107,19 @@ def main() -> int:
         what = "aiconfigurator-core is not installed" if path is None else f"{path}: no such file"
         print(f"{what}; give a table by --measurements", file=sys.stderr)
         return 2
+    if options.serving is not None and not options.serving.is_file():
+        print(f"{options.serving}: no such file", file=sys.stderr)
+        return 2
     text, found = report(path, not options.without_peer)
-    print(text, "## Bars", bars_text(found), sep="\n\n")
+    print(text)
+    serving = ""
+    if options.serving is not None:
+        serving, further = serving_text(options.serving)
+        found += further
+        print(serving)
+    print("## Bars", bars_text(found), sep="\n\n")
     if options.write:
-        write(text, found, options.measurements is not None)
+        write(text, found, options.measurements is not None, serving)
     return 0 if all(bar.met for bar in found) else 1
 
 

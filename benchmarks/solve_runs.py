@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.assemble import build_plan, provenance, solve_record
+from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.formulation import (
     PlanningModel,
@@ -109,7 +109,7 @@ def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Ca
             plan, bound = progress.objective_usd, progress.bound_usd
             run.steps.append((time.monotonic() - started, plan, bound))
 
-        result = search(problem, limits, watch)
+        result = search(problem, limits, watch, holds=within_budgets)
         run.wall_s = time.monotonic() - started
         run.steps.append((run.wall_s, result.objective_usd, result.bound_usd))
         run.result = result

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.perfmodel.queueing.test_loops import BUDGET, COSTS, TIMES, drawn, one
 
-from fleetplan.perfmodel.queueing.closed import ClosedLoop, closed_loop
 from fleetplan.perfmodel.replay.engine import engine
 from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.serving import Admission
+from fleetplan.perfmodel.serving.closed import ClosedLoop, closed_loop
 
 ITERATIONS = 100_000
 
