@@ -15,4 +15,9 @@ _Value = TypeVar("_Value")
 def first_parts(values: Iterable[_Value], count: int) -> list[ParameterSet | _Value]:
     """Return the arguments of a parametrised test, of which only so many are no slow ones."""
     rest = iter(values)
-    return [*islice(rest, count), *(pytest.param(value, marks=pytest.mark.slow) for value in rest)]
+    return [*islice(rest, count), *(_slow(value) for value in rest)]
+
+
+def _slow(value: object) -> ParameterSet:
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.slow)

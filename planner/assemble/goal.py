@@ -37,7 +37,8 @@ def reached_goal(
     goal = reached.goal
     if goal.name == "served":
         value = _served(problem, unmet)
-        bound = max(reached.bound, value)
+        # Of what is unserved the model rounds the weights: a bound is as far above the plan as in the model.
+        bound = value + max(reached.bound - reached.value, 0.0)
     elif goal.name == "least-regret":
         value = max(row.regret_usd or 0.0 for row in scenarios)
         bound = min(reached.bound, value)

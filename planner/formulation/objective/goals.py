@@ -34,8 +34,8 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
-ACCELERATOR_RESOLUTION: Final = 10**6
-"""Objective units an accelerator, for weights of moments that are no whole numbers."""
+MOST_ACCELERATOR_UNITS: Final = 10**6
+"""Objective units an accelerator, where the weights of the moments have no smaller common unit."""
 
 ROUNDING_RATIO: Final = 1e-5
 """Share of the energy or carbon within which two plans draw the same: some load units."""
@@ -119,7 +119,7 @@ def goal_of(problem: Problem) -> Goal | None:
     if name == "served":
         return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
     if name == "accelerators":
-        return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION)
+        return Goal(name, UNITS[name], _accelerator_resolution(problem))
     return Goal(name, UNITS[name], _used_resolution(problem))
 
 
@@ -167,7 +167,7 @@ def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_mode
     weights = []
     for c, p, m in variables.replicas:
         footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
-        share = exact(problem.moments[m].weight) / len(problem.periods)
+        share = problem.moments[m].exact_weight / len(problem.periods)
         weights.append(round(footprint * share * goal.resolution))
     return cp_model.LinearExpr.weighted_sum(list(variables.replicas.values()), weights)
 
@@ -206,6 +206,12 @@ def _weight(problem: Problem, cell_index: int) -> float:
 def _whole_demand(problem: Problem) -> float:
     """Demand of all cells. [weighted requests/s]"""
     return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
+
+
+def _accelerator_resolution(problem: Problem) -> int:
+    """Objective units an accelerator: a common unit of the moments' shares, so that equal plans are equal."""
+    shares = (moment.exact_weight / len(problem.periods) for moment in problem.moments)
+    return min(math.lcm(*(share.denominator for share in shares)), MOST_ACCELERATOR_UNITS)
 
 
 @memoised

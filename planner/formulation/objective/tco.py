@@ -19,19 +19,19 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.formulation.objective.too_dear import too_dear
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable, and what one of it costs or draws."""
@@ -92,13 +92,17 @@ def prices_of_changes() -> Prices:
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
     everywhere = [1.0] * len(problem.moments)
-    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
+    )
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, shares))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, shares)
+    )
 
 
 def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
@@ -131,24 +135,14 @@ def _running_terms(problem: Problem, variables: Variables, shares: Sequence[floa
     return terms
 
 
-def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
-    variables = [variable for variable, _ in terms]
+def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_model.LinearExprT:
+    decisions = [variable for variable, _ in terms]
     weights = [usd_units(usd) for _, usd in terms]
-    sizes = [abs(each) * max(variables[i].proto.domain) for i, each in enumerate(weights)]
+    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
     if sum(sizes) > LARGEST_SUM:
-        raise _too_dear(problem, sum(sizes), variables[sizes.index(max(sizes))].name)
-    return cp_model.LinearExpr.weighted_sum(variables, weights)
-
-
-def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
-    """Return the error for prices and numbers whose sum exceeds 64-bit integers."""
-    most = (
-        f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
-    )
-    message = f"its prices times the numbers that may be needed add up to {most}; most of it is {variable}"
-    return InputError(
-        [Issue(str(problem.fleet.path), 0, 0, "", message, "lower max_hosts, the price or the demand")]
-    )
+        most = max(sizes)
+        raise too_dear(problem, variables, decisions[sizes.index(most)], (most, sum(sizes)))
+    return cp_model.LinearExpr.weighted_sum(decisions, weights)
 
 
 def fixed_usd(problem: Problem) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.oracles import brute_force
 from tests.oracles.brute_force import TooLargeError, brute_force_usd
+from tests.parts import first_parts
 from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
@@ -27,10 +28,10 @@ MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""
 
 
-def infeasible_fleets() -> list[tuple[int, Fleet]]:
+def infeasible_fleets(count: int) -> list[tuple[int, Fleet]]:
     found = []
     seed = 0
-    while len(found) < RANDOM_INFEASIBLE_FLEETS:
+    while len(found) < count:
         question = with_engine_tables(tiny_case(seed))
         try:
             if brute_force_usd(Resolver(EXACT).problem(question)[1]) is None:
@@ -56,11 +57,12 @@ def keeping(question: Fleet, names: Sequence[str]) -> Fleet:
     return question
 
 
-def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", first_parts((10, RANDOM_INFEASIBLE_FLEETS), 1))
+def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """The core has no plan and any part of it has; each way out has one, and none with one step less."""
     monkeypatch.setattr(brute_force, "MAX_COMBINATIONS", MOST_PLANS_TRIED)
     checked_steps = 0
-    for seed, question in infeasible_fleets():
+    for seed, question in infeasible_fleets(count):
         found = explained(question)
         assert found.core.minimal, seed
         assert not exists(keeping(question, core(found))), seed
@@ -71,7 +73,7 @@ def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.Monkey
             assert answer.plan is not None or not answer.problem.cells, seed
             assert way.least, seed
             checked_steps += sum(_is_least(question, way, give) for give in way.gives)
-    assert checked_steps > RANDOM_INFEASIBLE_FLEETS
+    assert checked_steps > count
 
 
 def _is_least(question: Fleet, way: WayOut, give: Give) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ortools.sat.python import cp_model
 from rich.console import Console
+from tests.parts import first_parts
 from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
 from tests.planner.solving import Solved, solve
 from typer.testing import CliRunner
@@ -131,7 +132,9 @@ def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
+@pytest.mark.parametrize(
+    ("patience", "rounds"), first_parts([(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)], 1)
+)
 def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +308,7 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("times", [0.0, 1.0])
+@pytest.mark.parametrize("times", first_parts((0.0, 1.0), 1))
 def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
     """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
     planning, parts = in_parts()
