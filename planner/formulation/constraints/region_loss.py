@@ -9,7 +9,8 @@ decode replicas, and D the demand of all regions::
     sum_{c in decode group} mu w' >= S sum_{e of the group} d'[e]                surviving_decode[...]
     sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
     sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
-    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]
+    sum_{c,p in r} a[c] (watts[c] - idle[p]) n'[c,p]
+      + sum_{p in r} H idle[p] units[p,m] <= limit[r,m] / PUE[r]                 surviving_power[...]
 
 Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
 what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
@@ -26,9 +27,10 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.formulation.constraints.power import watts_drawn
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
 from fleetplan.planner.formulation.rates import rate_scales
-from fleetplan.planner.formulation.scaling import RateScale, watts_floor, watts_per_accelerator
+from fleetplan.planner.formulation.scaling import RateScale, watts_floor
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import surviving_pairs
@@ -168,20 +170,19 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """Limit the replicas after the loss to the power of their region."""
+    """Limit the replicas after the loss, and idle accelerators, to the power of their region."""
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue
         for m, moment in enumerate(problem.moments):
-            terms = []
-            for (gone, c, p, when), replicas in variables.surviving.items():
-                candidate = problem.candidates[c]
-                here = (gone, problem.pools[p].region, when) == (lost, region.name, m)
-                if here and candidate.power_kw is not None:
-                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
-                    terms.append(candidate.accelerators * watts * replicas)
-            if terms:
+            running = {
+                (c, p): replicas
+                for (gone, c, p, when), replicas in variables.surviving.items()
+                if (gone, problem.pools[p].region, when) == (lost, region.name, m)
+            }
+            if running:
+                drawn = watts_drawn(problem, variables, running, (region.name, moment.period))
                 limit = watts_floor(region.power_kw[moment.period] / region.pue)
-                model.add(sum(terms) <= limit).with_name(
+                model.add(drawn <= limit).with_name(
                     f"surviving_power[{lost} lost,{region.name},{moment.label}]"
                 )

@@ -5,11 +5,12 @@ TCO over the horizon is the fixed cost of what exists, and the price of each dec
     fixed + sum usd acquired[o,p,q] + sum usd retired[p,q] + sum usd w[c,k,p,i] / (1 + headroom[s])
       + sum usd a[c] started[c,p,m] + sum usd a[c] switched[c,p,m]
 
-Charges of acquired and retired units are in planner/formulation/objective/supply.py. A load unit costs its
-energy (power of the replica * PUE * price * hours / load units a replica) and the data of requests from other
-regions. Headroom draws no energy, because it is capacity, not traffic. The cost of a moment is weighted with
-its share of the period's hours times the probability of its demand; that of replicas that start within the
-day with the days of the period. All cost is at its present value at the start of the horizon.
+Charges of acquired and retired units, with their idle power, are in planner/formulation/objective/supply.py.
+A load unit costs its energy above idle (power of the replica above idle * PUE * price * hours / load units a
+replica) and the data of requests from other regions. Headroom draws its idle power alone, because it is
+capacity, not traffic. The cost of a moment is weighted with its share of the period's hours times the
+probability of its demand; that of replicas that start within the day with the days of the period. All cost is
+at its present value at the start of the horizon.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
+from fleetplan.planner.problem.power_draw import load_kw
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
@@ -41,13 +43,12 @@ Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
     c, _, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
-    power_kw = candidate.power_kw or 0.0
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:

@@ -41,7 +41,7 @@ class MoneyStep:
 
 def by_kind(plan: Plan) -> tuple[MoneyStep, ...]:
     """Cost by kind, and the TCO that it adds up to."""
-    steps = [MoneyStep(kind, usd) for kind, usd in plan.cost_breakdown.items()]
+    steps = [MoneyStep(kind.replace("_", " "), usd) for kind, usd in plan.cost_breakdown.items()]
     return (*_largest_first(steps, plan.objective_usd), MoneyStep("TCO", plan.objective_usd, True))
 
 
