@@ -1,1 +1,1 @@
-"""Launch files of a plan's placements: flags of the frameworks and manifests of Kubernetes tools."""
+"""What a plan's placements are launched with: flags of the frameworks and manifests of Kubernetes tools."""
