@@ -180,7 +180,10 @@ def _most(made: RandomFleet, most: int) -> Any:
 def _policy(made: RandomFleet) -> dict[str, Any]:
     policy: dict[str, Any] = {}
     if made.chance(0.3):
-        policy["reserve_hosts_per_pool"] = made.dice.choice((1, 1, 2))
+        if made.chance(0.4):
+            policy["reserve_percent_per_pool"] = made.dice.choice((5, 12.5, 60))
+        else:
+            policy["reserve_hosts_per_pool"] = made.dice.choice((1, 1, 2))
     if made.chance(0.25):
         policy["max_configs_per_service_region"] = made.dice.choice((1, 2, 3))
     if made.chance(0.2):
