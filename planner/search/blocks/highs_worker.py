@@ -143,6 +143,7 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     if effort.gap:
         solver.setOptionValue("mip_abs_gap", effort.gap / unit)
     solver.setOptionValue("mip_max_nodes", effort.node_limit)
+    solver.setOptionValue("mip_max_improving_sols", effort.improvements or highspy.kHighsIInf)
     limit_s = highspy.kHighsInf if effort.time_limit_s is None else effort.time_limit_s
     # HiGHS counts the time of all runs of one solver together.
     solver.setOptionValue("time_limit", solver.getRunTime() + limit_s)

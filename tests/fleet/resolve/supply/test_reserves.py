@@ -45,7 +45,7 @@ def test_reserves_are_read(tmp_path: Path) -> None:
         (
             "",
             "accelerators: 2, reserve_percent: 5",
-            r"pools\.p\.reserve_percent: does not go with accelerators",
+            r"p\.reserve_percent: does not go with accelerators",
         ),
         ("reserve_percent_per_pool: 101", "hosts: 2", r"policy\.reserve_percent_per_pool"),
         ("", "hosts: 2, reserve_percent: -1", r"pools\.p\.reserve_percent"),
