@@ -24,11 +24,11 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
+from fleetplan.planner.units import ENERGY_RESOLUTION, USD_RESOLUTION, exact
 
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
@@ -120,13 +120,13 @@ def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.L
 
 def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
     """Expected energy of one load unit over the hours of its moment, at the meter of the site. [kWh]"""
-    c, _, p, cell = key
+    c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
         raise ValueError(f"{candidate.label} has no power figure")
     pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
     hours = HOURS_PER_QUARTER * moment.weight
-    return candidate.power_kw * pue * hours / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return candidate.power_kw * pue * hours / load_units(problem, c, k) / (1 + headroom)
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:

@@ -27,12 +27,12 @@ from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.units import USD_RESOLUTION
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable and its cost. [USD]"""
@@ -40,12 +40,12 @@ Term: TypeAlias = tuple[cp_model.IntVar, float]
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
     """Expected energy cost of one load unit over the hours of its moment. [USD]"""
-    c, _, p, cell = key
+    c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
     power_kw = candidate.power_kw or 0.0
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return power_kw * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return power_kw * usd_per_kw / load_units(problem, c, k) / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:

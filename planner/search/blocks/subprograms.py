@@ -156,7 +156,8 @@ class SlotPrices:
     """
 
     def __init__(self, program: Rows, slot: Indices) -> None:
-        self._count = int(slot.max(initial=-1)) + 1
+        # One that nothing decides where there are none: columns without a slot look up the last one.
+        self._count = int(slot.max(initial=0)) + 1
         entries = program.rows.tocoo()
         row, column = entries.coords
         size = np.abs(entries.data)
