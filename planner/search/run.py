@@ -27,6 +27,7 @@ from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import VARIABLES, contradicted
+from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
     Step,
@@ -66,6 +67,10 @@ def search(
         their gaps are each within the asked one, so the whole is.
     """
     started = time.monotonic()
+    if not limits.reproducible:
+        limits = limits.from_now()
+        # One time of grace for all stages of all parts.
+        limits = replace(limits, latest=limits.latest.within(limits.time_limit_s + FIRST_PLAN_GRACE_S))
     parts = components(problem)
     # What exists in regions without demand costs, and no decision changes it.
     elsewhere_usd = fixed_usd(problem) - sum(part.fixed_usd for part in parts)

@@ -22,13 +22,23 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         if region.power_kw is None:
             continue
         for m, moment in enumerate(problem.moments):
-            terms = []
-            for (c, p, when), replicas in variables.replicas.items():
-                if when != m or problem.pools[p].region != region.name:
-                    continue
-                candidate = problem.candidates[c]
-                if candidate.power_kw is not None:
-                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
-                    terms.append(candidate.accelerators * watts * replicas)
             limit = watts_floor(region.power_kw[moment.period] / region.pue)
-            model.add(sum(terms) <= limit).with_name(f"power[{region.name},{moment.label}]")
+            used = watts(problem, variables, region.name, m)
+            model.add(used <= limit).with_name(f"power[{region.name},{moment.label}]")
+
+
+def watts(problem: Problem, variables: Variables, region: str, m: int) -> cp_model.LinearExprT:
+    """What runs in a region in a moment draws, without PUE. [W]"""
+    return sum(
+        replica_watts(problem, c) * replicas
+        for (c, p, when), replicas in variables.replicas.items()
+        if when == m and problem.pools[p].region == region and replica_watts(problem, c)
+    )
+
+
+def replica_watts(problem: Problem, c: int) -> int:
+    """What a replica draws, 0 where that is unknown. [W]"""
+    candidate = problem.candidates[c]
+    if candidate.power_kw is None:
+        return 0
+    return candidate.accelerators * watts_per_accelerator(candidate.power_kw, candidate.accelerators)

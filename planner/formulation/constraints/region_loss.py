@@ -26,9 +26,10 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.formulation.constraints.power import replica_watts
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
 from fleetplan.planner.formulation.rates import rate_scales
-from fleetplan.planner.formulation.scaling import RateScale, watts_floor, watts_per_accelerator
+from fleetplan.planner.formulation.scaling import RateScale, watts_floor
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import surviving_handovers
@@ -173,15 +174,20 @@ def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost
         if region.power_kw is None or region.name == lost:
             continue
         for m, moment in enumerate(problem.moments):
-            terms = []
-            for (gone, c, p, when), replicas in variables.surviving.items():
-                candidate = problem.candidates[c]
-                here = (gone, problem.pools[p].region, when) == (lost, region.name, m)
-                if here and candidate.power_kw is not None:
-                    watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
-                    terms.append(candidate.accelerators * watts * replicas)
-            if terms:
+            used = surviving_watts(problem, variables, lost, region.name, m)
+            if not isinstance(used, int):
                 limit = watts_floor(region.power_kw[moment.period] / region.pue)
-                model.add(sum(terms) <= limit).with_name(
+                model.add(used <= limit).with_name(
                     f"surviving_power[{lost} lost,{region.name},{moment.label}]"
                 )
+
+
+def surviving_watts(
+    problem: Problem, variables: Variables, lost: str, region: str, m: int
+) -> cp_model.LinearExprT:
+    """What runs in a region after the loss of another one draws, without PUE; 0 where nothing may run. [W]"""
+    return sum(
+        replica_watts(problem, c) * replicas
+        for (gone, c, p, when), replicas in variables.surviving.items()
+        if (gone, problem.pools[p].region, when) == (lost, region, m) and replica_watts(problem, c)
+    )

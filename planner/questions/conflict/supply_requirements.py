@@ -8,7 +8,14 @@ from functools import partial
 
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved, step_of
+from fleetplan.planner.questions.conflict.requirement import (
+    Kind,
+    Requirement,
+    Steps,
+    moved,
+    step_of,
+)
+from fleetplan.planner.search import PowerLimit
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
@@ -110,6 +117,7 @@ def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
         drop=lambda base: fleet_edits.power_limited(base, region, None),
         places=frozenset([region]),
         steps=Steps(relax, lambda n: f"{n * step:g} kW more in {region}"),
+        power_limit=PowerLimit(region, power_kw, step),
     )
 
 

@@ -12,6 +12,7 @@ import contextlib
 import math
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,11 @@ class _UntilEnough(cp_model.CpSolverSolutionCallback):
 
 
 def solve_reproducibly(
-    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, enough: Enough
+    model: cp_model.CpModel,
+    continuous: frozenset[int],
+    limits: SolverLimits,
+    enough: Enough,
+    impossible_by: Collection[str] = (),
 ) -> ModelOutcome:
     """Minimise a model.
 
@@ -65,6 +70,8 @@ def solve_reproducibly(
         The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
     enough : callable
         Whether a gap is small enough.
+    impossible_by : Collection[str]
+        Who has proven already that there is no plan.
 
     Raises
     ------
@@ -72,6 +79,8 @@ def solve_reproducibly(
         If a stop is requested.
     """
     best = Best(enough, lambda _: None, proofs_of(model, continuous))
+    for prover in impossible_by:
+        best.offer_infeasible(prover)
     spent = _search(model, limits, best, FIRST_SEARCH, CPSAT)
     if best.needs_other_proof():
         if best.values is not None:
