@@ -55,7 +55,6 @@ MODES: Final = (
     "offline",
     "disaggregated",
 )
-SOURCES: Final = ("measured", "interpolated", "extrapolated", "roofline")
 
 _ENGINES: Final = (
     Column("phase", "text", "", "what the replica does", allowed=PHASES),
@@ -84,121 +83,6 @@ _ENGINES: Final = (
         required=False,
         may_be_missing=True,
     ),
-)
-
-_CANDIDATES: Final = (
-    Column("service", "text", "", "the service it serves"),
-    Column("phase", "text", "", "what the replica does", allowed=PHASES),
-    Column("hardware", "text", "", "where it runs"),
-    Column("config", "text", "", "label of the configuration"),
-    Column("accelerators_per_replica", "count", "", "accelerators of one replica"),
-    Column("class", "text", "", "request class"),
-    Column("requests_per_s", "number", "1/s", "what one replica sustains serving this class alone"),
-    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
-    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
-    Column("power_kw", "number", "kW", "IT power of one replica at full load", may_be_missing=True),
-)
-
-_TECHNIQUES: Final = tuple(
-    Column(name, kind, unit, meaning, required=False, may_be_missing=True)
-    for name, kind, unit, meaning in (
-        ("chunk_tokens", "number", "", "most prompt tokens of an iteration"),
-        ("samples_per_prompt", "number", "", "generations that share one prefill"),
-        ("shared_prefix_tokens", "number", "", "part of prefix_tokens that all requests share"),
-        ("draft_tokens", "number", "", "tokens that a draft proposes a step"),
-        ("acceptance_ratio", "number", "", "chance that a proposed token is accepted"),
-        ("draft_cost_ratio", "number", "", "time of a proposed token over the step"),
-        ("session_hit_ratio", "number", "", "requests whose prefix is kept outside HBM"),
-        ("session_gb_per_s", "number", "GB/s", "speed of loading it, an accelerator"),
-        ("offload_weights_ratio", "number", "", "share of the weights outside HBM"),
-        ("offload_kv_ratio", "number", "", "share of the running cache outside HBM"),
-        ("offload_gb_per_s", "number", "GB/s", "link to what is outside HBM"),
-        ("expert_activation", "text", "", "experts reached: uniform, balanced, log-linear"),
-        ("log_linear_intercept", "number", "", "experts reached by one token"),
-        ("log_linear_slope", "number", "", "experts more for e times the tokens"),
-        ("busiest_expert_ratio", "number", "", "routed tokens of the busiest expert"),
-        ("expert_placement", "text", "", "on ranks: mixed, random, sorted"),
-        ("expert_balance", "text", "", "over expert ranks: auto (eplb between hosts), eplb, none, perfect"),
-        ("redundant_experts", "number", "", "copies that eplb places; one for eight experts"),
-        ("expert_overlap", "text", "", "what tokens' travel hides behind: none, two-batch, single-batch"),
-        ("image_token_ratio", "number", "", "share of the new prompt tokens that are images"),
-        ("sampling", "text", "", "how tokens are chosen: greedy, top-p"),
-        ("power_cap_w", "number", "W", "power cap of a card"),
-        ("max_sequences", "number", "", "most requests in the batch of a rank"),
-        ("max_batched_tokens", "number", "", "most tokens of an iteration"),
-        ("iterations_ahead", "number", "", "iterations made up before the running one has ended"),
-        ("polled_iterations", "number", "", "iterations from one look at new requests to the next"),
-        ("gathering_iterations", "number", "", "iterations for which a prompt waits for others"),
-        ("front_end_ms", "number", "ms", "time of a request outside the engine"),
-        ("front_end_token_us", "number", "us", "time of a prompt token outside the engine"),
-        ("length_variation", "number", "", "squared coefficient of variation of lengths, offline"),
-        ("software_date", "text", "", "year and month of the framework (YYYY-MM)"),
-        ("activation_scales", "text", "", "of products in FP8: static, or dynamic (trtllm)"),
-    )
-)
-
-_PREDICT_INPUT: Final = (
-    Column("case_id", "text", "", "identifies the row"),
-    Column("model", "text", "", "an id of the model catalogue"),
-    Column("hardware", "text", "", "a part of the catalogue"),
-    Column("backend", "text", "", "framework whose tables are read", required=False, may_be_missing=True),
-    Column("weights", "text", "", "data type of the weights"),
-    Column("kv", "text", "", "data type of the KV cache", required=False, may_be_missing=True),
-    Column("mode", "text", "", "what is predicted", allowed=MODES),
-    Column("tp", "count", "", "tensor parallelism"),
-    Column("pp", "count", "", "pipeline parallelism"),
-    Column("ep", "count", "", "expert parallelism"),
-    Column("dp", "count", "", "attention data parallelism"),
-    Column("input_tokens", "count", "", "new prompt tokens; the context of a decode step"),
-    Column("output_tokens", "count", "", "generated tokens"),
-    Column("prefix_tokens", "count", "", "cached prompt tokens", required=False),
-    Column("batch", "count", "", "sequences in a step", required=False),
-    Column("concurrency", "count", "", "requests in flight", required=False),
-    Column("requests_per_s", "number", "1/s", "arrival rate", required=False, may_be_missing=True),
-    Column("n_accelerators", "count", "", "accelerators of all replicas", required=False),
-    Column("n_requests", "count", "", "requests that are sent in all", required=False),
-    Column("prefill_tp", "count", "", "disaggregated: tensor parallelism of prefill", required=False),
-    Column("prefill_pp", "count", "", "disaggregated: pipeline parallelism of prefill", required=False),
-    Column("prefill_dp", "count", "", "disaggregated: attention data parallelism of prefill", required=False),
-    Column("prefill_ep", "count", "", "disaggregated: expert parallelism of prefill", required=False),
-    Column("prefill_moe_tp", "count", "", "disaggregated: split of a prefill expert", required=False),
-    Column("prefill_replicas", "count", "", "disaggregated: replicas that prefill", required=False),
-    Column("decode_replicas", "count", "", "disaggregated: replicas that generate", required=False),
-    Column("streamed_tokens", "count", "", "disaggregated: tokens that are sent at a time", required=False),
-    Column("moe_tp", "count", "", "tensor parallelism of the experts", required=False),
-    Column("cp", "count", "", "context parallelism", required=False),
-    *_TECHNIQUES,
-)
-
-_PREDICT_OUTPUT: Final = (
-    Column("case_id", "text", "", "identifies the row"),
-    Column("status", "text", "", "whether there is a prediction", allowed=("ok", "rejected")),
-    Column("reason", "text", "", "why there is none", may_be_missing=True),
-    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
-    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
-    Column("latency_ms", "number", "ms", "time of the step or the request", may_be_missing=True),
-    Column("requests_per_s", "number", "1/s", "served requests", may_be_missing=True),
-    Column("output_tokens_per_s_per_accelerator", "number", "1/s", "generated tokens", may_be_missing=True),
-    Column("memory_gib_per_accelerator", "number", "GiB", "weights, KV cache, buffers", may_be_missing=True),
-    Column("fits", "flag", "", "whether memory suffices"),
-    Column("source", "text", "", "how the number was obtained", may_be_missing=True),
-    Column("bottleneck", "text", "", "the operator that takes longest", may_be_missing=True),
-)
-
-_PLACEMENTS: Final = (
-    Column("period", "text", "", "period of the horizon"),
-    Column("region", "text", "", "where"),
-    Column("pool", "text", "", "pool that holds the replicas"),
-    Column("service", "text", "", "the service served"),
-    Column("phase", "text", "", "what the replicas do", allowed=PHASES),
-    Column("config", "text", "", "label of the configuration"),
-    Column("replicas", "count", "", "how many"),
-    Column("accelerators", "count", "", "accelerators of all replicas"),
-    Column("requests_per_s", "number", "1/s", "load served"),
-    Column("utilisation", "number", "", "load over capacity, 0 to 1"),
-    Column("ttft_ms", "number", "ms", "mean time to first token", may_be_missing=True),
-    Column("tpot_ms", "number", "ms", "mean time per output token", may_be_missing=True),
-    Column("usd", "number", "USD", "cost of the period"),
 )
 
 _OPERATOR_TABLE: Final = (
@@ -255,10 +139,6 @@ _OPERATOR_TABLE: Final = (
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "engines": _ENGINES,
-    "candidates": _CANDIDATES,
-    "predict_input": _PREDICT_INPUT,
-    "predict_output": _PREDICT_OUTPUT,
-    "placements": _PLACEMENTS,
     "operator_table": _OPERATOR_TABLE,
 }
 

@@ -44,7 +44,7 @@ class KvTier:
 
     Attributes
     ----------
-    name : {"hbm", "dram", "flash"}
+    tier : {"hbm", "dram", "flash"}
         Which memory.
     gib_per_accelerator : float
         What sessions may take of it. [GiB]
@@ -52,7 +52,7 @@ class KvTier:
         Speed of loading into HBM, an accelerator; None for HBM itself. [GB/s]
     """
 
-    name: TierName
+    tier: TierName
     gib_per_accelerator: float
     gb_per_s: float | None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.document import Document, KeyPath, read_document
@@ -276,16 +276,14 @@ def _policy(context: Context, spec: PolicySpec) -> Policy:
         context.check_name((*here, i), "service", name, names)
     if spec.survive_region_loss and len(context.region_names) < 2:
         context.error(here, "there is one region, and nothing is left without it", "name no service here")
-    return Policy(
-        reserve_hosts_per_pool=spec.reserve_hosts_per_pool,
-        max_configs_per_service_region=spec.max_configs_per_service_region,
-        kv_transfer=spec.kv_transfer,
-        transition_usd_per_accelerator=spec.transition_usd_per_accelerator,
-        unmet=spec.unmet,
-        max_share_per_pool=spec.max_share_per_pool,
-        survive_region_loss=tuple(dict.fromkeys(spec.survive_region_loss)),
-        tidal=_tidal(context, spec.tidal),
-    )
+    resolved: dict[str, Any] = {
+        "survive_region_loss": tuple(dict.fromkeys(spec.survive_region_loss)),
+        "tidal": _tidal(context, spec.tidal),
+        # Rests on the hardware, which is resolved later.
+        "kv_pairs": None,
+    }
+    alike = {each.name for each in fields(Policy)} & PolicySpec.model_fields.keys() - resolved.keys()
+    return Policy(**{name: getattr(spec, name) for name in alike}, **resolved)
 
 
 def _tidal(context: Context, spec: TidalSpec) -> Tidal:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -42,7 +41,6 @@ from fleetplan.perfmodel.steps.software_versions import as_run
 from fleetplan.perfmodel.steps.sparse import DENSE_PROMPT_FRAMEWORKS, with_dense_prompts
 from fleetplan.perfmodel.techniques.expert_overlap import faster_of, half_batch
 from fleetplan.perfmodel.techniques.expert_routing import RoutedSource, changes_times, expert_spread
-from fleetplan.perfmodel.techniques.images import image_operators
 from fleetplan.perfmodel.techniques.kv_transfer import exposed_ms, transfer_ms
 from fleetplan.perfmodel.techniques.memory import (
     HeldCache,
@@ -52,9 +50,8 @@ from fleetplan.perfmodel.techniques.memory import (
     with_techniques,
 )
 from fleetplan.perfmodel.techniques.offload import stream_ms, with_stall
-from fleetplan.perfmodel.techniques.prefix_sharing import split_attention
-from fleetplan.perfmodel.techniques.sampling import sampling_operators
-from fleetplan.perfmodel.techniques.speculative import verified_tokens, verifying_attention, verifying_shape
+from fleetplan.perfmodel.techniques.record import Step
+from fleetplan.perfmodel.techniques.registry import computed_shape, with_their_operators
 
 CHUNK_CONFIGURATIONS: Final = 65_536
 """Configurations that are evaluated at once: their arrays stay in the processor's cache."""
@@ -81,7 +78,7 @@ class StepEvaluator:
     kv_residency : {"all", "microbatch"}
         Whether the cache of all pipeline micro-batches is resident, or of one alone.
     techniques : Techniques
-        What is switched on; see `fleetplan.perfmodel.techniques.limits` for what a model cannot use.
+        What is switched on; see `fleetplan.perfmodel.techniques` for what a model cannot use.
     phase_ratios : PhaseRatios
         Calibration by measurements; see `fleetplan.perfmodel.evaluator.calibration`.
     software_date : str
@@ -158,22 +155,18 @@ class StepEvaluator:
         experts = self.architecture.routed_experts
         return expert_spread(self.techniques.experts, experts, layouts, self.accelerator)
 
-    def operators(self, shape: StepShape) -> Iterator[Operator]:
-        """Yield the operators of a step as the framework runs them, with the techniques that act on them."""
-        verifying = verifying_shape(shape, self.techniques)
+    def operators(self, shape: StepShape) -> Iterable[Operator]:
+        """Return the operators of a step as the framework runs them, with the techniques that act on them."""
+        computed = computed_shape(shape, self.techniques)
         architecture = self.architecture
         if isinstance(self.source, OperatorSource) and self.source.framework in MERGING_FRAMEWORKS:
             architecture = merged_experts(architecture, self.dtypes)
         if isinstance(self.source, OperatorSource) and self.source.framework in DENSE_PROMPT_FRAMEWORKS:
             architecture = with_dense_prompts(architecture)
-        operators = step_operators(architecture, self.dtypes, verifying, self._spread(shape.layouts))
+        operators = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
         if isinstance(self.source, OperatorSource):
             operators = as_run(operators, architecture, self.source.framework, self.software_date)
-        queries = verified_tokens(self.techniques)
-        sampled = sampling_operators(architecture.vocab_size, verifying, self.techniques)
-        attended = verifying_attention(operators, self.techniques)
-        split = split_attention(attended, self.techniques, queries, shape.layouts.cp)
-        return chain(split, sampled, image_operators(architecture, shape, self.techniques))
+        return with_their_operators(operators, Step(architecture, shape, computed, self.techniques))
 
     @property
     def _routed_source(self) -> OperatorTimesSource:
@@ -215,7 +208,7 @@ class StepEvaluator:
             Tokens of sessions that are kept between requests; None where none are kept. [tokens]
         """
         dtypes, techniques, layouts = self.dtypes, self.techniques, shape.layouts
-        largest = verifying_shape(shape, techniques)
+        largest = computed_shape(shape, techniques)
         use = memory_use(
             self.architecture,
             dtypes,

@@ -11,12 +11,12 @@ import numpy as np
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.sites import Extent, Site, site_of
-from fleetplan.perfmodel.operators import FloatArray, OperatorKind
+from fleetplan.perfmodel.operators import AXES, CURVES, FloatArray, OperatorKind
 from fleetplan.perfmodel.optables import MeasuredRows
 from fleetplan.perfmodel.optables.interpolation.light import light_grid
 from fleetplan.perfmodel.optables.interpolation.lookup import MeasuredGrid, measured_grid
 from fleetplan.perfmodel.optables.interpolation.surfaces import build_surfaces
-from fleetplan.perfmodel.optables.rows import AXES, CURVES, measured_rows, site_dimensions
+from fleetplan.perfmodel.optables.rows import measured_rows, site_dimensions
 
 SMALLEST_GAP: Final = 1.5
 """Neighbours that are no further apart than this factor need nothing between them."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import FloatArray, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import CURVES, FloatArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables import MeasuredRows
 from fleetplan.perfmodel.optables.interpolation.curves import curve_of
 from fleetplan.perfmodel.optables.interpolation.lookup import lookup_table
-from fleetplan.perfmodel.optables.rows import CURVES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import numpy as np
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.microbench.points import Point, point
-from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, OperatorKind, work
-from fleetplan.perfmodel.optables.rows import AXES, CURVES, site_dimensions, table_dimensions
+from fleetplan.perfmodel.operators import AXES, COLLECTIVE_KINDS, CURVES, OperatorKind, work
+from fleetplan.perfmodel.optables.rows import site_dimensions, table_dimensions
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import (
     ConfigurationBatch,

@@ -13,25 +13,36 @@ from fleetplan.perfmodel.operators.formats import (
     ActivationScales,
 )
 from fleetplan.perfmodel.operators.kinds import (
+    AXES,
     COLLECTIVE_KINDS,
+    CURVES,
     DIMENSIONS,
     EXPERT_KINDS,
+    WEIGHT_KINDS,
+    KindRecord,
+    Limit,
     Operator,
     OperatorKind,
+    work,
 )
-from fleetplan.perfmodel.operators.work_done import Work, work
+from fleetplan.perfmodel.operators.work_done import Work
 
 __all__ = [
     "ACTIVATION_BYTES",
+    "AXES",
     "BYTES_PER_ELEMENT",
     "COLLECTIVE_KINDS",
+    "CURVES",
     "DIMENSIONS",
     "EXPERT_KINDS",
     "STATE_BYTES",
+    "WEIGHT_KINDS",
     "ActivationScales",
     "ByteArray",
     "FloatArray",
     "IntArray",
+    "KindRecord",
+    "Limit",
     "Operator",
     "OperatorKind",
     "Provenance",

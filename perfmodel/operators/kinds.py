@@ -1,152 +1,302 @@
-"""The operators a decoder step is made of, and their dimensions.
+"""The operators that a decoder step consists of: one record for each kind.
 
 Every operator is a kind, a data type and one integer array per dimension. The same arrays go to the
 measured tables and to the roofline, so a number can be compared with its speed of light.
+
+A new kind is one member of `OperatorKind`, with a function in `fleetplan.perfmodel.operators.work_done` if no
+function there returns its work. Measured tables name the kinds that they hold
+(`fleetplan.perfmodel.optables.measured.tables`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from functools import partial
 from typing import Final
 
+import numpy as np
+
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
+from fleetplan.perfmodel.operators.formats import BYTES_PER_ELEMENT
+from fleetplan.perfmodel.operators.work_done import (
+    Floats,
+    Ints,
+    Work,
+    collective_work,
+    decode_attention_work,
+    elementwise_work,
+    experts_work,
+    gemm_work,
+    latent_decode_work,
+    latent_prefill_work,
+    prefill_attention_work,
+    recurrence_work,
+    routed_work,
+    sampling_work,
+    send_work,
+    sparse_attention_work,
+    token_selection_work,
+)
+
+
+class Limit(Enum):
+    """What decides on the time of an operator; `optables/formulas/roofline.py` has a formula for each."""
+
+    WEIGHTS = auto()
+    """Products with weights: the matrix peak of their data type, and the bytes of weights and activations."""
+    PREFILL_ATTENTION = auto()
+    """Attention over prompts: its matrix rate, and the bytes of the KV cache."""
+    DECODE_ATTENTION = auto()
+    """Attention of single tokens: the larger of both."""
+    SPARSE_ATTENTION = auto()
+    """Attention to chosen tokens, gathered one by one."""
+    TOKEN_SELECTION = auto()
+    """Scores of an index and the choice of the best."""
+    PREFILL_STATE = auto()
+    """Recurrences over prompts: small products."""
+    DECODE_STATE = auto()
+    """Recurrences of single tokens: the bytes of the state."""
+    MEMORY = auto()
+    """The bytes of activations alone."""
+    COLLECTIVE = auto()
+    """Links and network of a group of accelerators."""
+    SEND = auto()
+    """The link between two accelerators."""
+    ROUTED_TOKENS = auto()
+    """Links and network between the accelerators of experts."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindRecord:
+    """What the model knows of one operator kind.
+
+    Attributes
+    ----------
+    dims : tuple[str, ...]
+        Names of the dimensions.
+    limit : Limit
+        Formula of its time where nothing was measured.
+    work : Callable
+        Its operations and bytes; see `fleetplan.perfmodel.operators.work_done`.
+    axes : tuple[str, ...]
+        Dimensions along which a site was swept; empty if no table may hold the kind.
+    curve : str
+        The one dimension that decides the time; only tables of one's own hold such a kind.
+    kernels : int
+        Large kernels of one operator, each of which a layer waits for; 0 for small kernels and communication.
+    """
+
+    dims: tuple[str, ...]
+    limit: Limit
+    work: Callable[[float, Ints, Floats], Work]
+    axes: tuple[str, ...] = ()
+    curve: str = ""
+    kernels: int = 0
+
+
+_RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
+_DELTA: Final = partial(recurrence_work, is_delta=True)
+_SCAN: Final = partial(recurrence_work, is_delta=False)
+
+
+def _experts(*more: str, products: int = 3) -> KindRecord:
+    """Routed experts: grouped products for gate and up, and for down."""
+    dims = ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep", *more)
+    work_of = partial(experts_work, products=products)
+    return KindRecord(dims, Limit.WEIGHTS, work_of, axes=("tokens",), kernels=2)
+
+
+def _collective(trips: int = 1) -> KindRecord:
+    dims = ("message_bytes", "ranks", "stride")
+    return KindRecord(dims, Limit.COLLECTIVE, partial(collective_work, trips=trips), axes=("message_bytes",))
+
+
+def _routed() -> KindRecord:
+    dims = ("tokens", "hidden", "top_k", "experts", "ep", "low_latency")
+    return KindRecord(dims, Limit.ROUTED_TOKENS, routed_work, axes=("tokens",))
 
 
 class OperatorKind(StrEnum):
-    """What an operator does; the kind decides its dimensions and its table."""
+    """What an operator does, with its record."""
 
-    GEMM = "gemm"
-    PREFILL_ATTENTION = "prefill_attention"
-    DECODE_ATTENTION = "decode_attention"
-    LATENT_PREFILL_ATTENTION = "latent_prefill_attention"
-    LATENT_DECODE_ATTENTION = "latent_decode_attention"
-    SPARSE_ATTENTION = "sparse_attention"
-    TOKEN_SELECTION = "token_selection"
-    BATCHED_GEMM = "batched_gemm"
-    DELTA_PREFILL = "delta_prefill"
-    DELTA_DECODE = "delta_decode"
-    SCAN_PREFILL = "scan_prefill"
-    SCAN_DECODE = "scan_decode"
-    MOE = "moe"
-    UNGATED_MOE = "ungated_moe"
-    DISPATCHED_MOE = "dispatched_moe"
-    EVEN_MOE = "even_moe"
-    EVEN_DISPATCHED_MOE = "even_dispatched_moe"
-    ALL_REDUCE = "all_reduce"
-    ALL_GATHER = "all_gather"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_TO_ALL = "all_to_all"
-    SEND_RECV = "send_recv"
-    EXPERT_DISPATCH = "expert_dispatch"
-    EXPERT_COMBINE = "expert_combine"
-    ELEMENTWISE = "elementwise"
-    TOKEN_SAMPLING = "token_sampling"
+    record: KindRecord
 
+    def __new__(cls, name: str, record: KindRecord | None = None) -> OperatorKind:
+        """Make a member whose value is its name in files; a look-up by that name does not come here."""
+        if record is None:
+            raise TypeError(f"operator kind {name!r} has no record")
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.record = record
+        return member
 
-COLLECTIVE_KINDS: Final = frozenset(
-    {
-        OperatorKind.ALL_REDUCE,
-        OperatorKind.ALL_GATHER,
-        OperatorKind.REDUCE_SCATTER,
-        OperatorKind.ALL_TO_ALL,
-    }
-)
-
-EXPERT_KINDS: Final = frozenset(
-    {
-        OperatorKind.MOE,
-        OperatorKind.UNGATED_MOE,
-        OperatorKind.DISPATCHED_MOE,
-        OperatorKind.EVEN_MOE,
-        OperatorKind.EVEN_DISPATCHED_MOE,
-    }
-)
-"""Routed experts, whatever kernel runs them and however their tokens are spread."""
-
-_RECURRENCE: Final = ("key_heads", "value_heads", "key_head_dim", "value_head_dim", "taps")
-_ROUTED: Final = ("tokens", "hidden", "top_k", "experts", "ep", "low_latency")
-_EXPERTS: Final = ("tokens", "hidden", "intermediate", "top_k", "experts", "moe_tp", "moe_ep")
-
-DIMENSIONS: Final[dict[OperatorKind, tuple[str, ...]]] = {
     # C[m, n] = A[m, k] B[k, n]; dtype is that of the weights B.
-    OperatorKind.GEMM: ("m", "n", "k"),
+    GEMM = "gemm", KindRecord(("m", "n", "k"), Limit.WEIGHTS, gemm_work, axes=("m",), kernels=1)
     # Causal attention of `new_tokens` a sequence over `prefix_tokens` cached ones plus themselves;
     # heads are those of one accelerator; window 0 means the whole context; dtype is that of the KV cache.
-    OperatorKind.PREFILL_ATTENTION: (
-        "batch",
-        "new_tokens",
-        "prefix_tokens",
-        "heads",
-        "kv_heads",
-        "head_dim",
-        "window",
-    ),
+    PREFILL_ATTENTION = (
+        "prefill_attention",
+        KindRecord(
+            ("batch", "new_tokens", "prefix_tokens", "heads", "kv_heads", "head_dim", "window"),
+            Limit.PREFILL_ATTENTION,
+            prefill_attention_work,
+            axes=("batch", "new_tokens"),
+            kernels=1,
+        ),
+    )
     # One new token a sequence over `context_tokens` cached ones.
-    OperatorKind.DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_heads", "head_dim", "window"),
+    DECODE_ATTENTION = (
+        "decode_attention",
+        KindRecord(
+            ("batch", "context_tokens", "heads", "kv_heads", "head_dim", "window"),
+            Limit.DECODE_ATTENTION,
+            decode_attention_work,
+            axes=("batch", "context_tokens"),
+            kernels=1,
+        ),
+    )
     # Multi-head latent attention. Prompts attend to the rebuilt keys and values of each head; generated
     # tokens to the latent vectors themselves (absorbed form), which all heads share.
-    OperatorKind.LATENT_PREFILL_ATTENTION: (
-        "batch",
-        "new_tokens",
-        "prefix_tokens",
-        "heads",
-        "key_head_dim",
-        "value_head_dim",
-    ),
-    OperatorKind.LATENT_DECODE_ATTENTION: ("batch", "context_tokens", "heads", "kv_rank", "rope_head_dim"),
+    LATENT_PREFILL_ATTENTION = (
+        "latent_prefill_attention",
+        KindRecord(
+            ("batch", "new_tokens", "prefix_tokens", "heads", "key_head_dim", "value_head_dim"),
+            Limit.PREFILL_ATTENTION,
+            latent_prefill_work,
+            axes=("batch", "new_tokens"),
+            kernels=1,
+        ),
+    )
+    LATENT_DECODE_ATTENTION = (
+        "latent_decode_attention",
+        KindRecord(
+            ("batch", "context_tokens", "heads", "kv_rank", "rope_head_dim"),
+            Limit.DECODE_ATTENTION,
+            latent_decode_work,
+            axes=("batch", "context_tokens"),
+            kernels=1,
+        ),
+    )
     # Latent attention of every token to the `top_k` best of the tokens before it and itself, in the absorbed
     # form; a generated token is one new token. dtype is that of the KV cache.
-    OperatorKind.SPARSE_ATTENTION: (
-        "batch",
-        "new_tokens",
-        "prefix_tokens",
-        "heads",
-        "kv_rank",
-        "rope_head_dim",
-        "top_k",
-    ),
+    SPARSE_ATTENTION = (
+        "sparse_attention",
+        KindRecord(
+            ("batch", "new_tokens", "prefix_tokens", "heads", "kv_rank", "rope_head_dim", "top_k"),
+            Limit.SPARSE_ATTENTION,
+            sparse_attention_work,
+            kernels=1,
+        ),
+    )
     # The choice of those tokens: every new token's index heads score the index keys of all tokens before it,
     # and the `top_k` best are kept. dtype is that of the index keys.
-    OperatorKind.TOKEN_SELECTION: ("batch", "new_tokens", "prefix_tokens", "heads", "head_dim", "top_k"),
+    TOKEN_SELECTION = (
+        "token_selection",
+        KindRecord(
+            ("batch", "new_tokens", "prefix_tokens", "heads", "head_dim", "top_k"),
+            Limit.TOKEN_SELECTION,
+            token_selection_work,
+            kernels=1,
+        ),
+    )
     # `groups` products of their own: C_g[m, n] = A_g[m, k] B_g[k, n]; dtype is that of the weights B.
-    OperatorKind.BATCHED_GEMM: ("m", "groups", "n", "k"),
+    BATCHED_GEMM = (
+        "batched_gemm",
+        KindRecord(("m", "groups", "n", "k"), Limit.WEIGHTS, gemm_work, axes=("m",), kernels=1),
+    )
     # Routed experts (gate-up, activation, down) on one accelerator. `tokens` are all the tokens that the
     # expert group sees; moe_tp splits an expert, moe_ep splits the experts.
-    OperatorKind.MOE: _EXPERTS,
+    MOE = "moe", _experts()
     # The same without a gate projection: two products instead of three.
-    OperatorKind.UNGATED_MOE: _EXPERTS,
+    UNGATED_MOE = "ungated_moe", _experts(products=2)
     # The same as MOE where tokens come from the accelerators of all expert groups, already sorted by expert;
     # low_latency 1 is a step without prompts. Frameworks have kernels of their own for it.
-    OperatorKind.DISPATCHED_MOE: (*_EXPERTS, "low_latency"),
+    DISPATCHED_MOE = "dispatched_moe", _experts("low_latency")
     # Both with tokens spread evenly over the accelerators of an expert group. `tokens` are those of the
     # group if all accelerators had as many as the busiest one; `experts` counts redundant copies as well.
-    OperatorKind.EVEN_MOE: _EXPERTS,
-    OperatorKind.EVEN_DISPATCHED_MOE: (*_EXPERTS, "low_latency"),
+    EVEN_MOE = "even_moe", _experts()
+    EVEN_DISPATCHED_MOE = "even_dispatched_moe", _experts("low_latency")
     # Recurrences with a state of fixed size, with the causal convolution of `taps` tokens before them: the
     # gated delta rule, and the plain scan (Mamba-2, lightning attention). Heads are those of one accelerator.
-    OperatorKind.DELTA_PREFILL: ("batch", "new_tokens", *_RECURRENCE),
-    OperatorKind.DELTA_DECODE: ("batch", *_RECURRENCE),
-    OperatorKind.SCAN_PREFILL: ("batch", "new_tokens", *_RECURRENCE),
-    OperatorKind.SCAN_DECODE: ("batch", *_RECURRENCE),
+    DELTA_PREFILL = (
+        "delta_prefill",
+        KindRecord(
+            ("batch", "new_tokens", *_RECURRENCE),
+            Limit.PREFILL_STATE,
+            _DELTA,
+            axes=("batch", "new_tokens"),
+            kernels=2,
+        ),
+    )
+    DELTA_DECODE = (
+        "delta_decode",
+        KindRecord(("batch", *_RECURRENCE), Limit.DECODE_STATE, _DELTA, axes=("batch",), kernels=2),
+    )
+    SCAN_PREFILL = (
+        "scan_prefill",
+        KindRecord(("batch", "new_tokens", *_RECURRENCE), Limit.PREFILL_STATE, _SCAN, kernels=2),
+    )
+    SCAN_DECODE = "scan_decode", KindRecord(("batch", *_RECURRENCE), Limit.DECODE_STATE, _SCAN, kernels=2)
+    # Tokens to the accelerators of their experts and back, with one accelerator an expert group: `tokens` are
+    # those of one rank, `ep` neighbouring ranks hold the experts; low_latency 1 is a step without prompts.
+    EXPERT_DISPATCH = "expert_dispatch", _routed()
+    EXPERT_COMBINE = "expert_combine", _routed()
     # `message_bytes` is the full tensor that every rank ends up with (all-reduce, all-gather), starts
     # from (reduce-scatter), or sends in total (all-to-all). `stride` is the distance between
     # neighbouring ranks in accelerators: a group of 2 with stride 8 spans two hosts of 8.
-    OperatorKind.ALL_REDUCE: ("message_bytes", "ranks", "stride"),
-    OperatorKind.ALL_GATHER: ("message_bytes", "ranks", "stride"),
-    OperatorKind.REDUCE_SCATTER: ("message_bytes", "ranks", "stride"),
-    OperatorKind.ALL_TO_ALL: ("message_bytes", "ranks", "stride"),
+    ALL_REDUCE = "all_reduce", _collective(trips=2)
+    ALL_GATHER = "all_gather", _collective()
+    REDUCE_SCATTER = "reduce_scatter", _collective()
+    ALL_TO_ALL = "all_to_all", _collective()
     # Point to point between accelerators `stride` apart.
-    OperatorKind.SEND_RECV: ("message_bytes", "stride"),
-    # Tokens to the accelerators of their experts and back, with one accelerator an expert group: `tokens` are
-    # those of one rank, `ep` neighbouring ranks hold the experts; low_latency 1 is a step without prompts.
-    OperatorKind.EXPERT_DISPATCH: _ROUTED,
-    OperatorKind.EXPERT_COMBINE: _ROUTED,
+    SEND_RECV = (
+        "send_recv",
+        KindRecord(("message_bytes", "stride"), Limit.SEND, send_work, curve="message_bytes"),
+    )
     # Norms, activations, residuals, embedding look-ups: memory traffic alone.
-    OperatorKind.ELEMENTWISE: ("traffic_bytes",),
+    ELEMENTWISE = (
+        "elementwise",
+        KindRecord(("traffic_bytes",), Limit.MEMORY, elementwise_work, curve="traffic_bytes"),
+    )
     # A token is drawn for each of `rows` sequences, from the logits of the whole vocabulary.
-    OperatorKind.TOKEN_SAMPLING: ("rows", "vocab"),
-}
+    TOKEN_SAMPLING = "token_sampling", KindRecord(("rows", "vocab"), Limit.MEMORY, sampling_work)
+
+
+DIMENSIONS: Final = {kind: kind.record.dims for kind in OperatorKind}
+"""Names of the dimensions of every kind."""
+
+AXES: Final = {kind: kind.record.axes for kind in OperatorKind if kind.record.axes}
+"""The dimensions along which one site was swept, of the kinds that tables may hold."""
+
+CURVES: Final = {kind: kind.record.curve for kind in OperatorKind if kind.record.curve}
+"""Operators whose time one dimension decides; only tables of one's own hold them."""
+
+COLLECTIVE_KINDS: Final = frozenset(kind for kind in OperatorKind if kind.record.limit is Limit.COLLECTIVE)
+
+WEIGHT_KINDS: Final = frozenset(kind for kind in OperatorKind if kind.record.limit is Limit.WEIGHTS)
+"""Operators that multiply by weights: the data type of those decides their matrix peak."""
+
+EXPERT_KINDS: Final = frozenset(kind for kind in WEIGHT_KINDS if "moe_ep" in kind.record.dims)
+"""Routed experts, whatever kernel runs them and however their tokens are spread."""
+
+
+def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
+    """Floating-point operations and bytes of an operator on one accelerator.
+
+    Parameters
+    ----------
+    kind, dtype, dims
+        As in `Operator`.
+
+    Returns
+    -------
+    Work
+        Each of shape (n_configs,).
+    """
+    floats = {name: values.astype(np.float64) for name, values in dims.items()}
+    return kind.record.work(BYTES_PER_ELEMENT[dtype], dims, floats)
 
 
 @dataclass(frozen=True, slots=True)

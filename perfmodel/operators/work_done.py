@@ -1,8 +1,11 @@
-"""The work that an operator is: floating-point operations and bytes on one accelerator."""
+"""Floating-point operations and bytes of operators on one accelerator.
+
+Each function takes the bytes of an element of the operator's data type and its dimensions, once as integers
+and once as floats. Which operator kind uses which function stands in `fleetplan.perfmodel.operators.kinds`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +13,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators.arrays import FloatArray, IntArray
 from fleetplan.perfmodel.operators.counts import active_experts, attended_pairs, groups_reached
-from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, BYTES_PER_ELEMENT, STATE_BYTES
-from fleetplan.perfmodel.operators.kinds import OperatorKind
+from fleetplan.perfmodel.operators.formats import ACTIVATION_BYTES, STATE_BYTES
 
 RECURRENCE_CHUNK_TOKENS: Final = 64
 """Tokens that a recurrence over a prompt handles at once, as attention among themselves. [tokens]
@@ -24,7 +26,10 @@ SCORE_BYTES: Final = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operator has to move and compute on one accelerator, each of shape (n_configs,)."""
+    """Operations and bytes of an operator on one accelerator, each of shape (n_configs,).
+
+    A multiply-add is two operations. Link bytes are those that the busiest rank sends.
+    """
 
     flops: FloatArray
     weight_bytes: FloatArray
@@ -33,36 +38,21 @@ class Work:
     link_bytes: FloatArray
 
 
-def work(kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> Work:
-    """Floating-point operations and bytes of an operator on one accelerator.
-
-    Parameters
-    ----------
-    kind, dtype, dims
-        As in `fleetplan.perfmodel.operators.Operator`.
-
-    Returns
-    -------
-    Work
-        flops counts a multiply-add as two. Link bytes are those that the busiest rank sends.
-    """
-    size = BYTES_PER_ELEMENT[dtype]
-    return _WORK[kind](kind, size, dims, {name: values.astype(np.float64) for name, values in dims.items()})
+Ints = dict[str, IntArray]
+Floats = dict[str, FloatArray]
 
 
-_Ints = dict[str, IntArray]
-_Floats = dict[str, FloatArray]
-
-
-def _gemm(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
-    groups = d["groups"] if kind is OperatorKind.BATCHED_GEMM else np.ones(d["m"].shape)
+def gemm_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Multiply activations by weights; once, or once in every group."""
+    groups = d["groups"] if "groups" in d else np.ones(d["m"].shape)
     flops = 2 * groups * d["m"] * d["n"] * d["k"]
     activations = ACTIVATION_BYTES * groups * d["m"] * (d["n"] + d["k"])
     zero = np.zeros(flops.shape)
     return Work(flops, size * groups * d["n"] * d["k"], zero, activations, zero)
 
 
-def _prefill_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def prefill_attention_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Attend causally to a prompt, within a window if there is one."""
     pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], dims["window"])
     flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * pairs
     inside = np.where(dims["window"] > 0, np.minimum(d["prefix_tokens"], d["window"]), d["prefix_tokens"])
@@ -72,7 +62,8 @@ def _prefill_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats)
     return Work(flops, zero, kv, activations, zero)
 
 
-def _decode_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def decode_attention_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Attend to the context of one new token a sequence."""
     seen = np.where(dims["window"] > 0, np.minimum(d["context_tokens"], d["window"]), d["context_tokens"])
     flops = 4 * d["batch"] * d["heads"] * d["head_dim"] * seen
     kv = 2 * size * d["batch"] * d["kv_heads"] * d["head_dim"] * seen
@@ -81,7 +72,8 @@ def _decode_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) 
     return Work(flops, zero, kv, activations, zero)
 
 
-def _latent_prefill(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def latent_prefill_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Attend to the rebuilt keys and values of a prompt."""
     pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
     both = d["heads"] * (d["key_head_dim"] + d["value_head_dim"])
     # The rebuilt keys and values are activations; the cache was read to rebuild them.
@@ -90,7 +82,8 @@ def _latent_prefill(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) ->
     return Work(2 * d["batch"] * both * pairs, zero, zero, ACTIVATION_BYTES * rows * both, zero)
 
 
-def _latent_decode(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def latent_decode_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Attend to latent vectors, in the absorbed form."""
     latent = d["kv_rank"] + d["rope_head_dim"]
     flops = 2 * d["batch"] * d["heads"] * (latent + d["kv_rank"]) * d["context_tokens"]
     kv = size * d["batch"] * latent * d["context_tokens"]
@@ -99,7 +92,8 @@ def _latent_decode(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> 
     return Work(flops, zero, kv, activations, zero)
 
 
-def _sparse_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def sparse_attention_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Attend to the chosen tokens, in the absorbed form."""
     queries = d["batch"] * d["new_tokens"]
     latent = d["kv_rank"] + d["rope_head_dim"]
     # A kernel works on a list of `top_k` tokens for every query, which a short context does not fill.
@@ -111,7 +105,8 @@ def _sparse_attention(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) 
     return Work(flops, zero, gathered, activations, zero)
 
 
-def _token_selection(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def token_selection_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Score every earlier token and keep the best."""
     pairs = attended_pairs(dims["new_tokens"], dims["prefix_tokens"], np.zeros_like(dims["batch"]))
     scored = d["batch"] * pairs
     keys = d["batch"] * (d["prefix_tokens"] + d["new_tokens"])
@@ -122,9 +117,9 @@ def _token_selection(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -
     return Work(2 * d["heads"] * d["head_dim"] * scored, zero, size * keys * d["head_dim"], scores, zero)
 
 
-def _recurrence(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
-    is_delta = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE)
-    is_prefill = kind in (OperatorKind.DELTA_PREFILL, OperatorKind.SCAN_PREFILL)
+def recurrence_work(size: float, dims: Ints, d: Floats, *, is_delta: bool) -> Work:
+    """Update a state of fixed size by a prompt, or by one new token a sequence."""
+    is_prefill = "new_tokens" in d
     tokens = d["batch"] * d["new_tokens"] if is_prefill else d["batch"]
     key, value = d["key_head_dim"], d["value_head_dim"]
     channels = d["value_heads"] * value + 2 * d["key_heads"] * key
@@ -147,8 +142,8 @@ def _recurrence(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Wor
     )
 
 
-def _experts(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
-    products = 2 if kind is OperatorKind.UNGATED_MOE else 3
+def experts_work(size: float, dims: Ints, d: Floats, *, products: int = 3) -> Work:
+    """Run the experts that tokens are routed to, each as this many matrix products."""
     routed = d["tokens"] * d["top_k"] / d["moe_ep"]
     width = d["intermediate"] / d["moe_tp"]
     flops = 2 * products * routed * d["hidden"] * width
@@ -159,61 +154,35 @@ def _experts(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
     return Work(flops, weights, zero, activations, zero)
 
 
-def _collective(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
-    trips = 2 if kind is OperatorKind.ALL_REDUCE else 1
+def collective_work(size: float, dims: Ints, d: Floats, *, trips: int = 1) -> Work:
+    """Pass a message round all ranks, once or twice."""
     zero = np.zeros(d["message_bytes"].shape)
     return Work(zero, zero, zero, zero, trips * d["message_bytes"] * (1 - 1 / d["ranks"]))
 
 
-def _send(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def send_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Send a message to one rank."""
     zero = np.zeros(d["message_bytes"].shape)
     return Work(zero, zero, zero, zero, d["message_bytes"])
 
 
-def _routed(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def routed_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Send tokens to the ranks of their experts, or back."""
     copies = groups_reached(dims["top_k"], dims["ep"])
     zero = np.zeros(d["tokens"].shape)
     sent = ACTIVATION_BYTES * d["tokens"] * copies * d["hidden"] * (1 - 1 / d["ep"])
     return Work(zero, zero, zero, zero, sent)
 
 
-def _elementwise(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def elementwise_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Move bytes and compute next to nothing."""
     zero = np.zeros(d["traffic_bytes"].shape)
     return Work(zero, zero, zero, d["traffic_bytes"], zero)
 
 
-def _sampling(kind: OperatorKind, size: float, dims: _Ints, d: _Floats) -> Work:
+def sampling_work(size: float, dims: Ints, d: Floats) -> Work:
+    """Draw a token from the logits of the whole vocabulary."""
     # Logits are read once at least; how often a kernel goes over them is its own affair.
     logits = d["rows"] * d["vocab"]
     zero = np.zeros(logits.shape)
     return Work(zero, zero, zero, ACTIVATION_BYTES * logits, zero)
-
-
-_WORK: Final[dict[OperatorKind, Callable[[OperatorKind, float, _Ints, _Floats], Work]]] = {
-    OperatorKind.GEMM: _gemm,
-    OperatorKind.BATCHED_GEMM: _gemm,
-    OperatorKind.PREFILL_ATTENTION: _prefill_attention,
-    OperatorKind.DECODE_ATTENTION: _decode_attention,
-    OperatorKind.LATENT_PREFILL_ATTENTION: _latent_prefill,
-    OperatorKind.LATENT_DECODE_ATTENTION: _latent_decode,
-    OperatorKind.SPARSE_ATTENTION: _sparse_attention,
-    OperatorKind.TOKEN_SELECTION: _token_selection,
-    OperatorKind.DELTA_PREFILL: _recurrence,
-    OperatorKind.DELTA_DECODE: _recurrence,
-    OperatorKind.SCAN_PREFILL: _recurrence,
-    OperatorKind.SCAN_DECODE: _recurrence,
-    OperatorKind.MOE: _experts,
-    OperatorKind.UNGATED_MOE: _experts,
-    OperatorKind.DISPATCHED_MOE: _experts,
-    OperatorKind.EVEN_MOE: _experts,
-    OperatorKind.EVEN_DISPATCHED_MOE: _experts,
-    OperatorKind.ALL_REDUCE: _collective,
-    OperatorKind.ALL_GATHER: _collective,
-    OperatorKind.REDUCE_SCATTER: _collective,
-    OperatorKind.ALL_TO_ALL: _collective,
-    OperatorKind.SEND_RECV: _send,
-    OperatorKind.EXPERT_DISPATCH: _routed,
-    OperatorKind.EXPERT_COMBINE: _routed,
-    OperatorKind.ELEMENTWISE: _elementwise,
-    OperatorKind.TOKEN_SAMPLING: _sampling,
-}

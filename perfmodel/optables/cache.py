@@ -20,9 +20,9 @@ import platformdirs
 from numpy.typing import NDArray
 
 from fleetplan.fleet.files import written_whole
-from fleetplan.perfmodel.operators import OperatorKind, Provenance
+from fleetplan.perfmodel.operators import AXES, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.measured.tables import IMPORTER_VERSION, TableFile, read_table
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
+from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 
 _AnyArray = NDArray[np.uint8] | NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 

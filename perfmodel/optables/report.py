@@ -11,9 +11,15 @@ from typing import Final
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, COLLECTIVE_KINDS, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import (
+    AXES,
+    BYTES_PER_ELEMENT,
+    COLLECTIVE_KINDS,
+    WEIGHT_KINDS,
+    OperatorKind,
+    Provenance,
+)
 from fleetplan.perfmodel.optables.choice import ChosenRows
-from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS
 from fleetplan.perfmodel.optables.interpolation.leave_one_out import (
     ErrorQuantiles,
     left_out_nodes,
@@ -21,7 +27,7 @@ from fleetplan.perfmodel.optables.interpolation.leave_one_out import (
 )
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import stored_tables
-from fleetplan.perfmodel.optables.rows import AXES, site_dimensions
+from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.optables.unique import unique_rows
 

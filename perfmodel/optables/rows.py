@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import (
+    AXES,
+    CURVES,
     DIMENSIONS,
     ByteArray,
     FloatArray,
@@ -18,35 +19,6 @@ from fleetplan.perfmodel.operators import (
     Provenance,
 )
 from fleetplan.perfmodel.optables.unique import unique_rows
-
-AXES: Final[dict[OperatorKind, tuple[str, ...]]] = {
-    OperatorKind.GEMM: ("m",),
-    OperatorKind.PREFILL_ATTENTION: ("batch", "new_tokens"),
-    OperatorKind.DECODE_ATTENTION: ("batch", "context_tokens"),
-    OperatorKind.LATENT_PREFILL_ATTENTION: ("batch", "new_tokens"),
-    OperatorKind.LATENT_DECODE_ATTENTION: ("batch", "context_tokens"),
-    OperatorKind.BATCHED_GEMM: ("m",),
-    OperatorKind.MOE: ("tokens",),
-    OperatorKind.UNGATED_MOE: ("tokens",),
-    OperatorKind.DISPATCHED_MOE: ("tokens",),
-    OperatorKind.EVEN_MOE: ("tokens",),
-    OperatorKind.EVEN_DISPATCHED_MOE: ("tokens",),
-    OperatorKind.DELTA_PREFILL: ("batch", "new_tokens"),
-    OperatorKind.DELTA_DECODE: ("batch",),
-    OperatorKind.EXPERT_DISPATCH: ("tokens",),
-    OperatorKind.EXPERT_COMBINE: ("tokens",),
-    OperatorKind.ALL_REDUCE: ("message_bytes",),
-    OperatorKind.ALL_GATHER: ("message_bytes",),
-    OperatorKind.REDUCE_SCATTER: ("message_bytes",),
-    OperatorKind.ALL_TO_ALL: ("message_bytes",),
-}
-"""The dimensions along which one site was swept. The kinds listed here are those that tables may hold."""
-
-CURVES: Final[dict[OperatorKind, str]] = {
-    OperatorKind.ELEMENTWISE: "traffic_bytes",
-    OperatorKind.SEND_RECV: "message_bytes",
-}
-"""Operators whose time one dimension decides; only tables of one's own hold them."""
 
 
 def table_dimensions(kind: OperatorKind) -> tuple[str, ...]:

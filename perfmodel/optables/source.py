@@ -12,8 +12,11 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
+    AXES,
     COLLECTIVE_KINDS,
+    CURVES,
     DIMENSIONS,
+    WEIGHT_KINDS,
     ActivationScales,
     FloatArray,
     IntArray,
@@ -33,14 +36,13 @@ from fleetplan.perfmodel.optables.formulas.collectives import (
     with_network_ms,
 )
 from fleetplan.perfmodel.optables.formulas.rank_skew import rank_skew_ms
-from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS, matrix_flops_per_ms, roofline_ms
+from fleetplan.perfmodel.optables.formulas.roofline import matrix_flops_per_ms, roofline_ms
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms, small_kernel_ms
 from fleetplan.perfmodel.optables.formulas.token_sampling import sampling_ms
 from fleetplan.perfmodel.optables.interpolation.curves import Curve, curve_of, curve_times
 from fleetplan.perfmodel.optables.interpolation.lookup import LookupTable, lookup_table
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.store import OwnTables, own_before
-from fleetplan.perfmodel.optables.rows import AXES, CURVES
 from fleetplan.perfmodel.optables.scaled import scaled_rows
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows

@@ -31,12 +31,12 @@ from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, 
 from fleetplan.perfmodel.predict.degrees import Degrees
 from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
-from fleetplan.perfmodel.predict.technique_columns import LOOPS
 from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
 from fleetplan.perfmodel.replay.offline import TooManyRequestsError, offline
 from fleetplan.perfmodel.serving import Load, SteadyState, burst, default_scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch
-from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
+from fleetplan.perfmodel.techniques import technique_problem
+from fleetplan.perfmodel.techniques.record import LOOPS
 
 __all__ = ["NUMBER_COLUMNS", "OUTPUT_COLUMNS", "predict", "read_cases"]
 
@@ -147,9 +147,7 @@ def _predict_group(
         answers.reject(rows, f"model: {error}")
         return
     evaluator = with_calibration(evaluator, framework, calibration)
-    problem = technique_problem(evaluator.architecture, setting.techniques) or sampling_problem(
-        framework, setting.techniques
-    )
+    problem = technique_problem(evaluator.architecture, framework, setting.techniques)
     if problem:
         answers.reject(rows, problem)
         return

@@ -4,127 +4,50 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.inventory import (
-    ExpertRouting,
-    KvTier,
-    Offload,
-    PersistentKv,
-    SpeculativeDecoding,
-    Techniques,
-)
-from fleetplan.fleet.inventory.techniques import (
-    ActivationModel,
-    ExpertBalance,
-    ExpertOverlap,
-    ExpertPlacement,
-    Sampling,
-)
-from fleetplan.fleet.tables import MODES
+from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import ActivationScales, IntArray
 from fleetplan.perfmodel.serving import SchedulingOverrides
 from fleetplan.perfmodel.steps import TODAYS_SOFTWARE, Software
+from fleetplan.perfmodel.techniques import TECHNIQUES, TechniqueColumn
+from fleetplan.perfmodel.techniques.record import (
+    ALL_MODES,
+    LARGEST,
+    LOOPS,
+    SMALLEST,
+    STEADY_LOOPS,
+    choice,
+    number,
+)
 
-ALL_MODES: Final = frozenset(MODES)
-LOOPS: Final = frozenset({"closed_loop", "burst", "open_loop", "offline"})
-_STEADY_LOOPS: Final = frozenset({"closed_loop", "open_loop"})
-_DRAFTING_LOOPS: Final = _STEADY_LOOPS | {"offline"}
 _LIMITED: Final = LOOPS | {"disaggregated"}
 
-ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
-PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
-BALANCES: Final[tuple[ExpertBalance, ...]] = ("auto", "eplb", "none", "perfect")
-OVERLAPS: Final[tuple[ExpertOverlap, ...]] = ("none", "two-batch", "single-batch")
-SAMPLINGS: Final[tuple[Sampling, ...]] = ("greedy", "top-p")
 ACTIVATION_SCALES: Final[tuple[ActivationScales, ...]] = ("static", "dynamic")
 
 SLIP_RATIO: Final = 0.85
 """Likeness from which a column is a slip of another: one letter in eight, so total_tokens is none."""
 
-ROOMY_GIB: Final = 1e9
-"""Room of the tier of a case: its hit ratio is that of sessions which are kept. [GiB]"""
-
-
-@dataclass(frozen=True, slots=True)
-class TechniqueColumn:
-    """A column that switches a technique on.
-
-    Attributes
-    ----------
-    low, high : float
-        Range; a text column has none.
-    whole : bool
-        Whole numbers alone.
-    modes : frozenset[str]
-        Where it acts; elsewhere it is refused.
-    needs : tuple[str, ...]
-        Columns that must be given with it.
-    allowed : tuple[str, ...]
-        Values of a text column.
-    is_month : bool
-        A year and month (YYYY-MM).
-    """
-
-    low: float
-    high: float
-    whole: bool
-    modes: frozenset[str]
-    needs: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    is_month: bool = False
-
-
-def _number(
-    low: float, high: float, modes: frozenset[str] = ALL_MODES, *needs: str, whole: bool = False
-) -> TechniqueColumn:
-    return TechniqueColumn(low, high, whole, modes, needs)
-
-
-_PROMPTS: Final = ALL_MODES - {"decode"}
-_GENERATES: Final = frozenset({"decode", "static", "disaggregated"}) | _DRAFTING_LOOPS
-_SMALLEST: Final = 1e-9
-_LARGEST: Final = 1e9
-
 COLUMNS: Final[dict[str, TechniqueColumn]] = {
-    "chunk_tokens": _number(1, 1e8, _PROMPTS, whole=True),
-    "samples_per_prompt": _number(1, 1e6, frozenset({"decode"}), whole=True),
-    "shared_prefix_tokens": _number(0, 1e8, ALL_MODES, "prefix_tokens", whole=True),
-    "draft_tokens": _number(1, 64, _GENERATES, "acceptance_ratio", "draft_cost_ratio", whole=True),
-    "acceptance_ratio": _number(0, 1, _GENERATES, "draft_tokens"),
-    "draft_cost_ratio": _number(0, _LARGEST, _GENERATES, "draft_tokens"),
-    "session_hit_ratio": _number(0, 1, frozenset({"prefill", "static"}), "session_gb_per_s", "prefix_tokens"),
-    "session_gb_per_s": _number(_SMALLEST, _LARGEST, frozenset({"prefill", "static"}), "session_hit_ratio"),
-    "offload_weights_ratio": _number(0, 1, ALL_MODES, "offload_gb_per_s"),
-    "offload_kv_ratio": _number(0, 1, ALL_MODES, "offload_gb_per_s"),
-    "offload_gb_per_s": _number(_SMALLEST, _LARGEST),
-    "expert_activation": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATIONS),
-    "log_linear_intercept": _number(-_LARGEST, _LARGEST, ALL_MODES, "log_linear_slope"),
-    "log_linear_slope": _number(0, _LARGEST, ALL_MODES, "log_linear_intercept"),
-    "busiest_expert_ratio": _number(0, 1),
-    "expert_placement": TechniqueColumn(0, 0, False, ALL_MODES, ("busiest_expert_ratio",), PLACEMENTS),
-    "expert_balance": TechniqueColumn(0, 0, False, ALL_MODES, (), BALANCES),
-    "redundant_experts": _number(0, 1e4, ALL_MODES, whole=True),
-    "expert_overlap": TechniqueColumn(0, 0, False, ALL_MODES, (), OVERLAPS),
-    "image_token_ratio": _number(0, 1, _PROMPTS),
-    "sampling": TechniqueColumn(0, 0, False, ALL_MODES, (), SAMPLINGS),
-    "power_cap_w": _number(_SMALLEST, _LARGEST),
-    "max_sequences": _number(1, 1e6, _LIMITED, whole=True),
-    "max_batched_tokens": _number(1, 1e8, _LIMITED, whole=True),
-    "iterations_ahead": _number(0, 1e3, _STEADY_LOOPS),
-    "polled_iterations": _number(1, 1e6, _STEADY_LOOPS),
-    "gathering_iterations": _number(0, 1e6, _STEADY_LOOPS),
-    "front_end_ms": _number(0, 1e6, _LIMITED),
-    "front_end_token_us": _number(0, 1e6, _LIMITED),
-    "length_variation": _number(0, 100, frozenset({"offline"})),
+    **{name: column for each in TECHNIQUES for name, column in each.columns.items()},
+    "power_cap_w": number(SMALLEST, LARGEST),
+    "max_sequences": number(1, 1e6, _LIMITED, whole=True),
+    "max_batched_tokens": number(1, 1e8, _LIMITED, whole=True),
+    "iterations_ahead": number(0, 1e3, STEADY_LOOPS),
+    "polled_iterations": number(1, 1e6, STEADY_LOOPS),
+    "gathering_iterations": number(0, 1e6, STEADY_LOOPS),
+    "front_end_ms": number(0, 1e6, _LIMITED),
+    "front_end_token_us": number(0, 1e6, _LIMITED),
+    "length_variation": number(0, 100, frozenset({"offline"})),
     "software_date": TechniqueColumn(0, 0, False, ALL_MODES, is_month=True),
-    "activation_scales": TechniqueColumn(0, 0, False, ALL_MODES, (), ACTIVATION_SCALES),
+    "activation_scales": choice(ACTIVATION_SCALES),
 }
 """Technique columns by name; units as in the fleet file's `techniques` block and `power_cap_w`.
 `software_date` is the year and month of the framework, for parts whose software became faster
@@ -224,24 +147,15 @@ def _parse(cells: dict[str, str]) -> CaseTechniques:
             numbers[name] = value
         else:
             names[name] = text.lower()
-    if (names.get("expert_activation") == "log-linear") != ("log_linear_slope" in cells):
-        problems.append("log_linear_slope: goes with expert_activation log-linear, and with no other")
-    balance = names.get("expert_balance", "auto")
-    if "busiest_expert_ratio" in cells and balance in {"eplb", "perfect"}:
-        problems.append(f"busiest_expert_ratio: is a skew that is left, not expert_balance {balance}")
-    if "redundant_experts" in cells and balance in {"none", "perfect"}:
-        problems.append("redundant_experts: placed by expert_balance eplb, and by no other")
-    if "offload_gb_per_s" in cells and not {"offload_weights_ratio", "offload_kv_ratio"} & cells.keys():
-        problems.append("offload_gb_per_s: has no effect without offload_weights_ratio or offload_kv_ratio")
-    prefix = _value("prefix_tokens", _number(0, 1e8), cells.get("prefix_tokens", "0"))
-    if isinstance(prefix, float) and numbers.get("shared_prefix_tokens", 0.0) > prefix:
-        problems.append("shared_prefix_tokens: exceeds prefix_tokens, of which it is a part")
+    problems += [problem for each in TECHNIQUES for problem in each.refused(cells)]
     if problems:
         return CaseTechniques(problem="; ".join(problems))
     scales = {str(each): each for each in ACTIVATION_SCALES}[names.get("activation_scales", "static")]
     software = Software(names.get("software_date", ""), scales)
     return CaseTechniques(
-        _techniques(numbers, names),
+        _techniques(
+            {name: int(value) if COLUMNS[name].whole else value for name, value in numbers.items()} | names
+        ),
         numbers.get("power_cap_w"),
         software,
         _scheduling(numbers),
@@ -283,47 +197,9 @@ def _value(name: str, column: TechniqueColumn, text: str) -> float | str:
     return number
 
 
-def _techniques(numbers: dict[str, float], names: dict[str, str]) -> Techniques:
-    speculative = persistent = offload = None
-    if "draft_tokens" in numbers:
-        speculative = SpeculativeDecoding(
-            int(numbers["draft_tokens"]), numbers["acceptance_ratio"], numbers["draft_cost_ratio"]
-        )
-    if "session_hit_ratio" in numbers:
-        tier = KvTier("dram", ROOMY_GIB, numbers["session_gb_per_s"])
-        persistent = PersistentKv(numbers["session_hit_ratio"], 1.0, (tier,))
-    if "offload_gb_per_s" in numbers:
-        offload = Offload(
-            numbers.get("offload_weights_ratio", 0.0),
-            numbers.get("offload_kv_ratio", 0.0),
-            numbers["offload_gb_per_s"],
-        )
-    chunk = numbers.get("chunk_tokens")
-    return Techniques(
-        chunk_tokens=None if chunk is None else int(chunk),
-        samples_per_prompt=int(numbers.get("samples_per_prompt", 1)),
-        shared_prefix_tokens=int(numbers.get("shared_prefix_tokens", 0)),
-        image_token_ratio=numbers.get("image_token_ratio", 0.0),
-        speculative=speculative,
-        persistent_kv=persistent,
-        offload=offload,
-        experts=_routing(numbers, names),
-        sampling={str(each): each for each in SAMPLINGS}[names.get("sampling", "greedy")],
-        expert_overlap={str(each): each for each in OVERLAPS}[names.get("expert_overlap", "none")],
-    )
-
-
-def _routing(numbers: dict[str, float], names: dict[str, str]) -> ExpertRouting:
-    default = ExpertRouting()
-    # Names were checked against these tuples, whose elements have the narrow types.
-    activations = {str(each): each for each in ACTIVATIONS}
-    placements = {str(each): each for each in PLACEMENTS}
-    return ExpertRouting(
-        activations[names.get("expert_activation", default.activation)],
-        numbers.get("log_linear_intercept"),
-        numbers.get("log_linear_slope"),
-        numbers.get("busiest_expert_ratio"),
-        placements[names.get("expert_placement", default.placement)],
-        {str(each): each for each in BALANCES}[names.get("expert_balance", default.balance)],
-        int(numbers["redundant_experts"]) if "redundant_experts" in numbers else None,
-    )
+def _techniques(values: Mapping[str, Any]) -> Techniques:
+    switched: dict[str, Any] = {}
+    for technique in TECHNIQUES:
+        given = {name: values[name] for name in technique.columns if name in values}
+        switched |= technique.switched(given) if given else {}
+    return Techniques(**switched)

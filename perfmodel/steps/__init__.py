@@ -8,7 +8,6 @@ their times with provenance; `memory_use`, what weights, activations and KV cach
 from fleetplan.perfmodel.steps.decoder_step import step_operators
 from fleetplan.perfmodel.steps.latency import (
     NO_DETAIL,
-    TABLED_KINDS,
     OperatorTimesSource,
     StepTimes,
     provenance_shares,
@@ -30,7 +29,6 @@ from fleetplan.perfmodel.steps.software_versions import TODAYS_SOFTWARE, Softwar
 __all__ = [
     "KV_PRECISIONS",
     "NO_DETAIL",
-    "TABLED_KINDS",
     "TODAYS_SOFTWARE",
     "WEIGHT_PRECISIONS",
     "ConfigurationBatch",

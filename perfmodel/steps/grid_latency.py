@@ -21,7 +21,6 @@ from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.steps.latency import (
     OperatorTimesSource,
     StepTimes,
-    kernels_of,
     overhead_ms_per_kernel,
 )
 from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupied_ms, visible_ms
@@ -79,7 +78,7 @@ def crossed_step_times(
             total.add(operator.folds, times)
             if overlap == "single-batch" and (share := covering_share(overlap, operator.kind, operator.name)):
                 covering.add(operator.folds, share * times)
-        kernels = kernels_of(operator.kind)
+        kernels = operator.kind.record.kernels
         if overhead_ms and kernels:
             unmeasured = _mostly(found.provenance == Provenance.ROOFLINE)
             roofline_kernels.add(operator.folds, kernels * operator.count * unmeasured)

@@ -12,7 +12,6 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
-    EXPERT_KINDS,
     ByteArray,
     FloatArray,
     IntArray,
@@ -25,32 +24,6 @@ from fleetplan.perfmodel.steps.overlap import TRAVELLING, covering_share, occupi
 
 LABEL_SHARE: Final = 0.10
 """A number is called by its weakest kind of evidence that holds at least this share of its time."""
-
-TABLED_KINDS: Final = EXPERT_KINDS | frozenset(
-    {
-        OperatorKind.GEMM,
-        OperatorKind.PREFILL_ATTENTION,
-        OperatorKind.DECODE_ATTENTION,
-        OperatorKind.LATENT_PREFILL_ATTENTION,
-        OperatorKind.LATENT_DECODE_ATTENTION,
-        OperatorKind.SPARSE_ATTENTION,
-        OperatorKind.TOKEN_SELECTION,
-        OperatorKind.BATCHED_GEMM,
-        OperatorKind.DELTA_PREFILL,
-        OperatorKind.DELTA_DECODE,
-        OperatorKind.SCAN_PREFILL,
-        OperatorKind.SCAN_DECODE,
-    }
-)
-KERNELS_OF_KIND: Final = {
-    **dict.fromkeys(EXPERT_KINDS, 2),
-    OperatorKind.DELTA_PREFILL: 2,
-    OperatorKind.DELTA_DECODE: 2,
-    OperatorKind.SCAN_PREFILL: 2,
-    OperatorKind.SCAN_DECODE: 2,
-}
-"""Large kernels of an operator of `TABLED_KINDS`; 1 where it is not named. Experts are two grouped products,
-a recurrence comes after a convolution."""
 
 DENSE_LAYER_KERNELS: Final = 5
 """Large kernels of a dense decoder layer (two projections, attention, two products of the feed-forward part):
@@ -177,11 +150,6 @@ def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
     return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / _US_PER_MS
 
 
-def kernels_of(kind: OperatorKind) -> int:
-    """Large kernels of an operator; 0 for collectives and small kernels, which hold their own latency."""
-    return KERNELS_OF_KIND.get(kind, 1) if kind in TABLED_KINDS else 0
-
-
 def _looked_up(
     operators: list[Operator], source: OperatorTimesSource
 ) -> Iterator[tuple[Operator, OperatorTimes]]:
@@ -220,7 +188,7 @@ class _Totals:
 
     def add(self, operator: Operator, time_ms: FloatArray, provenance: ByteArray) -> None:
         self.by_provenance_ms[provenance, self.index] += time_ms
-        kernels = kernels_of(operator.kind)
+        kernels = operator.kind.record.kernels
         if kernels:
             runs = np.where(provenance == Provenance.ROOFLINE, operator.count, 0.0)
             self.roofline_kernels[:] += kernels * runs

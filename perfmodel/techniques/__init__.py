@@ -1,11 +1,11 @@
 """Serving techniques: what each changes in a step, in memory, or in how prompts are batched.
 
-In: the step without it. Out: the step with it: chunked prefill, speculative decoding, prefix sharing, session
-caches, offload, expert routing, KV transfer, sampling. `technique_problem` and `sampling_problem` say why a
-model cannot use one. `evaluator` applies them.
+In: the step without it. Out: the step with it. Each technique is one `Technique` record in a module of its
+own, and `registry.TECHNIQUES` lists them. `technique_problem` says why a model or a framework cannot use one.
+`evaluator` applies them.
 """
 
-from fleetplan.perfmodel.techniques.limits import technique_problem
-from fleetplan.perfmodel.techniques.sampling import sampling_problem
+from fleetplan.perfmodel.techniques.record import Step, Technique, TechniqueColumn
+from fleetplan.perfmodel.techniques.registry import TECHNIQUES, technique_problem
 
-__all__ = ["sampling_problem", "technique_problem"]
+__all__ = ["TECHNIQUES", "Step", "Technique", "TechniqueColumn", "technique_problem"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.steps import NO_DETAIL, ConfigurationBatch, StepShape, StepTimes
+from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Technique, number
 from fleetplan.perfmodel.techniques.session_cache import TierHits
 
 _SHORTEST_LOAD_MS: Final = 1e-9
@@ -208,3 +209,7 @@ def batching(
     # Little's law: whoever is not decoding waits for the first token.
     waiting_ms = prompts_resident / per_ms - decoding_ms
     return Batching(ratio, np.maximum(ttft_ms, waiting_ms), iteration_ms, per_ms)
+
+
+CHUNKED_PREFILL: Final = Technique({"chunk_tokens": number(1, 1e8, PROMPTING_MODES, whole=True)})
+"""The record of the technique."""

@@ -12,14 +12,21 @@ With a load balancer (eplb), the tables of an even spread do, for as many tokens
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from fleetplan.fleet.inventory import Accelerator, ExpertRouting
-from fleetplan.fleet.inventory.techniques import ExpertPlacement
+from fleetplan.fleet.inventory import Accelerator, ExpertRouting, Techniques
+from fleetplan.fleet.inventory.techniques import (
+    ActivationModel,
+    ExpertBalance,
+    ExpertOverlap,
+    ExpertPlacement,
+)
+from fleetplan.perfmodel.architecture import ModelArchitecture, MoeFfn
 from fleetplan.perfmodel.operators import (
     EXPERT_KINDS,
     FloatArray,
@@ -34,6 +41,7 @@ from fleetplan.perfmodel.optables.formulas.roofline import busy_ms
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps import OperatorTimesSource
 from fleetplan.perfmodel.steps.experts import ExpertSpread
+from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, Technique, choice, number
 
 EPLB_BUSIEST_RATIO: Final = 1.0 / 0.7
 """Tokens of the busiest expert-parallel rank over the mean, with a load balancer. Source: Ant Group, "Best
@@ -247,3 +255,70 @@ class RoutedSource:
         found = [busiest_rank_ratio(e, r, busiest, self.routing.placement) for e, r in distinct.tolist()]
         loads: FloatArray = np.array(found)[codes.reshape(-1)].reshape(experts.shape)
         return loads
+
+
+ACTIVATIONS: Final[tuple[ActivationModel, ...]] = ("uniform", "balanced", "log-linear")
+PLACEMENTS: Final[tuple[ExpertPlacement, ...]] = ("mixed", "random", "sorted")
+BALANCES: Final[tuple[ExpertBalance, ...]] = ("auto", "eplb", "none", "perfect")
+OVERLAPS: Final[tuple[ExpertOverlap, ...]] = ("none", "two-batch", "single-batch")
+
+_FIELD_OF_COLUMN: Final = {
+    "expert_activation": "activation",
+    "expert_placement": "placement",
+    "expert_balance": "balance",
+}
+
+
+def _switched(values: Mapping[str, Any]) -> dict[str, Any]:
+    routing = {_FIELD_OF_COLUMN.get(name, name): value for name, value in values.items()}
+    overlap = routing.pop("expert_overlap", "none")
+    return {"experts": ExpertRouting(**routing), "expert_overlap": overlap}
+
+
+def _refused(cells: Mapping[str, str]) -> Iterator[str]:
+    is_log_linear = cells.get("expert_activation", "").lower() == "log-linear"
+    if is_log_linear != ("log_linear_slope" in cells):
+        yield "log_linear_slope: goes with expert_activation log-linear, and with no other"
+    balance = cells.get("expert_balance", "auto").lower()
+    if "busiest_expert_ratio" in cells and balance in {"eplb", "perfect"}:
+        yield f"busiest_expert_ratio: is a skew that is left, not expert_balance {balance}"
+    if "redundant_experts" in cells and balance in {"none", "perfect"}:
+        yield "redundant_experts: placed by expert_balance eplb, and by no other"
+
+
+def _problem(architecture: ModelArchitecture, framework: str, techniques: Techniques) -> str:
+    busiest = techniques.experts.busiest_expert_ratio
+    if techniques.experts == ExpertRouting() and techniques.expert_overlap == "none":
+        return ""
+    if not any(isinstance(group.ffn, MoeFfn) for group in architecture.groups):
+        if techniques.experts == ExpertRouting():
+            return f"expert_overlap: {architecture.name} has no experts, so it has no effect"
+        return f"experts: {architecture.name} has none, so their routing has no effect"
+    for group in architecture.groups:
+        if busiest is not None and isinstance(group.ffn, MoeFfn):
+            least, most = 1 / group.ffn.experts, 1 / group.ffn.top_k
+            # With one expert a token the busiest may receive all but a trace of the others.
+            if not least <= busiest <= most or busiest >= 1:
+                return (
+                    f"busiest_expert_ratio: {busiest:g} is outside {least:.4g} to {most:.4g}, with "
+                    f"{group.ffn.experts} experts of which a token uses {group.ffn.top_k}"
+                )
+    return ""
+
+
+EXPERTS: Final = Technique(
+    {
+        "expert_activation": choice(ACTIVATIONS),
+        "log_linear_intercept": number(-LARGEST, LARGEST, ALL_MODES, "log_linear_slope"),
+        "log_linear_slope": number(0, LARGEST, ALL_MODES, "log_linear_intercept"),
+        "busiest_expert_ratio": number(0, 1),
+        "expert_placement": choice(PLACEMENTS, "busiest_expert_ratio"),
+        "expert_balance": choice(BALANCES),
+        "redundant_experts": number(0, 1e4, ALL_MODES, whole=True),
+        "expert_overlap": choice(OVERLAPS),
+    },
+    _switched,
+    _refused,
+    _problem,
+)
+"""The record of how tokens reach experts, and of what their travel hides behind."""

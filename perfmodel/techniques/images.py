@@ -6,7 +6,8 @@ tokens of a step: a chunk of a prompt pays for its own images.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, Operator, OperatorKind
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.steps.parts import constant, gemm
+from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Step, Technique, number
 
 
 def image_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
@@ -78,3 +80,16 @@ def image_operators(
     message = patches * hidden * int(ACTIVATION_BYTES)
     ranks = {"message_bytes": message, "ranks": tp, "stride": constant(1, tp)}
     yield Operator("image_all_reduce", OperatorKind.ALL_REDUCE, "bf16", ranks, twice)
+
+
+def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+    yield from operators
+    yield from image_operators(step.architecture, step.asked, step.techniques)
+
+
+IMAGES: Final = Technique(
+    {"image_token_ratio": number(0, 1, PROMPTING_MODES)},
+    problem=lambda architecture, _, techniques: image_problem(architecture, techniques),
+    operators=_operators,
+)
+"""The record of the technique."""

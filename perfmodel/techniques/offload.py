@@ -6,13 +6,15 @@ the two. All weights of a mixture are streamed: which experts a layer needs is k
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from fleetplan.fleet.inventory import Offload
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 from fleetplan.perfmodel.steps import NO_DETAIL, StepTimes
+from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, SMALLEST, Technique, number
 
 STREAMED_LAYERS: Final = 2
 """Layers whose offloaded weights are in HBM at a time: the one that computes, and the next."""
@@ -83,3 +85,29 @@ def resident_weights_ratio(offload: Offload | None, layers_per_stage: FloatArray
     buffered = np.minimum(1.0, STREAMED_LAYERS / layers_per_stage)
     ratio: FloatArray = 1.0 - offload.weights_ratio * (1.0 - buffered)
     return ratio
+
+
+_SHARES: Final = ("offload_weights_ratio", "offload_kv_ratio")
+
+
+def _switched(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "offload_gb_per_s" not in values:
+        return {}
+    weights, cache = (values.get(name, 0.0) for name in _SHARES)
+    return {"offload": Offload(weights, cache, values["offload_gb_per_s"])}
+
+
+def _refused(cells: Mapping[str, str]) -> Iterator[str]:
+    if "offload_gb_per_s" in cells and not set(_SHARES) & cells.keys():
+        yield f"offload_gb_per_s: has no effect without {' or '.join(_SHARES)}"
+
+
+OFFLOAD: Final = Technique(
+    {
+        **{name: number(0, 1, ALL_MODES, "offload_gb_per_s") for name in _SHARES},
+        "offload_gb_per_s": number(SMALLEST, LARGEST),
+    },
+    _switched,
+    _refused,
+)
+"""The record of the technique."""

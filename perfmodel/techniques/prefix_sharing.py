@@ -10,13 +10,16 @@ recurrent state (it sums up the prefix) run as without sharing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
+from fleetplan.perfmodel.techniques.record import ALL_MODES, Step, Technique, number
+from fleetplan.perfmodel.techniques.speculative import verified_tokens
 
 SHARED_ATTENTION = "shared_prefix_attention"
 """The name in a breakdown of a batch's attention over the shared prefix."""
@@ -82,3 +85,30 @@ def _split(operator: Operator, shared: IntArray, queries_per_sequence: int) -> I
     }
     kind = OperatorKind.PREFILL_ATTENTION
     yield Operator(SHARED_ATTENTION, kind, operator.dtype, prompt_like, operator.count)
+
+
+def _refused(cells: Mapping[str, str]) -> Iterator[str]:
+    shared, cached = (cells.get(name, "0") for name in ("shared_prefix_tokens", "prefix_tokens"))
+    try:
+        exceeds = float(shared) > float(cached)
+    except ValueError:
+        # Said where the cell is read.
+        return
+    if exceeds:
+        yield "shared_prefix_tokens: exceeds prefix_tokens, of which it is a part"
+
+
+def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+    queries = verified_tokens(step.techniques)
+    return split_attention(operators, step.techniques, queries, step.asked.layouts.cp)
+
+
+SHARED_CACHE: Final = Technique(
+    {
+        "samples_per_prompt": number(1, 1e6, frozenset({"decode"}), whole=True),
+        "shared_prefix_tokens": number(0, 1e8, ALL_MODES, "prefix_tokens", whole=True),
+    },
+    refused=_refused,
+    operators=_operators,
+)
+"""The record of prompts that share a prefix, and of samples that share a prompt."""

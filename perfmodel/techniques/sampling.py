@@ -6,13 +6,15 @@ asked for no temperature takes the defaults of the model, and those of Llama 3 a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import Operator, OperatorKind
 from fleetplan.perfmodel.optables.formulas.token_sampling import SAMPLING_NS_PER_LOGIT
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.steps.parts import constant, counts
+from fleetplan.perfmodel.techniques.record import Step, Technique, choice
 
 
 def sampling_operators(vocab_size: int, shape: StepShape, techniques: Techniques) -> Iterator[Operator]:
@@ -40,3 +42,16 @@ def sampling_problem(framework: str, techniques: Techniques) -> str:
         return ""
     known = " and ".join(sorted(SAMPLING_NS_PER_LOGIT))
     return f"sampling: what top-p costs is known of {known} alone, not of {framework}"
+
+
+def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+    yield from operators
+    yield from sampling_operators(step.architecture.vocab_size, step.computed, step.techniques)
+
+
+SAMPLING: Final = Technique(
+    {"sampling": choice(("greedy", "top-p"))},
+    problem=lambda _, framework, techniques: sampling_problem(framework, techniques),
+    operators=_operators,
+)
+"""The record of the technique."""

@@ -7,13 +7,18 @@ lost, and their requests compute the whole prompt.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from fleetplan.fleet.inventory import PersistentKv
+from fleetplan.fleet.inventory import KvTier, PersistentKv
 from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.techniques.record import LARGEST, SMALLEST, Technique, number
+
+ROOMY_GIB: Final = 1e9
+"""Room of the tier of a case: its hit ratio is that of sessions which are kept. [GiB]"""
 
 _BYTES_PER_GIB: Final = 2.0**30
 _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
@@ -83,3 +88,22 @@ def resident_gib(persistent: PersistentKv | None, session_gib: FloatArray) -> Fl
         if tier.gb_per_s is None:
             taken = taken + sessions * session_gib
     return taken
+
+
+def _switched(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "session_hit_ratio" not in values:
+        return {}
+    tier = KvTier("dram", ROOMY_GIB, values["session_gb_per_s"])
+    return {"persistent_kv": PersistentKv(values["session_hit_ratio"], 1.0, (tier,))}
+
+
+_WITH_PROMPT: Final = frozenset({"prefill", "static"})
+
+SESSION_CACHE: Final = Technique(
+    {
+        "session_hit_ratio": number(0, 1, _WITH_PROMPT, "session_gb_per_s", "prefix_tokens"),
+        "session_gb_per_s": number(SMALLEST, LARGEST, _WITH_PROMPT, "session_hit_ratio"),
+    },
+    _switched,
+)
+"""The record of the technique."""

@@ -6,15 +6,17 @@ sequence gains as many tokens as were accepted, and one more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from fleetplan.fleet.inventory import SpeculativeDecoding, Techniques
+from fleetplan.perfmodel.architecture import LinearAttention, ModelArchitecture
 from fleetplan.perfmodel.operators import Operator, OperatorKind
 from fleetplan.perfmodel.steps import StepShape
+from fleetplan.perfmodel.techniques.record import GENERATING_MODES, LARGEST, Technique, number
 
 _DECODE_ATTENTION: Final = frozenset({OperatorKind.DECODE_ATTENTION, OperatorKind.LATENT_DECODE_ATTENTION})
 
@@ -67,3 +69,34 @@ def verifying_attention(operators: Iterable[Operator], techniques: Techniques) -
             yield replace(operator, dims={**dims, "batch": batch, "heads": dims["heads"] * tokens})
         else:
             yield operator
+
+
+def _switched(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "draft_tokens" not in values:
+        return {}
+    drafted = (values["draft_tokens"], values["acceptance_ratio"], values["draft_cost_ratio"])
+    return {"speculative": SpeculativeDecoding(*drafted)}
+
+
+def _problem(architecture: ModelArchitecture, framework: str, techniques: Techniques) -> str:
+    recurrent = any(isinstance(group.attention, LinearAttention) for group in architecture.groups)
+    if techniques.speculative is None or not recurrent:
+        return ""
+    return (
+        f"speculative: {architecture.name} has recurrent layers, whose state cannot drop rejected "
+        f"tokens; that is not evaluated"
+    )
+
+
+SPECULATIVE: Final = Technique(
+    {
+        "draft_tokens": number(1, 64, GENERATING_MODES, "acceptance_ratio", "draft_cost_ratio", whole=True),
+        "acceptance_ratio": number(0, 1, GENERATING_MODES, "draft_tokens"),
+        "draft_cost_ratio": number(0, LARGEST, GENERATING_MODES, "draft_tokens"),
+    },
+    _switched,
+    problem=_problem,
+    shape=verifying_shape,
+    operators=lambda operators, step: verifying_attention(operators, step.techniques),
+)
+"""The record of the technique."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Finance, Offer, Pool
 from fleetplan.planner.formulation import Solution
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem
@@ -88,8 +89,7 @@ def cost_lines(
     bill = _Bill(problem)
     for p, pool in enumerate(problem.pools):
         _existing(bill, pool)
-        _acquired(bill, p, solution)
-        _retired(bill, p, solution)
+        _decided(bill, p, solution)
     _energy(bill, placements)
     _changes(bill, placements)
     _unpriced(bill, placements)
@@ -119,46 +119,45 @@ def _line(period: str, pool: str, item: str, kind: str, usd: float, service: str
 
 
 def _existing(bill: _Bill, pool: SupplyPool) -> None:
-    stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
     for kind, by_period in pool.fixed_cost_kinds.items():
         for q, usd in enumerate(by_period):
-            price = _shared_price(bill.problem, pool, kind)
-            if stated is not None:
-                price = price or _pool_price(stated, kind, q, bill.problem.periods)
+            price = _price_of(bill, pool, None, kind, q)
             bill.add(_line(bill.problem.periods[q], pool.name, "standing hosts", kind, usd), price)
 
 
-def _acquired(bill: _Bill, p: int, solution: Solution) -> None:
-    pool, periods = bill.problem.pools[p], bill.problem.periods
-    for (pool_index, a, ordered), count in sorted(solution.acquired.items()):
-        if pool_index != p:
-            continue
-        acquisition = pool.acquisitions[a]
-        item = f"{acquisition.offer.name} {periods[ordered]}"
-        for kind, table in acquisition.unit_cost_by_period.items():
-            price = _shared_price(bill.problem, pool, kind)
-            price = price or _offer_price(acquisition.offer, kind, ordered, periods)
-            for q, usd in enumerate(table[ordered]):
-                bill.add(_line(periods[q], pool.name, item, kind, count * usd), price)
-
-
-def _retired(bill: _Bill, p: int, solution: Solution) -> None:
-    pool, periods = bill.problem.pools[p], bill.problem.periods
+def _price_of(bill: _Bill, pool: SupplyPool, offer: Offer | None, kind: str, q: int) -> PriceInput | None:
+    """The price that a kind of cost follows: a shared one, that of the offer, or that of the hosts."""
+    periods = bill.problem.periods
+    shared = _shared_price(bill.problem, pool, kind)
+    if shared is not None:
+        return shared
+    if offer is not None:
+        return _offer_price(offer, kind, q, periods)
     stated = next((each for each in bill.problem.fleet.pools if each.name == pool.name), None)
-    zero = (0.0,) * len(periods)
-    for (pool_index, left), count in sorted(solution.retired.items()):
-        if pool_index != p or pool.retirement is None or stated is None:
-            continue
-        item = f"retired {periods[left]}"
-        for kind, table in pool.retirement.unit_cost_by_period.items():
-            # A sale brings the price of its own period, whenever it is charged.
-            price = _shared_price(bill.problem, pool, kind) or _pool_price(stated, kind, left, periods)
-            at_once = count * pool.retirement.leaving_cost_kinds.get(kind, zero)[left]
-            for q, usd in enumerate(table[left]):
-                saved = count * usd - (at_once if q == left else 0.0)
-                bill.add(_line(periods[q], pool.name, item, kind, saved), price)
-            line = _line(periods[left], pool.name, item, kind, at_once)
-            bill.add(line.model_copy(update={"at_once": True}), price)
+    return None if stated is None else _pool_price(stated, kind, q, periods)
+
+
+def _decided(bill: _Bill, p: int, solution: Solution) -> None:
+    """What decisions on the supply of a pool cost; a key ends with the period of the decision."""
+    problem, periods = bill.problem, bill.problem.periods
+    pool, zero = problem.pools[p], (0.0,) * len(periods)
+    for name, charges in supply_charges().items():
+        for key, count in sorted(getattr(solution, name).items()):
+            if key[0] != p:
+                continue
+            when = key[-1]
+            offer = pool.acquisitions[key[1]].offer if name == "acquired" else None
+            item = f"{name if offer is None else offer.name} {periods[when]}"
+            leaving = pool.retirement.leaving_cost_kinds if name == "retired" and pool.retirement else {}
+            for kind, by_period in charges(problem, key).items():
+                # A sale brings the price of its own period, whenever it is charged.
+                price = _price_of(bill, pool, offer, kind, when)
+                at_once = count * leaving.get(kind, zero)[when]
+                for q, usd in enumerate(by_period):
+                    later = count * usd - (at_once if q == when else 0.0)
+                    bill.add(_line(periods[q], pool.name, item, kind, later), price)
+                line = _line(periods[when], pool.name, item, kind, at_once)
+                bill.add(line.model_copy(update={"at_once": True}), price)
 
 
 def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:

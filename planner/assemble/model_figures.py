@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
 from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
     load_usd,
-    retired_usd,
     started_usd,
     switched_usd,
 )
@@ -33,10 +33,10 @@ def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
         What runs.
     """
     total = 0.0
-    for (p, a, q), units in solution.acquired.items():
-        total += units * usd_units(problem.pools[p].acquisitions[a].unit_usd[q])
-    for (p, q), units in solution.retired.items():
-        total += units * usd_units(retired_usd(problem, p, q))
+    for name, charges in supply_charges().items():
+        for key, units in getattr(solution, name).items():
+            usd = sum(sum(by_period) for by_period in charges(problem, key).values())
+            total += units * usd_units(usd)
     for key, rate in traffic.rates.items():
         candidate = problem.candidates[key[0]]
         planned = rate * (1 + problem.services[candidate.service].headroom)

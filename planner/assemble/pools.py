@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fleetplan.planner.assemble.traffic import Traffic
-from fleetplan.planner.formulation import (
-    Solution,
-)
-from fleetplan.planner.plan import (
-    PoolUse,
-)
+from fleetplan.planner.formulation import Solution
+from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.plan import PoolUse
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.supply import SupplyPool
 
@@ -35,16 +32,11 @@ def pool_cost_kinds(problem: Problem, solution: Solution, p: int, q: int) -> dic
     kinds: dict[str, float] = defaultdict(float)
     for kind, values in pool.fixed_cost_kinds.items():
         kinds[kind] += values[q]
-    for (pool_index, a, ordered), count in solution.acquired.items():
-        acquisition = pool.acquisitions[a] if pool_index == p else None
-        if acquisition is None or not acquisition.serves(ordered, q):
-            continue
-        for kind, table in acquisition.unit_cost_by_period.items():
-            kinds[kind] += count * table[ordered][q]
-    for (pool_index, left), count in solution.retired.items():
-        if pool_index == p and pool.retirement is not None:
-            for kind, table in pool.retirement.unit_cost_by_period.items():
-                kinds[kind] += count * table[left][q]
+    for name, charges in supply_charges().items():
+        for key, count in getattr(solution, name).items():
+            if key[0] == p:
+                for kind, by_period in charges(problem, key).items():
+                    kinds[kind] += count * by_period[q]
     return dict(kinds)
 
 

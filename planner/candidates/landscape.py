@@ -18,7 +18,7 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.perfmodel.techniques import sampling_problem, technique_problem
+from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
 from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
@@ -165,9 +165,7 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     if service.model is None or hardware.accelerator is None:
         raise ValueError(f"no figures to evaluate {service.name!r} on {hardware.name!r}")
     architecture = load_architecture(service.model, fleet.path.parent)
-    problem = technique_problem(architecture, service.techniques) or sampling_problem(
-        service.framework, service.techniques
-    )
+    problem = technique_problem(architecture, service.framework, service.techniques)
     if problem:
         raise InputError([Issue(str(fleet.path), 1, 1, f"services.{service.name}.techniques", problem)])
     check_framework_version(fleet, service)

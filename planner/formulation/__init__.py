@@ -8,7 +8,7 @@ module.
 
 from fleetplan.planner.formulation.bounds import replicas_for_load
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
-from fleetplan.planner.formulation.groups import GROUPS, Group, all_variables, continuous_indices, places
+from fleetplan.planner.formulation.groups import GROUPS, all_variables, continuous_indices, places
 from fleetplan.planner.formulation.objective.data import data_usd_per_request_per_s
 from fleetplan.planner.formulation.objective.goals import UNITS, Goal, goal_of, goal_units, grid_kg_per_kwh
 from fleetplan.planner.formulation.objective.tco import (
@@ -31,7 +31,6 @@ __all__ = [
     "UNITS",
     "AcquireKey",
     "Goal",
-    "Group",
     "LoadKey",
     "PairKey",
     "PlanningModel",

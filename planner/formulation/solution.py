@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.groups import KEPT
+from fleetplan.planner.formulation.groups import KEPT, members
 from fleetplan.planner.formulation.objective.goals import Goal
-from fleetplan.planner.formulation.variables import (
-    AcquireKey,
-    CellClassKey,
-    LoadKey,
-    PairKey,
-    ReplicaKey,
-    Variables,
-)
+from fleetplan.planner.formulation.variables import Decisions, Variables
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
-    """Raw values of a model's variables: of every group that is `kept` (planner/formulation/groups.py).
-
-    Attributes
-    ----------
-    replicas, load, unmet, acquired, packed, retired, disaggregated, put_off : dict
-    surviving_load, surviving_separate : dict
-        Values by the keys of `Variables`; zeros are left out.
-    """
-
-    replicas: dict[ReplicaKey, int] = field(default_factory=dict)
-    load: dict[LoadKey, int] = field(default_factory=dict)
-    unmet: dict[CellClassKey, int] = field(default_factory=dict)
-    acquired: dict[AcquireKey, int] = field(default_factory=dict)
-    packed: dict[tuple[int, int, tuple[int, ...]], int] = field(default_factory=dict)
-    retired: dict[tuple[int, int], int] = field(default_factory=dict)
-    surviving_load: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
-    disaggregated: dict[PairKey, int] = field(default_factory=dict)
-    put_off: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    surviving_separate: dict[tuple[str, str, int, int, int], int] = field(default_factory=dict)
+class Solution(Decisions[int]):
+    """Raw values of a model's variables, of every group that is `kept`; zeros are left out."""
 
     def add(
         self, part: Solution, moments: Sequence[int] | None = None, cells: Sequence[int] | None = None
@@ -85,7 +60,7 @@ def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:
         **{
             group.name: {
                 key: value
-                for key, variable in group.of(variables).items()
+                for key, variable in members(group, variables).items()
                 if (value := solver.value(variable))
             }
             for group in KEPT

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.formulation.registry import Part, decided
 from fleetplan.planner.problem import Cell, Problem
 from fleetplan.planner.problem.kv_pairs import Handovers
 
@@ -28,79 +30,98 @@ PairKey = tuple[int, int, int]
 """(cell index, class index, index of the pair of groups that a request passes between)"""
 
 
-@dataclass(slots=True)
-class Variables:
-    """All variables of one model, by what they decide.
+_C, _P, _M, _I, _S = Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL, Part.SERVICE
+_X = Part.OTHER
+
+Value = TypeVar("Value")
+"""A variable of the model, or what it is in a solution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions(Generic[Value]):
+    """Everything that is decided, by groups: a field with the parts of its keys is all that a group takes.
 
     Attributes
     ----------
-    replicas : dict[ReplicaKey, IntVar]
+    replicas : dict[ReplicaKey, Value]
         Replicas of a candidate in a pool and moment.
-    load : dict[LoadKey, IntVar]
+    load : dict[LoadKey, Value]
         Load that a class of a cell puts on these replicas. [load units]
-    handovers : dict[CellClassKey, Handovers]
-        Which prefill replicas may hand over to which decode replicas.
-    disaggregated : dict[PairKey, IntVar]
+    disaggregated : dict[PairKey, Value]
         Rate served by a pair of groups of prefill and decode replicas. [rate units]
-    unmet : dict[CellClassKey, IntVar]
+    unmet : dict[CellClassKey, Value]
         Rate left unserved; absent where the policy forbids it. [rate units]
-    worked : dict[CellClassKey, IntVar]
+    worked : dict[CellClassKey, Value]
         Rate at which a moment serves an offline service. [rate units]
-    put_off : dict[tuple[int, int, int], IntVar]
+    put_off : dict[tuple[int, int, int], Value]
         Work by (cell in which it arises, cell in which it is done, class). [rate units x hour weights]
-    acquired : dict[AcquireKey, IntVar]
-        Units ordered for purchase in a period, or rented for it.
-    in_use : dict[tuple[int, int], IntVar]
-        Whether a pool with a reserve runs anything in a moment.
-    configuration : dict[tuple[int, str, int], IntVar]
-        Whether a candidate runs in a region and moment, where the policy limits their number.
-    packed : dict[tuple[int, int, tuple[int, ...]], IntVar]
-        Units of a pool and moment that are divided by a packing pattern.
-    started : dict[ReplicaKey, IntVar]
-        Replicas that did not run in the period before; where changes count.
-    switched : dict[ReplicaKey, IntVar]
+    switched : dict[ReplicaKey, Value]
         Replicas that did not run in the slice before; where changes within a day count.
+    acquired : dict[AcquireKey, Value]
+        Units ordered for purchase in a period, or rented for it.
+    in_use : dict[tuple[int, int], Value]
+        Whether a pool with a reserve runs anything in a moment.
+    configuration : dict[tuple[int, str, int], Value]
+        Whether a candidate runs in a region and moment, where the policy limits their number.
+    packed : dict[tuple[int, int, tuple[int, ...]], Value]
+        Units of a pool and moment that are divided by a packing pattern.
+    started : dict[ReplicaKey, Value]
+        Replicas that did not run in the period before; where changes count.
     surviving, surviving_load, surviving_separate : dict
         Replicas by (lost region, candidate, pool, moment) after the loss of a region, their loads by class,
         and the rates by (lost region, service, class, pair, moment) that separate phases serve then.
     surviving_pooled, surviving_pooled_replicas : dict
         What `pooled` and `pooled_replicas` are, after the loss of a region.
-    retired : dict[tuple[int, int], IntVar]
+    retired : dict[tuple[int, int], Value]
         Existing units that leave a pool at the start of a period.
-    pooled, pooled_replicas : dict[LineKey, IntVar]
+    pooled, pooled_replicas : dict[LineKey, Value]
         Whether a set of replicas carries what one of its lines says, and how many replicas then do; where
         latencies are limited under load.
-    lots : dict[AcquireKey, IntVar]
+    lots : dict[AcquireKey, Value]
         Lots of an offer whose units come together.
-    regret : dict[str, IntVar]
+    regret : dict[str, Value]
         The largest extra cost of any demand scenario, as `largest`; where it is minimised. [objective units]
     """
 
-    replicas: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
-    load: dict[LoadKey, cp_model.IntVar] = field(default_factory=dict)
-    handovers: dict[CellClassKey, Handovers] = field(default_factory=dict)
-    disaggregated: dict[PairKey, cp_model.IntVar] = field(default_factory=dict)
-    unmet: dict[CellClassKey, cp_model.IntVar] = field(default_factory=dict)
-    worked: dict[CellClassKey, cp_model.IntVar] = field(default_factory=dict)
-    put_off: dict[tuple[int, int, int], cp_model.IntVar] = field(default_factory=dict)
-    acquired: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
-    in_use: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
-    configuration: dict[tuple[int, str, int], cp_model.IntVar] = field(default_factory=dict)
-    packed: dict[tuple[int, int, tuple[int, ...]], cp_model.IntVar] = field(default_factory=dict)
-    started: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
-    switched: dict[ReplicaKey, cp_model.IntVar] = field(default_factory=dict)
-    surviving: dict[tuple[str, int, int, int], cp_model.IntVar] = field(default_factory=dict)
-    surviving_load: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
-    surviving_separate: dict[tuple[str, str, int, int, int], cp_model.IntVar] = field(default_factory=dict)
-    surviving_pooled: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(default_factory=dict)
-    surviving_pooled_replicas: dict[tuple[str, int, int, int, int], cp_model.IntVar] = field(
-        default_factory=dict
+    replicas: dict[ReplicaKey, Value] = decided(_C, _P, _M, kept=True)
+    load: dict[LoadKey, Value] = decided(_C, _X, _P, _I, continuous=True, kept=True)
+    disaggregated: dict[PairKey, Value] = decided(_I, _X, _X, continuous=True, kept=True)
+    unmet: dict[CellClassKey, Value] = decided(_I, _X, continuous=True, kept=True)
+    worked: dict[CellClassKey, Value] = decided(_I, _X, continuous=True)
+    put_off: dict[tuple[int, int, int], Value] = decided(_I, _I, _X, continuous=True, kept=True)
+    switched: dict[ReplicaKey, Value] = decided(_C, _P, _M)
+    acquired: dict[AcquireKey, Value] = decided(_P, _X, _X, kept=True, growth=1)
+    in_use: dict[tuple[int, int], Value] = decided(_P, _M)
+    configuration: dict[tuple[int, str, int], Value] = decided(_C, _X, _M)
+    packed: dict[tuple[int, int, tuple[int, ...]], Value] = decided(_P, _M, _X, kept=True)
+    started: dict[ReplicaKey, Value] = decided(_C, _P, _M)
+    surviving: dict[tuple[str, int, int, int], Value] = decided(_X, _C, _P, _M)
+    surviving_load: dict[tuple[str, int, int, int, int], Value] = decided(
+        _X, _C, _X, _P, _M, continuous=True, kept=True
     )
-    retired: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
-    pooled: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
-    pooled_replicas: dict[LineKey, cp_model.IntVar] = field(default_factory=dict)
-    lots: dict[AcquireKey, cp_model.IntVar] = field(default_factory=dict)
-    regret: dict[str, cp_model.IntVar] = field(default_factory=dict)
+    surviving_separate: dict[tuple[str, str, int, int, int], Value] = decided(
+        _X, _S, _X, _X, _M, continuous=True, kept=True
+    )
+    surviving_pooled: dict[tuple[str, int, int, int, int], Value] = decided(_X, _C, _P, _M, _X)
+    surviving_pooled_replicas: dict[tuple[str, int, int, int, int], Value] = decided(_X, _C, _P, _M, _X)
+    retired: dict[tuple[int, int], Value] = decided(_P, _X, kept=True, growth=-1)
+    pooled: dict[LineKey, Value] = decided(_C, _P, _M, _X)
+    pooled_replicas: dict[LineKey, Value] = decided(_C, _P, _M, _X)
+    lots: dict[AcquireKey, Value] = decided(_P, _X, _X, growth=1)
+    regret: dict[str, Value] = decided(_X, continuous=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Variables(Decisions[cp_model.IntVar]):
+    """All variables of one model, by what they decide.
+
+    Attributes
+    ----------
+    handovers : dict[CellClassKey, Handovers]
+        Which prefill replicas may hand over to which decode replicas.
+    """
+
+    handovers: dict[CellClassKey, Handovers] = field(default_factory=dict)
 
 
 def replica_label(problem: Problem, key: ReplicaKey) -> str:

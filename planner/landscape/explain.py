@@ -13,16 +13,15 @@ from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, Option, RequestSh
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
     COLLECTIVE_KINDS,
+    WEIGHT_KINDS,
     Operator,
     OperatorKind,
     Provenance,
     work,
 )
 from fleetplan.perfmodel.optables.formulas.collectives import groups, network_bytes
-from fleetplan.perfmodel.optables.formulas.roofline import WEIGHT_KINDS
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.steps import (
-    TABLED_KINDS,
     StepShape,
     decode_shape,
     prefill_shape,
@@ -84,7 +83,7 @@ class OperatorLine:
     @property
     def is_kernel(self) -> bool:
         """Whether it does the model's multiplications."""
-        return self.kind in TABLED_KINDS
+        return self.kind is not None and self.kind.record.kernels > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
     done = work(operator.kind, operator.dtype, operator.dims)
     count = float(operator.count[0])
     peak_tflops = None
-    if operator.kind in TABLED_KINDS:
+    if operator.kind.record.kernels:
         # Attention computes in BF16 whatever its cache is kept in.
         with_weights = operator.kind in WEIGHT_KINDS
         peak_tflops = accelerator.peak_tflops(operator.dtype if with_weights else "bf16")

@@ -10,7 +10,6 @@ from typing import Final
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.verify.placement_figures import expected_placements
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.prices import leaving_usd, saved_usd, standing_usd, unit_usd
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.supply_rules import FleetPool, is_bought
 from fleetplan.planner.verify.violations import Violation
@@ -95,32 +94,13 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
 
 def _capacity(check: PlanCheck) -> Iterator[_Item]:
     """What stands, what is added, and what leaves."""
-    fleet, periods = check.problem.fleet, check.problem.periods
-    for pool in check.pools.values():
-        for kind, values in standing_usd(fleet, pool).items():
-            for q, usd in enumerate(values):
-                price = _price_of_pool(check, pool, kind, q)
-                yield _Item(pool.name, "", "standing hosts", kind, periods[q], usd, price)
-    for row in check.plan.purchases:
-        pool, ordered = check.pool(row.pool), check.period_index[row.period]
-        offer = pool.offers[row.offer]
-        for kind, values in unit_usd(fleet, pool, offer, ordered).items():
-            price = _price_of_offer(check, pool, row.offer, kind, ordered)
-            for q, usd in enumerate(values):
-                item = f"{row.offer} {row.period}"
-                yield _Item(pool.name, "", item, kind, periods[q], row.units * usd, price)
-    for gone in check.plan.retirements:
-        pool, left = check.pool(gone.pool), check.period_index[gone.period]
-        at_once = leaving_usd(fleet, pool, left)
-        saved = saved_usd(fleet, pool, left)
-        item = f"retired {gone.period}"
-        for kind, values in saved.items():
-            price = _price_of_pool(check, pool, kind, left)
-            for q, usd in enumerate(values):
-                yield _Item(pool.name, "", item, kind, periods[q], gone.hosts * usd, price)
-        for kind, usd in at_once.items():
-            price = _price_of_pool(check, pool, kind, left)
-            yield _Item(pool.name, "", item, kind, gone.period, gone.hosts * usd, price, at_once=True)
+    for cost in check.capacity_costs:
+        if cost.offer is None:
+            price = _price_of_pool(check, cost.pool, cost.kind, cost.priced)
+        else:
+            price = _price_of_offer(check, cost.pool, cost.offer, cost.kind, cost.priced)
+        period = check.problem.periods[cost.period]
+        yield _Item(cost.pool.name, "", cost.item, cost.kind, period, cost.usd, price, cost.at_once)
 
 
 def _running(check: PlanCheck) -> Iterator[_Item]:

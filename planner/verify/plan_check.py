@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -22,6 +22,40 @@ PoolPeriod = tuple[str, int]
 """Pool and period index."""
 
 DAY_HOURS: Final = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityCost:
+    """What something costs in a period.
+
+    Attributes
+    ----------
+    pool : FleetPool
+        Where it stands.
+    offer : str or None
+        The offer that brought it; None for what the pool had.
+    item : str
+        What the bill calls it.
+    kind : str
+        Depreciation, rent, hosting and so on.
+    period : int
+        Index of the period that is charged.
+    usd : float
+        [USD]
+    priced : int
+        Index of the period whose price it follows.
+    at_once : bool
+        Whether it falls due at the start of the period, because hosts leave.
+    """
+
+    pool: FleetPool
+    offer: str | None
+    item: str
+    kind: str
+    period: int
+    usd: float
+    priced: int
+    at_once: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,35 +145,46 @@ class PlanCheck:
         return found
 
     @cached_property
-    def capacity_usd(self) -> dict[PoolPeriod, dict[str, float]]:
-        """Cost of what stands, by pool and period, by kind; what leaves is not charged any more. [USD]"""
-        found: dict[PoolPeriod, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        fleet = self.problem.fleet
+    def capacity_costs(self) -> tuple[CapacityCost, ...]:
+        """Every cost of what stands, is added and leaves."""
+        return tuple(self._capacity_costs())
 
-        def add(name: str, kinds: Mapping[str, object], count: float) -> None:
-            for kind, values in kinds.items():
-                assert isinstance(values, list | tuple)
-                for q, usd in enumerate(values):
-                    found[name, q][kind] += count * usd
-
+    def _capacity_costs(self) -> Iterator[CapacityCost]:
+        fleet, every = self.problem.fleet, range(len(self.problem.periods))
         for pool in self.pools.values():
-            add(pool.name, standing_usd(fleet, pool), 1)
+            for kind, values in standing_usd(fleet, pool).items():
+                for q, usd in enumerate(values):
+                    yield CapacityCost(pool, None, "standing hosts", kind, q, usd, priced=q)
         for row in self.plan.purchases:
             pool, ordered = self.pool(row.pool), self.period_index[row.period]
-            add(pool.name, unit_usd(fleet, pool, pool.offers[row.offer], ordered), row.units)
+            item = f"{row.offer} {row.period}"
+            for kind, values in unit_usd(fleet, pool, pool.offers[row.offer], ordered).items():
+                for q in every:
+                    yield CapacityCost(pool, row.offer, item, kind, q, row.units * values[q], priced=ordered)
         for gone in self.plan.retirements:
-            pool = self.pool(gone.pool)
-            add(pool.name, saved_usd(fleet, pool, self.period_index[gone.period]), gone.hosts)
-        return found
+            pool, left = self.pool(gone.pool), self.period_index[gone.period]
+            item = f"retired {gone.period}"
+            for kind, values in saved_usd(fleet, pool, left).items():
+                for q in every:
+                    yield CapacityCost(pool, None, item, kind, q, gone.hosts * values[q], priced=left)
+            for kind, usd in leaving_usd(fleet, pool, left).items():
+                yield CapacityCost(pool, None, item, kind, left, gone.hosts * usd, priced=left, at_once=True)
+
+    @cached_property
+    def capacity_usd(self) -> dict[PoolPeriod, dict[str, float]]:
+        """Cost of what stands, by pool and period, by kind; what leaves is not charged any more. [USD]"""
+        return self._added_up(at_once=False)
 
     @cached_property
     def leaving_usd(self) -> dict[PoolPeriod, dict[str, float]]:
         """What hosts that leave at the start of a period cost at once, less their sale, by kind. [USD]"""
+        return self._added_up(at_once=True)
+
+    def _added_up(self, at_once: bool) -> dict[PoolPeriod, dict[str, float]]:
         found: dict[PoolPeriod, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        for row in self.plan.retirements:
-            pool, left = self.pool(row.pool), self.period_index[row.period]
-            for kind, usd in leaving_usd(self.problem.fleet, pool, left).items():
-                found[pool.name, left][kind] += row.hosts * usd
+        for cost in self.capacity_costs:
+            if cost.at_once == at_once:
+                found[cost.pool.name, cost.period][cost.kind] += cost.usd
         return found
 
     @cached_property

@@ -6,22 +6,16 @@ import pytest
 from fleetplan.fleet.tables import TABLES, check
 
 
-def placements() -> pd.DataFrame:
+def engines() -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "period": ["2027Q1"],
-            "region": ["eu"],
-            "pool": ["p"],
-            "service": ["chat"],
             "phase": ["decode"],
+            "hardware": ["H100-SXM"],
+            "accelerators_per_replica": [8],
             "config": ["TP8"],
-            "replicas": [2],
-            "accelerators": [16],
             "requests_per_s": [3.5],
-            "utilisation": [0.8],
             "ttft_ms": [float("nan")],
             "tpot_ms": [25.0],
-            "usd": [1e5],
         }
     )
 
@@ -39,26 +33,26 @@ def test_every_column_says_what_it_is(table: str) -> None:
 
 
 def test_a_table_that_is_right_passes() -> None:
-    check(placements(), "placements")
-    check(placements().assign(more=1), "placements")
-    check(placements().iloc[:0], "placements")
+    check(engines(), "engines")
+    check(engines().assign(more=1), "engines")
+    check(engines().iloc[:0], "engines")
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"replicas": [2.0]}, "replicas holds float64, not count"),
-        ({"usd": ["many"]}, "usd holds .*, not number"),
-        ({"usd": [float("nan")]}, "usd has missing values"),
+        ({"accelerators_per_replica": [2.0]}, "accelerators_per_replica holds float64, not count"),
+        ({"requests_per_s": ["many"]}, "requests_per_s holds .*, not number"),
+        ({"requests_per_s": [float("nan")]}, "requests_per_s has missing values"),
         ({"phase": ["decoding"]}, "phase holds decoding; allowed: aggregated, prefill, decode"),
     ],
 )
 def test_a_table_that_is_wrong_is_refused(change: dict[str, list[object]], expected: str) -> None:
-    with pytest.raises(ValueError, match=f"not a table of placements: {expected}"):
-        check(placements().assign(**change), "placements")
+    with pytest.raises(ValueError, match=f"not a table of engines: {expected}"):
+        check(engines().assign(**change), "engines")
 
 
 def test_all_faults_come_at_once() -> None:
-    frame = placements().drop(columns=["pool", "config"])
-    with pytest.raises(ValueError, match="the column pool is missing; the column config is missing"):
-        check(frame, "placements")
+    frame = engines().drop(columns=["hardware", "config"])
+    with pytest.raises(ValueError, match="the column hardware is missing; the column config is missing"):
+        check(frame, "engines")

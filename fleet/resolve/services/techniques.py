@@ -3,60 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import (
-    ExpertRouting,
-    KvTier,
-    KvTransfer,
-    Offload,
-    PersistentKv,
-    SpeculativeDecoding,
-    Techniques,
-)
+from fleetplan.fleet.inventory import Techniques
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
-from fleetplan.fleet.schema.techniques import KvTransferSpec, PersistentKvSpec, TechniquesSpec
+from fleetplan.fleet.schema.techniques import KvTransferSpec, TechniquesSpec
+from fleetplan.fleet.schema.values import Spec
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def resolve_techniques(spec: TechniquesSpec) -> Techniques:
     """Return the switches of a `techniques` block."""
-    speculative, offload, experts = spec.speculative, spec.offload, spec.experts
-    return Techniques(
-        chunk_tokens=spec.chunk_tokens,
-        samples_per_prompt=spec.samples_per_prompt,
-        shared_prefix_tokens=spec.shared_prefix_tokens,
-        speculative=None
-        if speculative is None
-        else SpeculativeDecoding(
-            speculative.draft_tokens,
-            speculative.acceptance_ratio,
-            speculative.draft_cost_ratio,
-            speculative.draft_gib_per_accelerator,
-        ),
-        persistent_kv=None if spec.persistent_kv is None else _persistent(spec.persistent_kv),
-        offload=None
-        if offload is None
-        else Offload(offload.weights_ratio, offload.kv_ratio, offload.gb_per_s),
-        experts=ExpertRouting(
-            experts.activation,
-            experts.log_linear_intercept,
-            experts.log_linear_slope,
-            experts.busiest_expert_ratio,
-            experts.placement,
-            experts.balance,
-            experts.redundant_experts,
-        ),
-        kv_transfer=KvTransfer(spec.kv_transfer.overlap, spec.kv_transfer.gb_per_s),
-        sampling=spec.sampling,
-        expert_overlap=spec.expert_overlap,
-        image_token_ratio=spec.image_token_ratio,
-    )
+    return _resolved(spec, Techniques)
 
 
-def _persistent(spec: PersistentKvSpec) -> PersistentKv:
-    tiers = tuple(KvTier(tier.tier, tier.gib_per_accelerator, tier.gb_per_s) for tier in spec.tiers)
-    return PersistentKv(spec.hit_ratio, spec.sessions_per_accelerator, tiers)
+_Made = TypeVar("_Made", bound="DataclassInstance")
+
+
+def _resolved(spec: Spec, kind: type[_Made]) -> _Made:
+    """Return a dataclass with the values of a block that has the same keys; blocks within it likewise."""
+    hints = get_type_hints(kind)
+    return kind(**{each.name: _value(getattr(spec, each.name), hints[each.name]) for each in fields(kind)})
+
+
+def _value(value: Any, hint: Any) -> Any:
+    if isinstance(value, Spec):
+        kinds = [each for each in (hint, *get_args(hint)) if isinstance(each, type) and is_dataclass(each)]
+        return _resolved(value, kinds[0])
+    if isinstance(value, list):
+        return tuple(_value(each, get_args(hint)[0]) for each in value)
+    return value
 
 
 def check_techniques(

@@ -13,9 +13,9 @@ import numpy as np
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
-    EXPERT_KINDS,
     FloatArray,
     IntArray,
+    Limit,
     OperatorKind,
     Work,
     groups_reached,
@@ -44,9 +44,6 @@ RECURRENCE_RATIO: Final = 0.2
 Source: lies between the delta-net tables of vLLM 0.24.0 (faster) and TensorRT-LLM 1.3.0rc20 (slower) on H200
 in aiconfigurator-core 0.12.0; no other part was compared."""
 
-WEIGHT_KINDS: Final = EXPERT_KINDS | {OperatorKind.GEMM, OperatorKind.BATCHED_GEMM}
-"""Operators that multiply by weights: the data type of those decides their matrix peak."""
-
 _MS_PER_S: Final = 1e3
 _US_PER_MS: Final = 1e3
 
@@ -74,21 +71,16 @@ def roofline_ms(
     UnsupportedDtype
         The part has no matrix units for the weights of a gemm, batched gemm or moe.
     """
-    match kind:
-        case (
-            OperatorKind.ALL_REDUCE
-            | OperatorKind.ALL_GATHER
-            | OperatorKind.REDUCE_SCATTER
-            | OperatorKind.ALL_TO_ALL
-        ):
+    match kind.record.limit:
+        case Limit.COLLECTIVE:
             return group_ms(accelerator, kind, dims)
-        case OperatorKind.SEND_RECV:
+        case Limit.SEND:
             return send_recv_ms(accelerator, dims)
-        case OperatorKind.EXPERT_DISPATCH | OperatorKind.EXPERT_COMBINE:
+        case Limit.ROUTED_TOKENS:
             return routed_ms(accelerator, dtype, dims)
-        case OperatorKind.SPARSE_ATTENTION:
+        case Limit.SPARSE_ATTENTION:
             return sparse_attention_ms(accelerator, dtype, dims)
-        case OperatorKind.TOKEN_SELECTION:
+        case Limit.TOKEN_SELECTION:
             return selection_ms(accelerator, dtype, dims)
         case _:
             return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / _US_PER_MS
@@ -120,37 +112,37 @@ def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work
     efficiency = accelerator.efficiency
     memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / _MS_PER_S
     attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / _MS_PER_S * efficiency.prefill_attention_ratio
-    match kind:
-        case _ if kind in WEIGHT_KINDS:
+    match kind.record.limit:
+        case Limit.WEIGHTS:
             flops_per_ms = matrix_flops_per_ms(accelerator, dtype) * efficiency.gemm_ratio
             traffic = done.weight_bytes + done.activation_bytes
             return _p_norm(
                 traffic / (memory_bytes_per_ms * efficiency.weight_read_ratio), done.flops / flops_per_ms
             )
-        case OperatorKind.DELTA_DECODE | OperatorKind.SCAN_DECODE:
+        case Limit.DECODE_STATE:
             # The states are read and written in one piece each, as weights are.
             traffic = done.kv_bytes + done.activation_bytes
             return traffic / (memory_bytes_per_ms * efficiency.weight_read_ratio)
-        case OperatorKind.DELTA_PREFILL | OperatorKind.SCAN_PREFILL:
+        case Limit.PREFILL_STATE:
             traffic = done.kv_bytes + done.activation_bytes
             return _p_norm(
                 traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),
                 done.flops / (attention_flops_per_ms * RECURRENCE_RATIO),
             )
-        case OperatorKind.PREFILL_ATTENTION | OperatorKind.LATENT_PREFILL_ATTENTION:
+        case Limit.PREFILL_ATTENTION:
             traffic = done.kv_bytes + done.activation_bytes
             return _p_norm(
                 traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),
                 done.flops / attention_flops_per_ms,
             )
-        case OperatorKind.DECODE_ATTENTION | OperatorKind.LATENT_DECODE_ATTENTION:
+        case Limit.DECODE_ATTENTION:
             traffic = done.kv_bytes + done.activation_bytes
             reading: FloatArray = np.maximum(
                 traffic / (memory_bytes_per_ms * efficiency.kv_read_ratio),
                 done.flops / attention_flops_per_ms,
             )
             return reading
-        case OperatorKind.ELEMENTWISE | OperatorKind.TOKEN_SAMPLING:
+        case Limit.MEMORY:
             return done.activation_bytes / (memory_bytes_per_ms * efficiency.weight_read_ratio)
         case _:
             raise ValueError(f"{kind} is not an operator of one accelerator")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, Provenance
+from fleetplan.perfmodel.operators import CURVES, FloatArray, IntArray, OperatorKind, Provenance
 from fleetplan.perfmodel.optables.formulas.collectives import send_recv_ms
-from fleetplan.perfmodel.optables.rows import CURVES, MeasuredRows
+from fleetplan.perfmodel.optables.rows import MeasuredRows
 from fleetplan.perfmodel.optables.times import OperatorTimes
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
-from fleetplan.perfmodel.operators import COLLECTIVE_KINDS, DIMENSIONS, FloatArray, IntArray, OperatorKind
+from fleetplan.perfmodel.operators import (
+    AXES,
+    COLLECTIVE_KINDS,
+    DIMENSIONS,
+    FloatArray,
+    IntArray,
+    OperatorKind,
+)
 from fleetplan.perfmodel.optables.formulas.collectives import inside_ms
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
 from fleetplan.perfmodel.optables.interpolation.surfaces import Axis
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
+from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 
 
 def light_grid(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import (
+    AXES,
     COLLECTIVE_KINDS,
     ByteArray,
     FloatArray,
@@ -40,7 +41,7 @@ from fleetplan.perfmodel.optables.interpolation.surfaces import (
     grown,
     locate,
 )
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, site_dimensions
+from fleetplan.perfmodel.optables.rows import MeasuredRows, site_dimensions
 from fleetplan.perfmodel.optables.times import OperatorTimes
 from fleetplan.perfmodel.optables.unique import unique_rows
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import IntArray, OperatorKind
-from fleetplan.perfmodel.optables.rows import AXES, MeasuredRows, measured_rows, site_dimensions
+from fleetplan.perfmodel.operators import AXES, IntArray, OperatorKind
+from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows, site_dimensions
 
 if TYPE_CHECKING:
     import pandas as pd

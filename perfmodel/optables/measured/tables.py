@@ -93,54 +93,6 @@ class TableFile:
         return quantisation_files(self.path, self.family, self.framework)
 
 
-_FAMILY_FOLDERS: Final = {
-    "gemm": "gemm",
-    "context_attention": "attention",
-    "generation_attention": "attention",
-    "moe": "moe",
-    "wideep_context_moe": "moe",
-    "wideep_generation_moe": "moe",
-    "wideep_moe": "moe",
-    "context_mla": "mla",
-    "generation_mla": "mla",
-    "mla_bmm": "mla_bmm",
-    "gdn": "linear_attention",
-    "custom_allreduce": "comm",
-    "nccl": "comm",
-    "oneccl": "comm",
-    "wideep_deepep_ll": "comm",
-    "wideep_deepep_normal": "comm",
-    "moe_a2a": "comm",
-    "trtllm_alltoall": "comm",
-}
-
-_DISPATCHED: Final = ("wideep_context_moe", "wideep_generation_moe", "wideep_moe")
-_ROUTED: Final = ("trtllm_alltoall", "moe_a2a", "wideep_deepep_ll", "wideep_deepep_normal")
-
-FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
-    OperatorKind.GEMM: ("gemm",),
-    OperatorKind.PREFILL_ATTENTION: ("context_attention",),
-    OperatorKind.DECODE_ATTENTION: ("generation_attention",),
-    OperatorKind.LATENT_PREFILL_ATTENTION: ("context_mla",),
-    OperatorKind.LATENT_DECODE_ATTENTION: ("generation_mla",),
-    OperatorKind.BATCHED_GEMM: ("mla_bmm",),
-    OperatorKind.MOE: ("moe",),
-    OperatorKind.UNGATED_MOE: ("moe",),
-    OperatorKind.DISPATCHED_MOE: _DISPATCHED,
-    OperatorKind.EVEN_MOE: ("moe",),
-    OperatorKind.EVEN_DISPATCHED_MOE: _DISPATCHED,
-    OperatorKind.DELTA_PREFILL: ("gdn",),
-    OperatorKind.DELTA_DECODE: ("gdn",),
-    OperatorKind.EXPERT_DISPATCH: _ROUTED,
-    OperatorKind.EXPERT_COMBINE: _ROUTED,
-    OperatorKind.ALL_REDUCE: ("custom_allreduce", "nccl", "oneccl"),
-    OperatorKind.ALL_GATHER: ("nccl", "oneccl"),
-    OperatorKind.REDUCE_SCATTER: ("nccl", "oneccl"),
-    OperatorKind.ALL_TO_ALL: ("nccl",),
-}
-"""The families that hold a kind, the preferred one first."""
-
-
 def data_folder() -> Path | None:
     """Find the folder of the measured systems; None where the package is not installed."""
     spec = importlib.util.find_spec("aiconfigurator_core")
@@ -175,7 +127,7 @@ def table_files(
     if root is None:
         return ()
     owner = family if family in _LIBRARIES else framework
-    paths = (root / system / _FAMILY_FOLDERS[family] / owner).glob(f"*/{family}_perf.parquet")
+    paths = (root / system / _FAMILY[family].folder / owner).glob(f"*/{family}_perf.parquet")
     package_version = _package_version() if folder is None else "local folder"
     files = [TableFile(path, family, owner, path.parent.name, package_version) for path in paths]
     return tuple(sorted(files, key=lambda file: _version_order(file.version), reverse=True))
@@ -201,9 +153,9 @@ def read_table(file: TableFile) -> list[MeasuredRows]:
     """Read one Parquet file into our long format, one table a kind and data type."""
     import pyarrow.parquet  # noqa: PLC0415  (half a second that a cached import does not need)
 
-    if file.family not in _READERS:
+    if file.family not in _FAMILY:
         raise ValueError(f"unknown table family {file.family!r}")
-    tables = _READERS[file.family](pyarrow.parquet.read_table(file.path).to_pandas())
+    tables = _FAMILY[file.family].read(pyarrow.parquet.read_table(file.path).to_pandas())
     return tables + products_alone(tables, file.quantisation_files)
 
 
@@ -245,30 +197,72 @@ def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
     ]
 
 
-_READERS: Final[dict[str, Callable[[pd.DataFrame], list[MeasuredRows]]]] = {
-    "gemm": lambda frame: split_by_dtype(
-        frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of table file of the package.
+
+    Attributes
+    ----------
+    folder : str
+        Folder of a system that holds it.
+    kinds : tuple[OperatorKind, ...]
+        What its rows measure.
+    read : Callable
+        Its frame in our long format.
+    """
+
+    folder: str
+    kinds: tuple[OperatorKind, ...]
+    read: Callable[[pd.DataFrame], list[MeasuredRows]]
+
+
+_ROUTED: Final = (OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE)
+_DISPATCHED: Final = (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
+
+_FAMILY: Final[dict[str, Family]] = {
+    "gemm": Family(
+        "gemm",
+        (OperatorKind.GEMM,),
+        lambda frame: split_by_dtype(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
     ),
-    "context_attention": lambda frame: _attention(
-        frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}
+    "context_attention": Family(
+        "attention",
+        (OperatorKind.PREFILL_ATTENTION,),
+        lambda frame: _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}),
     ),
-    "generation_attention": lambda frame: _attention(
-        frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}
+    "generation_attention": Family(
+        "attention",
+        (OperatorKind.DECODE_ATTENTION,),
+        lambda frame: _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}),
     ),
-    "context_mla": latent_attention_tables,
-    "generation_mla": latent_attention_tables,
-    "mla_bmm": absorbed_product_tables,
-    "moe": expert_tables,
-    "wideep_context_moe": lambda frame: dispatched_expert_tables(frame, 0),
-    "wideep_generation_moe": lambda frame: dispatched_expert_tables(frame, 1),
-    "wideep_moe": wide_expert_tables,
-    "gdn": delta_net_tables,
-    "custom_allreduce": lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
-    "nccl": _nccl,
-    "oneccl": _nccl,
-    "wideep_deepep_ll": low_latency_tables,
-    "wideep_deepep_normal": throughput_tables,
-    "moe_a2a": all_to_all_tables,
-    "trtllm_alltoall": nvlink_tables,
+    "context_mla": Family("mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables),
+    "generation_mla": Family("mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables),
+    "mla_bmm": Family("mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables),
+    "moe": Family("moe", (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE), expert_tables),
+    "wideep_context_moe": Family("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0)),
+    "wideep_generation_moe": Family("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1)),
+    "wideep_moe": Family("moe", _DISPATCHED, wide_expert_tables),
+    "gdn": Family(
+        "linear_attention", (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE), delta_net_tables
+    ),
+    "trtllm_alltoall": Family("comm", _ROUTED, nvlink_tables),
+    "moe_a2a": Family("comm", _ROUTED, all_to_all_tables),
+    "wideep_deepep_ll": Family("comm", _ROUTED, low_latency_tables),
+    "wideep_deepep_normal": Family("comm", _ROUTED, throughput_tables),
+    "custom_allreduce": Family(
+        "comm",
+        (OperatorKind.ALL_REDUCE,),
+        lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
+    ),
+    "nccl": Family("comm", tuple(_NCCL_KINDS.values()), _nccl),
+    # Its tables have no all-to-all.
+    "oneccl": Family("comm", tuple(_NCCL_KINDS.values())[:3], _nccl),
 }
-"""What reads a family's table; the keys are all families that are understood."""
+"""The families that are understood; of two that hold one kind the preferred one first."""
+
+FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
+    kind: names
+    for kind in OperatorKind
+    if (names := tuple(name for name, family in _FAMILY.items() if kind in family.kinds))
+}
+"""The families that hold a kind, the preferred one first."""

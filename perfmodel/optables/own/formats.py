@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.fleet.tables import TABLES
-from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, COLLECTIVE_KINDS, OperatorKind
+from fleetplan.perfmodel.operators import AXES, BYTES_PER_ELEMENT, COLLECTIVE_KINDS, CURVES, OperatorKind
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, LongFile, read_long_file
 from fleetplan.perfmodel.optables.own.vidur import is_vidur, long_format
-from fleetplan.perfmodel.optables.rows import AXES, CURVES, MeasuredRows, measured_rows, table_dimensions
+from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows, table_dimensions
 
 if TYPE_CHECKING:
     import pandas as pd

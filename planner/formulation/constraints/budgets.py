@@ -17,7 +17,13 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.objective.tco import Term, cost_terms, fixed_usd, running_terms
+from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.formulation.objective.tco import (
+    Term,
+    cost_terms,
+    fixed_usd,
+    running_terms,
+)
 from fleetplan.planner.formulation.scaling import usd_units, whole_row
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
@@ -78,12 +84,12 @@ def _fixed_operating_usd(problem: Problem) -> float:
 
 def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
     """Rent, hosting, maintenance, energy and starts of what the plan adds, retires and runs. [USD]"""
-    terms: list[Term] = []
-    for (p, a, q), units in variables.acquired.items():
-        kinds = problem.pools[p].acquisitions[a].unit_cost_kinds
-        terms.append((units, sum(usd[q] for kind, usd in kinds.items() if kind not in CAPITAL_KINDS)))
-    for (p, q), units in variables.retired.items():
-        retirement = problem.pools[p].retirement
-        table = {} if retirement is None else retirement.unit_cost_by_period
-        terms.append((units, sum(sum(rows[q]) for kind, rows in table.items() if kind not in CAPITAL_KINDS)))
+    terms = [
+        (
+            variable,
+            sum(sum(usd) for kind, usd in charges(problem, key).items() if kind not in CAPITAL_KINDS),
+        )
+        for name, charges in supply_charges().items()
+        for key, variable in getattr(variables, name).items()
+    ]
     return terms + running_terms(problem, variables, [1.0] * len(problem.moments))

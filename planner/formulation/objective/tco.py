@@ -17,8 +17,8 @@ for. All of it is at its present value at the start of the horizon.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
@@ -26,7 +26,9 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
+from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
+from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
@@ -36,6 +38,9 @@ from fleetplan.planner.units import USD_RESOLUTION
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable and its cost. [USD]"""
+
+Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
+"""What one of each group of decisions costs, by its name and its key. [USD]"""
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
@@ -77,10 +82,9 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
     return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
 
 
-def retired_usd(problem: Problem, p: int, q: int) -> float:
-    """What retiring one unit at the start of a period changes over the horizon. [USD]"""
-    retirement = problem.pools[p].retirement
-    return 0.0 if retirement is None else retirement.unit_usd[q]
+def prices_of_running() -> Prices:
+    """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
+    return {"load": load_usd, "started": started_usd, "switched": switched_usd}
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
@@ -103,25 +107,22 @@ def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_m
 def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
     """What is bought, rented and retired."""
     return [
-        *(
-            (units, problem.pools[p].acquisitions[a].unit_usd[q])
-            for (p, a, q), units in variables.acquired.items()
-        ),
-        *((units, retired_usd(problem, p, q)) for (p, q), units in variables.retired.items()),
+        (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
+        for name, charges in supply_charges().items()
+        for key, variable in getattr(variables, name).items()
     ]
 
 
 def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
     """Loads and changes in every moment, times its share."""
-    cells = problem.cells
-    return [
-        *(
-            (load, load_usd(problem, key) * shares[cells[key[3]].moment])
-            for key, load in variables.load.items()
-        ),
-        *((each, started_usd(problem, key) * shares[key[2]]) for key, each in variables.started.items()),
-        *((each, switched_usd(problem, key) * shares[key[2]]) for key, each in variables.switched.items()),
-    ]
+    terms: list[Term] = []
+    groups = {group.name: group for group in GROUPS}
+    for name, usd in prices_of_running().items():
+        place = groups[name].placer(problem)
+        for key, variable in members(groups[name], variables).items():
+            moment = place(key).moment
+            terms.append((variable, usd(problem, key) * (1.0 if moment is None else shares[moment])))
+    return terms
 
 
 def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:

@@ -161,7 +161,7 @@ def test_a_cross_product_has_the_times_of_its_configurations(overlap: ExpertOver
 
 def test_an_overlap_needs_experts() -> None:
     switched = Techniques(expert_overlap="two-batch")
-    assert technique_problem(dense_model(), switched) == (
+    assert technique_problem(dense_model(), "vllm", switched) == (
         "expert_overlap: dense has no experts, so it has no effect"
     )
-    assert technique_problem(mixture_model(), switched) == ""
+    assert technique_problem(mixture_model(), "vllm", switched) == ""

@@ -139,13 +139,13 @@ def test_a_skewed_prefill_waits_for_the_busiest_rank() -> None:
 
 def test_what_a_model_cannot_use_is_refused_by_name() -> None:
     skewed = Techniques(experts=ExpertRouting(busiest_expert_ratio=0.01))
-    assert technique_problem(mixture_model(), skewed).startswith(
+    assert technique_problem(mixture_model(), "vllm", skewed).startswith(
         "busiest_expert_ratio: 0.01 is outside 0.0625"
     )
     # Half of the routed tokens is the most that one expert can get where a token uses two.
     too_hot = Techniques(experts=ExpertRouting(busiest_expert_ratio=0.6))
-    assert "to 0.5" in technique_problem(mixture_model(), too_hot)
-    assert (
-        technique_problem(dense_model(), skewed) == "experts: dense has none, so their routing has no effect"
-    )
-    assert technique_problem(dense_model(), Techniques(speculative=SpeculativeDecoding(1, 0.5, 0.0))) == ""
+    assert "to 0.5" in technique_problem(mixture_model(), "vllm", too_hot)
+    without = "experts: dense has none, so their routing has no effect"
+    assert technique_problem(dense_model(), "vllm", skewed) == without
+    drafted = Techniques(speculative=SpeculativeDecoding(1, 0.5, 0.0))
+    assert technique_problem(dense_model(), "vllm", drafted) == ""

@@ -125,9 +125,9 @@ def test_encoders_are_read_from_configs() -> None:
 def test_images_that_cannot_be_priced_are_refused_by_name() -> None:
     blind = load_architecture("llama3-8b", Path())
     unknown = load_architecture("llama4-scout", Path())
-    assert "takes no images" in technique_problem(blind, HALF)
-    assert "the shapes of the vision tower of" in technique_problem(unknown, HALF)
-    assert technique_problem(SEES, HALF) == ""
+    assert "takes no images" in technique_problem(blind, "vllm", HALF)
+    assert "the shapes of the vision tower of" in technique_problem(unknown, "vllm", HALF)
+    assert technique_problem(SEES, "vllm", HALF) == ""
     row = {
         "case_id": "a",
         "model": "llama4-scout",

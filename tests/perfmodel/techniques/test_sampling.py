@@ -17,8 +17,7 @@ from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.optables.formulas.token_sampling import SAMPLING_NS_PER_LOGIT
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.steps import decode_shape, mixed_shape
-from fleetplan.perfmodel.techniques import sampling_problem
-from fleetplan.perfmodel.techniques.sampling import sampling_operators
+from fleetplan.perfmodel.techniques.sampling import sampling_operators, sampling_problem
 
 DRAWN = Techniques(sampling="top-p")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
+from ortools.sat.python import cp_model
 from tests.planner.families import EXAMPLES
 from tests.planner.random_fleets import several_periods_case
 
 from fleetplan.planner.formulation import (
     GROUPS,
     PlanningModel,
-    Solution,
     Variables,
     all_variables,
     build_model,
+    values_of,
 )
-from fleetplan.planner.formulation.groups import KEPT, Part
+from fleetplan.planner.formulation.groups import KEPT, members
+from fleetplan.planner.formulation.registry import Part
 from fleetplan.planner.problem import build_problem
 
 
@@ -33,8 +35,20 @@ def test_no_group_of_variables_is_forgotten() -> None:
     assert len(GROUPS) == len(names)
 
 
-def test_a_solution_holds_the_groups_that_are_kept() -> None:
-    assert {field.name for field in fields(Solution)} == {group.name for group in KEPT}
+def test_a_solution_keeps_what_makes_a_plan_and_nothing_else() -> None:
+    planning = build_model(EXAMPLES["coverage"]().problem(), allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    solver = cp_model.CpSolver()
+    assert solver.solve(planning.model) == cp_model.OPTIMAL
+    values = values_of(planning.variables, solver)
+    for group in GROUPS:
+        wanted = {
+            key: solver.value(variable)
+            for key, variable in members(group, planning.variables).items()
+            if group.kept and solver.value(variable)
+        }
+        assert getattr(values, group.name) == wanted
+    assert values.replicas
 
 
 def test_the_groups_hold_every_variable_of_a_model_once() -> None:
@@ -56,7 +70,7 @@ def test_keys_have_the_parts_that_their_group_says() -> None:
             Part.CELL: len(problem.cells),
         }
         for group in GROUPS:
-            for key in group.of(planning.variables):
+            for key in members(group, planning.variables):
                 parts = key if isinstance(key, tuple) else (key,)
                 assert len(parts) == len(group.key), group.name
                 for part, value in zip(group.key, parts, strict=True):

@@ -21,6 +21,7 @@ from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.formulation import scaling
 from fleetplan.planner.formulation.objective import data as data_costs
+from fleetplan.planner.formulation.objective import supply as supply_costs
 from fleetplan.planner.formulation.objective import tco as objective
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, capacity_costs
@@ -38,6 +39,8 @@ NO_PRICES = {
     "_unmet_exponent",
     "_unmet_weights",
     "owned_ages_quarters",
+    "prices_of_running",
+    "supply_charges",
     "cost_terms",
     "fixed_usd",
     "running_terms",
@@ -88,7 +91,7 @@ def _dearer(value: object) -> object:
 
 def _price_helpers() -> Iterator[tuple[ModuleType, str]]:
     """Every function of the modules in which the model and the plan get their prices from."""
-    for module in (capacity_costs, tco, data_costs, objective):
+    for module in (capacity_costs, tco, data_costs, supply_costs, objective):
         for name, each in inspect.getmembers(module, inspect.isfunction):
             if each.__module__ == module.__name__ and name not in NO_PRICES:
                 yield module, name

@@ -13,7 +13,7 @@ import pytest
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.tables import TABLES
-from fleetplan.perfmodel.operators import OperatorKind, Provenance
+from fleetplan.perfmodel.operators import AXES, OperatorKind, Provenance
 from fleetplan.perfmodel.optables import (
     OperatorSource,
     TableLibrary,
@@ -23,7 +23,7 @@ from fleetplan.perfmodel.optables import (
 )
 from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.perfmodel.optables.own.store import OWN_PACKAGE, OwnTables, stored_tables
-from fleetplan.perfmodel.optables.rows import AXES, site_dimensions
+from fleetplan.perfmodel.optables.rows import site_dimensions
 
 GEMMS = """operator,dtype,m,n,k,latency_us,framework,version
 gemm,bf16,1,64,64,10,vllm,0.9

@@ -1,0 +1,133 @@
+"""What a group of decisions is: what the parts of its keys name, and how it is read from a dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple
+
+from fleetplan.planner.problem import Problem, Slot
+
+_GROUP: Final = "group"
+"""Where a field keeps what it says of its group."""
+
+
+class Part(Enum):
+    """What one part of a variable's key names: an index into the problem, or a name."""
+
+    CANDIDATE = auto()
+    POOL = auto()
+    MOMENT = auto()
+    CELL = auto()
+    SERVICE = auto()
+    OTHER = auto()
+    """A class, pair, region, period, offer, line or pattern."""
+
+
+class Place(NamedTuple):
+    """What one variable decides about.
+
+    Attributes
+    ----------
+    service : str or None
+        The service that it places; None for supply and for what services share.
+    moment : int or None
+        Index of the moment; None where it concerns several.
+    slot : Slot or None
+        The candidate and the pool whose use it decides.
+    home : int or None
+        Index of the moment whose offline work it leaves in that moment.
+    """
+
+    service: str | None = None
+    moment: int | None = None
+    slot: Slot | None = None
+    home: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of decisions.
+
+    Attributes
+    ----------
+    name : str
+        Name of the field of `Decisions`.
+    key : tuple[Part, ...]
+        What the parts of a variable's key name.
+    continuous : bool
+        Whether a relaxation may take fractions: loads and rates, which are finely divided anyway.
+    kept : bool
+        Whether a plan is made of its values, so that a `Solution` holds them.
+    growth : int
+        1 where more of it is more supply, -1 where it is less, 0 where it is no supply.
+    """
+
+    name: str
+    key: tuple[Part, ...]
+    continuous: bool = False
+    kept: bool = False
+    growth: int = 0
+
+    def placer(self, problem: Problem) -> Callable[[tuple[Any, ...]], Place]:
+        """Return what reads from a variable's key what it decides about.
+
+        Work that one cell leaves to another is in no one moment.
+        """
+        at = {part: position for position, part in enumerate(self.key)}
+        c, p, m, i = (at.get(part) for part in (Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL))
+        if self.key.count(Part.CELL) > 1:
+
+            def of_work(key: tuple[Any, ...]) -> Place:
+                cell = problem.cells[key[0]]
+                return Place(cell.service, home=cell.moment if key[0] == key[1] else None)
+
+            return of_work
+
+        def of(key: tuple[Any, ...]) -> Place:
+            cell = None if i is None else problem.cells[key[i]]
+            service: str | None = key[at[Part.SERVICE]] if Part.SERVICE in at else None
+            if c is not None:
+                service = problem.candidates[key[c]].service
+            elif cell is not None:
+                service = cell.service
+            moment = cell.moment if cell is not None else None if m is None else key[m]
+            return Place(service, moment, None if c is None or p is None else (key[c], key[p]))
+
+        return of
+
+    def renumbered(
+        self,
+        values: Mapping[Any, int],
+        moments: Sequence[int] | None = None,
+        cells: Sequence[int] | None = None,
+    ) -> dict[Any, int]:
+        """Values of a part of a problem by the keys of the whole.
+
+        Parameters
+        ----------
+        values : Mapping
+            By the keys of the part.
+        moments, cells : Sequence[int] or None
+            For each moment and cell of the part its index in the whole; None where they are the same.
+        """
+        number = {Part.MOMENT: moments, Part.CELL: cells}
+        maps = [number.get(part) for part in self.key]
+        return {
+            tuple(each if new is None else new[each] for new, each in zip(maps, key, strict=True)): value
+            for key, value in values.items()
+        }
+
+
+def decided(*key: Part, continuous: bool = False, kept: bool = False, growth: int = 0) -> Any:
+    """A field of decisions by their keys; the arguments are those of `Group`."""
+    said = {"key": key, "continuous": continuous, "kept": kept, "growth": growth}
+    return field(default_factory=dict, metadata={_GROUP: said})
+
+
+def groups_of(kind: type) -> Iterator[Group]:
+    """The groups that the fields of a dataclass say, in their order."""
+    for each in fields(kind):
+        if _GROUP in each.metadata:
+            yield Group(each.name, **each.metadata[_GROUP])
