@@ -2,6 +2,7 @@
 
 python benchmarks/accuracy.py                        the rows that aiconfigurator-core carries itself
 python benchmarks/accuracy.py --measurements FILE    a fuller table of measurements, static batches included
+python benchmarks/accuracy.py --serving FILE         also a table of saturation and of other benchmarks
 python benchmarks/accuracy.py --write                also write docs/accuracy.md; a fuller table adds its
                                                      part below that of the packaged rows
 
@@ -23,6 +24,7 @@ from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, poo
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import packaged_file, published_rows
+from benchmarks.accuracy_serving import serving_text
 from benchmarks.accuracy_table import (
     bars_text,
     coverage_text,
@@ -64,14 +66,17 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
     return text, found
 
 
-def write(text: str, is_fuller: bool) -> None:
-    """Write docs/accuracy.md: the notes, the packaged rows, and what a fuller table adds."""
+def write(text: str, is_fuller: bool, serving: str) -> None:
+    """Write docs/accuracy.md: the notes, the packaged rows, and what the other tables add."""
     parts = [NOTES.read_text("utf-8").rstrip()]
     packaged = packaged_file()
     if is_fuller and packaged is not None:
         parts += ["# The rows that aiconfigurator-core 0.12.0 carries", report(packaged, with_peer=True)[0]]
     title = "# A fuller table" if is_fuller else "# The rows that aiconfigurator-core 0.12.0 carries"
-    RESULT.write_text("\n\n".join([*parts, title, text]) + "\n", "utf-8")
+    parts += [title, text]
+    if serving:
+        parts += ["# Saturation and other benchmarks than InferenceX", serving]
+    RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
 
 
 def main() -> int:
@@ -79,6 +84,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--measurements", type=Path, help="CSV of measurements")
+    parser.add_argument("--serving", type=Path, help="CSV of published serving")
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     parser.add_argument("--without-peer", action="store_true", help="do not run aiconfigurator")
     options = parser.parse_args()
@@ -87,10 +93,18 @@ def main() -> int:
         what = "aiconfigurator-core is not installed" if path is None else f"{path}: no such file"
         print(f"{what}; give a table by --measurements", file=sys.stderr)
         return 2
+    if options.serving is not None and not options.serving.is_file():
+        print(f"{options.serving}: no such file", file=sys.stderr)
+        return 2
     text, found = report(path, not options.without_peer)
     print(text)
+    serving = ""
+    if options.serving is not None:
+        serving, further = serving_text(options.serving)
+        found += further
+        print(serving)
     if options.write:
-        write(text, options.measurements is not None)
+        write(text, options.measurements is not None, serving)
     return 0 if all(bar.met for bar in found) else 1
 
 

@@ -19,8 +19,8 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.optables import OperatorSource
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.queueing.replica_loops import closed_loop
 from fleetplan.perfmodel.serving import Load, default_scheduling
+from fleetplan.perfmodel.serving.replica_loops import closed_loop
 
 SEED: Final = 20260101
 """Of every draw of rows, so that a table can be repeated."""

@@ -26,6 +26,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace, sweep
+from fleetplan.perfmodel.serving import default_scheduling
 
 SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 MODEL: Final = "llama3-70b"
@@ -65,6 +66,7 @@ def space(size: int, seed: int) -> SweepSpace:
             build_evaluator(MODEL, accelerators()[name], "vllm", Precision("fp8", "bf16"), Path()),
             USD_PER_ACCELERATOR_HOUR,
             KW_PER_ACCELERATOR,
+            scheduling=default_scheduling("vllm", accelerators()[name]),
         )
         for name in HARDWARE
     )

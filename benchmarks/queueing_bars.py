@@ -20,8 +20,6 @@ from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.queueing import SojournLimit
 from fleetplan.perfmodel.queueing.batching import open_loop
 from fleetplan.perfmodel.queueing.capacity import utilisation_within
-from fleetplan.perfmodel.queueing.closed import closed_loop
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
@@ -34,6 +32,8 @@ from fleetplan.perfmodel.serving import (
     step_costs,
     step_grids,
 )
+from fleetplan.perfmodel.serving.closed import closed_loop
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
 
 AMPLE_KV: Final = 10**9
 """Tokens of cache that no cell fills: limited caches are the simulator's own tests."""
@@ -203,7 +203,7 @@ def engine_tables(quick: bool) -> Iterator[tuple[int, StepCosts, StepGrids]]:
         for budget in (2048, 8192):
             layout = Parallelism(1, tp, 1, tp, 1)
             reach = Range(512, budget, LONGEST)
-            yield budget, step_costs(evaluator, layout, reach), step_grids(evaluator, layout, reach)
+            yield budget, step_costs(evaluator, layout, reach), step_grids(evaluator, [layout], reach)
 
 
 def drawn(nominal: tuple[int, int], times: FloatArray, seed: int) -> Requests:

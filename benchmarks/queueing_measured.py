@@ -23,11 +23,11 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
-from fleetplan.perfmodel.queueing.closed import Outside, closed_loop
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.replay import deployed_engine
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
 from fleetplan.perfmodel.serving import Range, StepGrids, default_scheduling, step_grids
+from fleetplan.perfmodel.serving.closed import Outside, closed_loop
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.serving.replica_load import HELD_OUTPUT_RATIO
 from fleetplan.perfmodel.steps import Software
 
@@ -103,7 +103,7 @@ def _engine(row: pd.Series) -> tuple[DeployedEngine, StepGrids]:
     tp = int(row["tp"])
     layout = Parallelism(1, tp, 1, tp, 1)
     engine = deployed_engine(evaluator, layout, 1024, 16_384, framework)
-    return engine, step_grids(evaluator, layout, Range(1024, engine.limits.iteration_tokens, 16_384))
+    return engine, step_grids(evaluator, [layout], Range(1024, engine.limits.iteration_tokens, 16_384))
 
 
 def _simulated_ms(row: pd.Series, engine: DeployedEngine, grids: StepGrids, seed: int) -> float:

@@ -42,7 +42,7 @@ from benchmarks.solve_families import FAMILIES, Bar, Family
 from ortools.sat.python import cp_model
 from scipy.optimize import linprog
 
-from fleetplan.planner.assemble import build_plan, provenance, solve_record
+from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import (
     PlanningModel,
@@ -205,7 +205,7 @@ def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Ca
             plan, bound = progress.objective_usd, progress.bound_usd
             run.steps.append((time.monotonic() - started, plan, bound))
 
-        result = search(problem, limits, watch)
+        result = search(problem, limits, watch, holds=within_budgets)
         run.wall_s = time.monotonic() - started
         run.steps.append((run.wall_s, result.objective_usd, result.bound_usd))
         run.result = result

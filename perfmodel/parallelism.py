@@ -228,6 +228,16 @@ class Layouts:
         """Accelerators of a replica, shape (n_configs,)."""
         return self.pp * self.accelerators_per_stage
 
+    def distinct(self) -> tuple[list[Parallelism], IntArray]:
+        """Return the layouts that there are, each once, and which of them each one is, shape (n_configs,)."""
+        degrees = [getattr(self, name) for name in _FIELDS]
+        key = np.zeros(self.pp.shape, dtype=np.int64)
+        for degree in degrees:
+            key = key * (int(degree.max(initial=0)) + 1) + degree
+        _, first, codes = np.unique(key, return_index=True, return_inverse=True)
+        columns = np.stack([degree[first] for degree in degrees], axis=1)
+        return [Parallelism(*row) for row in columns.tolist()], codes.reshape(-1)
+
     def reshaped(self, shape: tuple[int, ...]) -> Layouts:
         """Return the same layouts along the axes of `shape`."""
         return self._mapped(lambda values: values.reshape(shape))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.assemble import build_plan, provenance, solve_record
+from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.plan import (
     Infeasible,
@@ -138,7 +138,7 @@ def solve_problem(
 
     def searched(stop: Stop) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
         stops.append(stop)
-        return _searched(problem, Evaluation(limits, stop, built), watch, forecasts)
+        return _searched(problem, Evaluation(limits, stop, built, within_budgets), watch, forecasts)
 
     problem, result, wrong = run_interruptibly(
         searched, lambda: say("stopping at the best plan; once more to give up"), keep_best=final
@@ -179,12 +179,13 @@ def _searched(
     limits = evaluation.limits
     uncertain = bool(problem.fleet.demand_scenarios)
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
-        return problem, search(problem, limits, watch, evaluation.stop), ()
+        return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
     started = time.monotonic()
     problem, alone = with_best_alone(problem, evaluation)
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
     left_s = limits.time_limit_s - (time.monotonic() - started)
-    result = search(problem, replace(limits, time_limit_s=max(left_s, 0.1)), watch, evaluation.stop)
+    limits_left = replace(limits, time_limit_s=max(left_s, 0.1))
+    result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
     found = [
         {name: others[planned, name] if name != planned else alone[name] for name in alone}
         for planned in alone

@@ -14,9 +14,6 @@ Divisible by every number up to 12 except 0, so that the thirds, fifths and eigh
 lead to are exact. [load units a replica]
 """
 
-ENERGY_RESOLUTION: Final = 10**6
-"""Objective units a kWh, and a kg of CO2: a load unit of a small replica draws some Wh. [1/kWh]"""
-
 USD_RESOLUTION: Final = 10**6
 """Objective units a dollar. The smallest coefficient is the energy of one load unit, some cents: rounding
 it moves the energy cost by less than 1e-4 of itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -52,15 +52,17 @@ def _efficiency(figures: dict[str, Any]) -> Efficiency:
 def accelerators() -> Mapping[str, Accelerator]:
     """Return every accelerator of the catalogue by the name that fleet files use."""
     profiles = efficiency_profiles()
-    found = {}
+    found: dict[str, Accelerator] = {}
     for name, figures in _read("accelerators.yaml")["accelerators"].items():
-        rest = {key: value for key, value in figures.items() if key not in ("profile", "sources")}
-        found[name] = Accelerator(
-            name=name,
-            efficiency=profiles[figures["profile"]],
-            sources=tuple(figures["sources"]),
-            **_as_floats(rest),
-        )
+        rest = {key: value for key, value in figures.items() if key not in ("profile", "sources", "like")}
+        sources = tuple(figures["sources"])
+        if "like" in figures:
+            other = replace(found[figures["like"]], name=name, sources=sources)
+            changed = other.with_figures(**_as_floats(rest))
+            found[name] = replace(changed, carried_figures=changed.speed_figures)
+            continue
+        efficiency = profiles[figures["profile"]]
+        found[name] = Accelerator(name=name, efficiency=efficiency, sources=sources, **_as_floats(rest))
     return MappingProxyType(found)
 
 

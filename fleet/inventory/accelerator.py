@@ -131,6 +131,9 @@ class Accelerator:
     measured_figures : SpeedFigures or None
         Figures of the part that `measured_system` was measured on, where those of this part differ: measured
         times are then multiplied by the ratio of the two rooflines.
+    carried_figures : SpeedFigures or None
+        Figures of a part of the catalogue whose operators were measured on another part of the same
+        architecture (`like`), as they are without caps and figures of one's own; None for all others.
     """
 
     name: str
@@ -154,6 +157,7 @@ class Accelerator:
     operator_tables: tuple[str, ...] = ()
     sram_only: bool = False
     measured_figures: SpeedFigures | None = None
+    carried_figures: SpeedFigures | None = None
 
     @property
     def speed_figures(self) -> SpeedFigures:
@@ -165,7 +169,7 @@ class Accelerator:
         """The part with the figures of the one that was measured; itself where they do not differ."""
         if self.measured_figures is None:
             return self
-        return replace(self, measured_figures=None, **asdict(self.measured_figures))
+        return replace(self, measured_figures=None, carried_figures=None, **asdict(self.measured_figures))
 
     def with_figures(self, **figures: object) -> Accelerator:
         """The part with other figures; its measured tables are kept, to be scaled.
@@ -179,7 +183,8 @@ class Accelerator:
         if self.measured_system is None:
             return changed
         measured = self.as_measured.speed_figures
-        return replace(changed, measured_figures=None if changed.speed_figures == measured else measured)
+        same = self.carried_figures is None and changed.speed_figures == measured
+        return replace(changed, measured_figures=None if same else measured)
 
     def peak_tflops(self, dtype: str) -> float | None:
         """Dense matrix peak for weights of `dtype`, or None where the part has no units for it.

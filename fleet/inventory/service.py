@@ -82,16 +82,20 @@ class OutsideLatency:
     ----------
     network_ms, load_balancing_ms, media_download_ms, safety_ms : float
         The way there and back; routing and admission; fetching media; checks that are no service. [ms]
+    front_end_ms : float or None
+        The server before the engine, which the performance model counts to TTFT; None is what the framework
+        takes. [ms]
     """
 
     network_ms: float = 0.0
     load_balancing_ms: float = 0.0
     media_download_ms: float = 0.0
     safety_ms: float = 0.0
+    front_end_ms: float | None = None
 
     @property
     def total_ms(self) -> float:
-        """All of it. [ms]."""
+        """All of it but for the front end. [ms]."""
         return self.network_ms + self.load_balancing_ms + self.media_download_ms + self.safety_ms
 
 

@@ -33,6 +33,7 @@ from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.optables import OperatorSource, TableSource
+from fleetplan.perfmodel.serving import Scheduling
 
 KEPT_FILES: Final = 512
 """Most landscapes that are kept; the ones that were used longest ago go first. About half a MB each."""
@@ -60,12 +61,13 @@ def cached_landscape(
     space: SearchSpace,
     folder: Path | None = None,
     framework: str = "",
+    scheduling: Scheduling | None = None,
 ) -> Landscape:
     """Return what `service_landscape` returns, from the cache where it is there.
 
     Parameters
     ----------
-    evaluator, request, target, space, framework
+    evaluator, request, target, space, framework, scheduling
         As in `service_landscape`.
     folder : Path, optional
         Cache folder; that of the user by default.
@@ -75,16 +77,16 @@ def cached_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated.
     """
-    key = landscape_key(evaluator, request, target, space, framework)
+    key = landscape_key(evaluator, request, target, space, framework, scheduling)
     if key is None or os.environ.get(SWITCH) == "off":
-        return service_landscape(evaluator, request, target, space, framework)
+        return service_landscape(evaluator, request, target, space, framework, scheduling)
     place = cache_folder() if folder is None else folder
     path = place / f"{key}.npz"
     kept = _read(path)
     if kept is not None and isinstance(evaluator.source, OperatorSource):
         evaluator.source.recall(kept[1])
         return kept[0]
-    found = service_landscape(evaluator, request, target, space, framework)
+    found = service_landscape(evaluator, request, target, space, framework, scheduling)
     # A full disk or a folder that cannot be written costs time, not the answer.
     with contextlib.suppress(OSError):
         _write(found.table, _sources_of(evaluator), path)
@@ -98,6 +100,7 @@ def landscape_key(
     target: LatencyTarget,
     space: SearchSpace,
     framework: str = "",
+    scheduling: Scheduling | None = None,
 ) -> str | None:
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
@@ -111,7 +114,7 @@ def landscape_key(
         for field in fields(evaluator)
         if field.name != "source"
     ]
-    parts += [repr(request), repr(target), repr(space), framework]
+    parts += [repr(request), repr(target), repr(space), framework, repr(scheduling)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -25,6 +25,7 @@ from fleetplan.perfmodel.landscape.search_space import layout_reason
 from fleetplan.perfmodel.operators import ByteArray, FloatArray, IntArray
 from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
+from fleetplan.perfmodel.serving import Scheduling
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
 
 _TOKENS_PER_MILLION: Final = 1e6
@@ -46,6 +47,8 @@ class Option:
         Power of a card with its share of the host; None where none is known. [kW]
     framework : str
         Whose rules on layouts count (`fleetplan.perfmodel.landscape.frameworks`); empty for none.
+    scheduling : Scheduling or None
+        How the framework serves, as `evaluate_phase` takes it; None for the identities of the paper.
     """
 
     hardware: str
@@ -53,6 +56,7 @@ class Option:
     usd_per_accelerator_hour: float | None
     kw_per_accelerator: float | None
     framework: str = ""
+    scheduling: Scheduling | None = None
 
 
 Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]
@@ -177,7 +181,7 @@ def evaluate_block(
     shape = (len(layouts), len(batches), len(requests))
     evaluator = option.evaluator
     configurations = crossed_configurations(layouts, batches, requests)
-    memory = memory_of_phase(evaluator, place.phase, configurations)
+    memory = memory_of_phase(evaluator, place.phase, configurations, option.scheduling)
     excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
     kept = _evaluated_axes(excluded, whole)
     numbers = _blank_numbers(shape)
@@ -188,7 +192,7 @@ def evaluate_block(
             requests,
         )
         try:
-            found = _phase_numbers(evaluator, place.phase, crossed_configurations(*part))
+            found = _phase_numbers(option, place.phase, crossed_configurations(*part))
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = CODES["dtype"]
@@ -224,11 +228,10 @@ def evaluate_block(
     )
 
 
-def _phase_numbers(
-    evaluator: Evaluator, phase: str, configurations: ConfigurationBatch
-) -> dict[str, FloatArray]:
+def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatch) -> dict[str, FloatArray]:
     """Numbers of one phase, each of a shape that broadcasts to that of the configurations."""
-    result = evaluate_phase(evaluator, phase, configurations)
+    evaluator = option.evaluator
+    result = evaluate_phase(evaluator, phase, configurations, option.scheduling)
     transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
     if phase == PREFILL:
         transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)

@@ -16,6 +16,7 @@ from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
 from fleetplan.perfmodel.landscape.tables import evidence_table, point_table
+from fleetplan.perfmodel.serving import Scheduling
 
 _COLUMNS: Final = (
     "phase",
@@ -44,11 +45,11 @@ class Landscape:
     table : pandas.DataFrame
         One row a phase (prefill, decode, aggregated) and configuration. Columns: `phase`, `config`,
         `parallelism`, `pp`, `tp`, `cp`, `dp`, `ffn_tp`, `ep`, `batch`, `accelerators_per_replica`,
-        `requests_per_s` (of one replica), `latency_ms` (of the step), `ttft_ms` (with the KV transfer in
-        prefill rows), `tpot_ms`, `kv_transfer_ms`, `memory_gib_per_accelerator`, `share_measured`,
-        `share_interpolated`, `share_extrapolated`, `share_roofline`, `source`, `bottleneck`, `excluded`
-        ('' or the first reason that holds). Numbers that were not computed, or that a phase does not
-        have, are NaN.
+        `requests_per_s` (of one replica), `latency_ms` (of the step), `ttft_ms` (with the KV transfer
+        and the front end in prefill rows), `tpot_ms`, `kv_transfer_ms`, `memory_gib_per_accelerator`,
+        `share_measured`, `share_interpolated`, `share_extrapolated`, `share_roofline`, `source`,
+        `bottleneck`, `excluded` ('' or the first reason that holds). Numbers that were not computed, or
+        that a phase does not have, are NaN.
     excluded_counts : Mapping[str, int]
         Rows by reason.
     """
@@ -74,6 +75,7 @@ def service_landscape(
     target: LatencyTarget,
     space: SearchSpace,
     framework: str = "",
+    scheduling: Scheduling | None = None,
 ) -> Landscape:
     """Evaluate every configuration of a service on one accelerator kind: a sweep of one option, as a table.
 
@@ -89,6 +91,8 @@ def service_landscape(
         Runtimes, parallelism and batch sizes to try.
     framework : str
         Whose rules on layouts count; empty for none.
+    scheduling : Scheduling, optional
+        How the framework serves; without it the identities of the paper count.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def service_landscape(
     UnsupportedArchitecture
         The model has layers that are not evaluated yet.
     """
-    whole = SweepSpace((Option("", evaluator, None, None, framework),), (request,), target, space)
+    whole = SweepSpace((Option("", evaluator, None, None, framework, scheduling),), (request,), target, space)
     frames = [
         _table(evaluate_block(whole.options[0], task.place, task.axes, target), whole)
         for task in tasks_of(whole)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
-from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse
+from fleetplan.perfmodel.operators import IntArray
+from fleetplan.perfmodel.serving import Load, Scheduling, mean_iteration
+from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
+from fleetplan.perfmodel.serving.replica_loops import full_batches
+from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, StepTimes
 
 PREFILL: Final = "prefill"
 DECODE: Final = "decode"
@@ -62,19 +68,110 @@ class LatencyTarget:
     tpot_ms: float | None = None
 
 
-def memory_of_phase(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> MemoryUse:
+def memory_of_phase(
+    evaluator: Evaluator, phase: str, configurations: ConfigurationBatch, scheduling: Scheduling | None
+) -> MemoryUse:
     """Return the memory that configurations need in one phase, without evaluating them."""
     if phase == PREFILL:
         return evaluator.prefill_memory(configurations)
     if phase == DECODE:
         return evaluator.decode_memory(configurations)
-    return evaluator.aggregated_memory(configurations)
+    if scheduling is None:
+        return evaluator.aggregated_memory(configurations)
+    return resident_memory(evaluator, _load(configurations, scheduling), configurations.batch)
 
 
-def evaluate_phase(evaluator: Evaluator, phase: str, configurations: ConfigurationBatch) -> PhaseResult:
-    """Return what configurations reach in one phase: prefill, decode or aggregated."""
-    if phase == PREFILL:
-        return evaluator.prefill(configurations)
+def evaluate_phase(
+    evaluator: Evaluator, phase: str, configurations: ConfigurationBatch, scheduling: Scheduling | None
+) -> PhaseResult:
+    """Return what configurations reach in one phase: prefill, decode or aggregated.
+
+    Parameters
+    ----------
+    evaluator, phase
+        What is evaluated.
+    configurations : ConfigurationBatch
+        One after the other, or a cross product of three axes, whose result has no detail.
+    scheduling : Scheduling or None
+        How the framework fills the iterations of aggregated serving: the loop of `predict` with as many
+        requests as the batch holds, and the front end before prompts. None: the identities of the paper,
+        without any wait.
+    """
     if phase == DECODE:
         return evaluator.decode(configurations)
-    return evaluator.aggregated(configurations)
+    if phase == PREFILL:
+        found = evaluator.prefill(configurations)
+        return found if scheduling is None else _behind_front_end(found, configurations, scheduling)
+    if scheduling is None:
+        return evaluator.aggregated(configurations)
+    return _aggregated(evaluator, configurations, scheduling)
+
+
+def _behind_front_end(
+    found: PhaseResult, configurations: ConfigurationBatch, scheduling: Scheduling
+) -> PhaseResult:
+    return replace(found, ttft_ms=found.ttft_ms + _load(configurations, scheduling).front_end_ms)
+
+
+def _load(configurations: ConfigurationBatch, scheduling: Scheduling) -> Load:
+    return Load(
+        configurations.layouts,
+        configurations.input_tokens,
+        configurations.prefix_tokens,
+        configurations.output_tokens,
+        scheduling,
+    )
+
+
+def _aggregated(
+    evaluator: Evaluator, configurations: ConfigurationBatch, scheduling: Scheduling
+) -> PhaseResult:
+    is_crossed = configurations.batch.ndim > 1
+    flat = _flattened(configurations) if is_crossed else configurations
+    ttft, tpot, rate = np.empty((3, *flat.batch.shape))
+    sequences, starts = np.empty((2, *flat.batch.shape))
+    # A batch above the default is one that the server is started with.
+    above = flat.batch > scheduling.max_sequences
+    for rows, most in ((~above, scheduling.max_sequences), (above, LARGEST_BATCH)):
+        if not rows.any():
+            continue
+        at = np.flatnonzero(rows)
+        load = _load(flat.take(at), replace(scheduling, max_sequences=most))
+        found = full_batches(evaluator, load, flat.batch[at])
+        ttft[at], tpot[at], rate[at] = found.ttft_ms, found.tpot_ms, found.requests_per_s
+        sequences[at], starts[at] = found.sequences, found.starts
+    memory = memory_of_phase(evaluator, AGGREGATED, configurations, scheduling)
+    if is_crossed:
+        shape = _crossed_shape(configurations)
+        ttft, tpot, rate = (values.reshape(shape) for values in (ttft, tpot, rate))
+        times = StepTimes.without_detail(tpot)
+        detail = (times.by_provenance_ms, times.bottleneck, times.names)
+    else:
+        batch = np.maximum(1, np.rint(sequences)).astype(np.int64)
+        mean = mean_iteration(evaluator, _load(flat, scheduling), batch, starts)
+        detail = (mean.by_provenance_ms, mean.bottleneck, mean.names)
+    return PhaseResult(tpot, ttft, tpot, rate, *detail, memory)
+
+
+def _crossed_shape(configurations: ConfigurationBatch) -> tuple[int, ...]:
+    axes = (configurations.layouts.pp, configurations.batch, configurations.input_tokens)
+    return np.broadcast_shapes(*(axis.shape for axis in axes))
+
+
+def _flattened(configurations: ConfigurationBatch) -> ConfigurationBatch:
+    """Return a cross product as configurations one after the other, the last axis fastest."""
+    layouts = configurations.layouts
+    shape = _crossed_shape(configurations)
+
+    def flat(values: IntArray) -> IntArray:
+        return np.broadcast_to(values, shape).ravel()
+
+    rows = flat(np.arange(layouts.pp.size).reshape(layouts.pp.shape))
+    return ConfigurationBatch(
+        layouts.reshaped((-1,)).take(rows),
+        flat(configurations.batch),
+        flat(configurations.input_tokens),
+        flat(configurations.prefix_tokens),
+        flat(configurations.context_tokens),
+        flat(configurations.output_tokens),
+    )

@@ -103,7 +103,7 @@ def evaluate_points(
     configurations = configurations_of(
         points.layout.tolist(), points.batch, [requests[position] for position in points.request.tolist()]
     )
-    return evaluate_phase(option.evaluator, phase, configurations)
+    return evaluate_phase(option.evaluator, phase, configurations, option.scheduling)
 
 
 def configurations_of(

@@ -8,7 +8,7 @@ from fleetplan.perfmodel.predict.case_files import read_cases
 from fleetplan.perfmodel.predict.cases import DEFAULT_FRAMEWORK, FRAMEWORKS, Cases, parse_cases
 from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS
 from fleetplan.perfmodel.predict.prediction import predict
-from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
+from fleetplan.perfmodel.predict.published_error import TPOT_ERROR, WEAK_RATIO
 
 __all__ = [
     "DEFAULT_FRAMEWORK",
@@ -16,6 +16,7 @@ __all__ = [
     "NUMBER_COLUMNS",
     "OUTPUT_COLUMNS",
     "TPOT_ERROR",
+    "WEAK_RATIO",
     "Cases",
     "parse_cases",
     "predict",

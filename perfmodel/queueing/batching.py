@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes
 
 LARGEST_PROMPT_SHARE: Final = 0.8
 """Share of the time for prompts up to which the formulas mean anything."""
@@ -89,7 +89,7 @@ def open_loop(times: IterationTimes, requests_per_ms: FloatArray, burstiness: fl
     burstiness : float
         Squared coefficient of variation of the times between them.
     """
-    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
+    prompt, steps = times.lengths.computed_tokens, times.lengths.decode_iterations * times.lengths.samples
     iteration = times.decode_ms(np.ones_like(requests_per_ms))
     for _ in range(_ROUNDS):
         arrivals = requests_per_ms * iteration
@@ -117,7 +117,7 @@ def _prompts(
     times: IterationTimes, arrivals: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Share of iterations that carry prompts, and tokens of prompts in each of them."""
-    joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.input_tokens
+    joint, tokens = times.admission.joint_iterations, arrivals * times.lengths.computed_tokens
     filled = tokens / times.cycle_room(sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-arrivals * joint) / joint, filled))
     return carrying, tokens / np.maximum(carrying, 1e-12)
@@ -132,7 +132,7 @@ def _after_ms(
 ) -> FloatArray:
     """Mean TTFT of a request that arrives within an iteration of the given length. [ms]."""
     together = 1 + 2 * renewals(requests_per_ms * iteration_ms / 2, burstiness)
-    return iteration_ms / 2 + times.prompts_ms(times.lengths.input_tokens * together, sequences)
+    return iteration_ms / 2 + times.prompts_ms(times.lengths.computed_tokens * together, sequences)
 
 
 def renewals(expected: FloatArray, burstiness: float) -> FloatArray:

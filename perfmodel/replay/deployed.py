@@ -64,8 +64,10 @@ def deployed_engine(
         Tokens that a session keeps between its requests in the mean; 0 where none are kept. [tokens]
     """
     techniques = evaluator.techniques
-    scheduling = default_scheduling(framework, evaluator.accelerator, evaluator.software_date)
-    chunk = techniques.chunk_tokens or scheduling.iteration_tokens
+    scheduling = default_scheduling(
+        framework, evaluator.accelerator, evaluator.software_date, techniques.chunk_tokens
+    )
+    chunk = scheduling.iteration_tokens
     costs = step_costs(evaluator, parallelism, Range(sequences, max(chunk, 1), longest_tokens))
     return DeployedEngine(
         costs,

@@ -1,6 +1,7 @@
 """A replica with traffic: how it fills its iterations, which requests arrive, what an iteration costs.
 
-In: an evaluator and a load. Out: `burst` returns a `SteadyState`; `requests_of` draws `Requests`;
+In: an evaluator and a load. Out: `burst` and `replica_loops.closed_loop` return a `SteadyState`,
+`replica_loops.full_batches` what replicas with full batches reach; `requests_of` draws `Requests`;
 `step_grids` and `step_costs` hold the times that queueing and replay read; `default_scheduling` is what a
 framework does where nothing is set.
 """
@@ -30,11 +31,19 @@ from fleetplan.perfmodel.serving.replica_load import (
     mean_iteration,
 )
 from fleetplan.perfmodel.serving.requests import Requests
-from fleetplan.perfmodel.serving.scheduling import Scheduling, SchedulingOverrides, default_scheduling
+from fleetplan.perfmodel.serving.scheduling import (
+    FRONT_ENDS,
+    FrontEnd,
+    Scheduling,
+    SchedulingOverrides,
+    default_scheduling,
+)
 
 __all__ = [
+    "FRONT_ENDS",
     "PROMPT_GRAIN_TOKENS",
     "Admission",
+    "FrontEnd",
     "Load",
     "MeanIteration",
     "Range",

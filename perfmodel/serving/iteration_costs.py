@@ -11,7 +11,8 @@ whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -113,12 +114,15 @@ class StepGrids:
 
     Attributes
     ----------
-    tokens, token_ms : FloatArray
-        Tokens of an iteration, and its time. [ms]
-    sequences, decode_ms, slope_ms : FloatArray
-        Sequences, what they add without context, and what each token of their context adds. [ms]
-    lengths, prompt_ms : FloatArray
-        Prompt tokens, and attention over a prompt that long. [ms]
+    tokens, sequences, lengths : FloatArray
+        Tokens of an iteration, sequences, and prompt tokens at which times are known; shape (n_points,) each.
+    token_ms : FloatArray
+        Time of an iteration of so many tokens, shape (n_layouts, n_points). [ms]
+    decode_ms, slope_ms : FloatArray
+        What so many sequences add without context, and what each token of their context adds, shape
+        (n_layouts, n_points). [ms]
+    prompt_ms : FloatArray
+        Attention over a prompt that long, shape (n_layouts, n_points). [ms]
     """
 
     tokens: FloatArray
@@ -129,63 +133,109 @@ class StepGrids:
     lengths: FloatArray
     prompt_ms: FloatArray
 
+    def of(self, layout: int) -> StepGrids:
+        """Return the times of one layout, by its position."""
+        one = slice(layout, layout + 1)
+        return replace(
+            self,
+            token_ms=self.token_ms[one],
+            decode_ms=self.decode_ms[one],
+            slope_ms=self.slope_ms[one],
+            prompt_ms=self.prompt_ms[one],
+        )
 
-def step_grids(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) -> StepGrids:
-    """Evaluate the iterations of one configuration at `_GRID_POINTS` token counts, batches and lengths.
+
+def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Range) -> StepGrids:
+    """Evaluate the iterations of some layouts at `_GRID_POINTS` token counts, batches and lengths.
 
     Parameters
     ----------
     evaluator : Evaluator
         The model on its accelerator.
-    parallelism : Parallelism
-        Of a replica; all attention-DP ranks are taken to carry the same load.
+    layouts : Sequence[Parallelism]
+        Of replicas; all attention-DP ranks are taken to carry the same load.
     wanted : Range
         How far the grids reach.
     """
     tokens = _grid(wanted.prompt_tokens + wanted.sequences)
     sequences = _grid(wanted.sequences)
     lengths = _grid(wanted.context_tokens, PROMPT_GRAIN_TOKENS)
-    near = np.full(sequences.size, max(1, wanted.context_tokens // 16))
-    far = np.full(sequences.size, max(2, wanted.context_tokens // 2))
-    none = np.zeros_like
+    # What all requests share is read once, whatever else they attend to.
+    near = max(1, wanted.context_tokens // 16, evaluator.techniques.shared_prefix_tokens + 1)
+    far = max(2 * near, wanted.context_tokens // 2)
     by_tokens, by_length, few, many = evaluator.steps(
         [
-            _shape(parallelism, np.ones_like(tokens), tokens, none(tokens), none(tokens)),
-            _shape(parallelism, np.ones_like(lengths), lengths, none(lengths), none(lengths)),
-            _shape(parallelism, none(sequences), none(sequences), sequences, near),
-            _shape(parallelism, none(sequences), none(sequences), sequences, far),
+            _prompts(layouts, tokens),
+            _prompts(layouts, lengths),
+            _generation(layouts, sequences, near),
+            _generation(layouts, sequences, far),
         ]
     )
     ratio = step_cost_ratio(evaluator.techniques.speculative)
-    token_ms = ratio * (by_tokens.latency_ms - _prompt_part(by_tokens))
-    slope = ratio * (many.latency_ms - few.latency_ms) / (sequences * (far - near))
+
+    def by_layout(times_ms: FloatArray) -> FloatArray:
+        found: FloatArray = ratio * times_ms.reshape(len(layouts), -1)
+        return found
+
+    token_ms = by_layout(by_tokens.latency_ms - _prompt_part(by_tokens))
+    few_ms = by_layout(few.latency_ms)
+    slope = (by_layout(many.latency_ms) - few_ms) / (sequences * (far - near))
     slope = np.maximum(slope, 0.0)
-    without_context = ratio * few.latency_ms - slope * sequences * near
-    without_context = without_context - np.interp(sequences, tokens, token_ms)
-    cumulative = ratio * np.maximum.accumulate(_prompt_part(by_length))
+    rows = np.repeat(np.arange(len(layouts)), sequences.size)
+    shared = interpolated(np.tile(sequences, len(layouts)), tokens, token_ms, rows)
+    without_context = few_ms - slope * sequences * near - shared.reshape(slope.shape)
+    cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
+    none = np.zeros((len(layouts), 1))
     # No sequence, no attention; the slope of none is that of one.
     return StepGrids(
         tokens=tokens.astype(np.float64),
         token_ms=token_ms,
         sequences=np.r_[0.0, sequences],
-        decode_ms=np.r_[0.0, without_context],
-        slope_ms=np.r_[slope[0], slope],
+        decode_ms=np.hstack([none, without_context]),
+        slope_ms=np.hstack([slope[:, :1], slope]),
         lengths=np.r_[0.0, lengths],
-        prompt_ms=np.r_[0.0, cumulative],
+        prompt_ms=np.hstack([none, cumulative]),
     )
+
+
+def interpolated(
+    at: FloatArray | IntArray, points: FloatArray | IntArray, table: FloatArray, rows: IntArray
+) -> FloatArray:
+    """Read a row of a table at each of some places, straight between two points, shape (n,).
+
+    Parameters
+    ----------
+    at : FloatArray or IntArray
+        Where to read, shape (n,); beyond the points the last value holds.
+    points : FloatArray or IntArray
+        Where the table is known, rising, shape (n_points,).
+    table : FloatArray
+        Shape (n_rows, n_points).
+    rows : IntArray
+        The row of each place, shape (n,).
+    """
+    if table.shape[0] == 1:
+        alone: FloatArray = np.interp(at, points, table[0])
+        return alone
+    below = np.clip(np.searchsorted(points, at, side="right") - 1, 0, points.size - 2)
+    share = np.clip((at - points[below]) / (points[below + 1] - points[below]), 0.0, 1.0)
+    flat = rows * points.size + below
+    values = table.ravel()
+    found: FloatArray = values[flat] + share * (values[flat + 1] - values[flat])
+    return found
 
 
 def step_costs(evaluator: Evaluator, parallelism: Parallelism, wanted: Range) -> StepCosts:
     """Tabulate the iterations of one configuration; see `step_grids`."""
-    grids = step_grids(evaluator, parallelism, wanted)
+    grids = step_grids(evaluator, [parallelism], wanted)
     every_token = np.arange(grids.tokens[-1] + 1)
     every_batch = np.arange(wanted.sequences + 1)
     every_length = np.arange(0, grids.lengths[-1] + PROMPT_GRAIN_TOKENS, PROMPT_GRAIN_TOKENS)
     return StepCosts(
-        tuple(np.interp(every_token, grids.tokens, grids.token_ms).tolist()),
-        tuple(np.interp(every_batch, grids.sequences, grids.decode_ms).tolist()),
-        tuple(np.interp(every_batch, grids.sequences, grids.slope_ms).tolist()),
-        tuple(np.interp(every_length, grids.lengths, grids.prompt_ms).tolist()),
+        tuple(np.interp(every_token, grids.tokens, grids.token_ms[0]).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.decode_ms[0]).tolist()),
+        tuple(np.interp(every_batch, grids.sequences, grids.slope_ms[0]).tolist()),
+        tuple(np.interp(every_length, grids.lengths, grids.prompt_ms[0]).tolist()),
     )
 
 
@@ -196,15 +246,22 @@ def _grid(largest: int, smallest: int = 1) -> IntArray:
     return found
 
 
-def _shape(
-    parallelism: Parallelism,
-    prompts: IntArray,
-    new_tokens: IntArray,
-    sequences: IntArray,
-    context_tokens: IntArray,
-) -> StepShape:
-    layouts = Layouts.of([parallelism] * prompts.size)
-    return StepShape(layouts, prompts, new_tokens, np.zeros_like(prompts), sequences, context_tokens)
+def _prompts(layouts: Sequence[Parallelism], tokens: IntArray) -> StepShape:
+    """Step of one prompt for each layout and each length, layout by layout."""
+    new_tokens = np.tile(tokens, len(layouts))
+    none = np.zeros_like(new_tokens)
+    return StepShape(_repeated(layouts, tokens.size), np.ones_like(none), new_tokens, none, none, none)
+
+
+def _generation(layouts: Sequence[Parallelism], sequences: IntArray, context_tokens: int) -> StepShape:
+    """Step of sequences that generate, for each layout and each number of them, layout by layout."""
+    running = np.tile(sequences, len(layouts))
+    none, context = np.zeros_like(running), np.full_like(running, context_tokens)
+    return StepShape(_repeated(layouts, sequences.size), none, none, none, running, context)
+
+
+def _repeated(layouts: Sequence[Parallelism], count: int) -> Layouts:
+    return Layouts.of(list(layouts)).take(np.repeat(np.arange(len(layouts)), count))
 
 
 def _prompt_part(times: StepTimes) -> FloatArray:

@@ -165,15 +165,17 @@ def cache_limit(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[In
     return np.clip(np.floor(fitting), 1, LARGEST_BATCH).astype(np.int64), one.fits
 
 
-def _held_tokens(load: Load) -> IntArray:
-    generated = np.ceil(HELD_OUTPUT_RATIO * load.output_tokens).astype(np.int64)
-    held: IntArray = load.prefix_tokens + load.input_tokens + generated
+def _held_output(load: Load) -> IntArray:
+    held: IntArray = np.ceil(HELD_OUTPUT_RATIO * load.output_tokens).astype(np.int64)
     return held
 
 
 def resident_memory(evaluator: Evaluator, load: Load, batch: IntArray) -> MemoryUse:
     """Memory of the fullest accelerator with `batch` resident sequences a rank and micro-batch."""
-    due = batch * tokens_per_step(evaluator.techniques.speculative) / load.output_tokens
-    prompts, new_tokens = prompts_taken(load, due)
+    techniques = evaluator.techniques
+    each = load.output_tokens * techniques.samples_per_prompt
+    prompts, new_tokens = prompts_taken(load, batch * tokens_per_step(techniques.speculative) / each)
     shape = StepShape(load.layouts, prompts, new_tokens, load.prefix_tokens, batch, load.input_tokens)
-    return evaluator.memory(shape, batch, _held_tokens(load))
+    generated = _held_output(load)
+    held = load.prefix_tokens + load.input_tokens + generated
+    return evaluator.memory(shape, batch, held, generated, load.prefix_tokens)

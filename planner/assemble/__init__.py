@@ -5,6 +5,7 @@ In: a `Problem` and what a search found of it. Out: a `Plan`. `traffic` says who
 what limits them.
 """
 
+from fleetplan.planner.assemble.budgets import within_budgets
 from fleetplan.planner.assemble.goal import used
 from fleetplan.planner.assemble.plan import build_plan
 from fleetplan.planner.assemble.provenance import provenance, solve_record
@@ -14,4 +15,5 @@ __all__ = [
     "provenance",
     "solve_record",
     "used",
+    "within_budgets",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
 
 
 def binding_limits(
@@ -185,12 +185,7 @@ def _budgets(problem: Problem, purchases: Sequence[Purchase], costs: dict[str, f
     ]
     cheapest = min(units, default=0.0)
     capex = sum(purchase.capex_usd for purchase in purchases)
-    total = sum(costs.values())
-    spent = [
-        ("capex", capex, budget.capex_usd),
-        ("opex", total - sum(costs.get(kind, 0.0) for kind in CAPITAL_KINDS), budget.opex_usd),
-        ("tco", total, budget.tco_usd),
-    ]
+    spent = [("capex", capex, budget.capex_usd), *spent_usd(problem, costs)]
     for q, limit in enumerate(budget.capex_usd_by_period):
         period = problem.periods[q]
         used = sum(purchase.capex_usd for purchase in purchases if purchase.period == period)

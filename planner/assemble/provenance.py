@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
@@ -60,26 +60,19 @@ def solve_record(result: SearchResult) -> Solve:
 
 def with_evidence(known: Provenance, rows: Sequence[Placement]) -> Provenance:
     """The same with how the rates that a plan pays for were obtained, and their published errors."""
-    return known.model_copy(update={"spend_share": _spend_share(rows), "model_errors": _model_errors(rows)})
+    modelled = {row.hardware for row in rows if row.provenance["given"] < 1}
+    return known.model_copy(
+        update={"spend_share": _spend_share(rows), "model_errors": model_errors(modelled)}
+    )
 
 
-def _model_errors(rows: Sequence[Placement]) -> tuple[ModelError, ...]:
-    """Published errors of the hardware whose rates the performance model gave."""
-    modelled = dict.fromkeys(row.hardware for row in rows if row.provenance["given"] < 1)
+def model_errors(hardware: Iterable[str]) -> tuple[ModelError, ...]:
+    """Published errors of parts whose rates the performance model gives, by name."""
     found = []
-    for name in sorted(modelled):
+    for name in sorted(hardware):
         error = TPOT_ERROR.get(name)
-        if error is None:
-            found.append(ModelError(hardware=name, median_ratio=None, p90_ratio=None, rows=0))
-        else:
-            found.append(
-                ModelError(
-                    hardware=name,
-                    median_ratio=error.median_ratio,
-                    p90_ratio=error.p90_ratio,
-                    rows=error.rows,
-                )
-            )
+        known = (None, None, 0) if error is None else (error.median_ratio, error.p90_ratio, error.rows)
+        found.append(ModelError(hardware=name, median_ratio=known[0], p90_ratio=known[1], rows=known[2]))
     return tuple(found)
 
 

@@ -8,9 +8,14 @@ from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import replaces
 from fleetplan.planner.candidates.figures import supplied_hardware
-from fleetplan.planner.candidates.landscape import service_evaluator, service_space, service_variants
+from fleetplan.planner.candidates.landscape import (
+    service_evaluator,
+    service_scheduling,
+    service_space,
+    service_variants,
+)
 from fleetplan.planner.candidates.prepare import prepare
-from fleetplan.planner.candidates.queueing import request_kind
+from fleetplan.planner.candidates.queueing import front_end_of, request_kind
 from fleetplan.planner.candidates.rejections import (
     BELOW_QUALITY_FLOOR,
     DOMINATED,
@@ -30,10 +35,12 @@ __all__ = [
     "CandidateSet",
     "RejectionLog",
     "build_candidates",
+    "front_end_of",
     "prepare",
     "replaces",
     "request_kind",
     "service_evaluator",
+    "service_scheduling",
     "service_space",
     "service_variants",
     "supplied_hardware",

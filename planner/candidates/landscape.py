@@ -18,10 +18,18 @@ from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.optables import OperatorSource, measured_versions, newest_first, operator_source
 from fleetplan.perfmodel.parallelism import Configuration, parse_parallelism
 from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
-from fleetplan.planner.candidates.queueing import CARRIED, LOADS, lines_of, load_question, under_load
+from fleetplan.planner.candidates.queueing import (
+    CARRIED,
+    LOADS,
+    front_end_of,
+    lines_of,
+    load_question,
+    under_load,
+)
 from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import TableSource
@@ -174,6 +182,14 @@ def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Eva
     return Evaluator(architecture, accelerator, source, service.precision, techniques=service.techniques)
 
 
+def service_scheduling(service: Service, evaluator: Evaluator) -> Scheduling:
+    """Return how the service's framework fills its iterations: its defaults, and what the service says."""
+    default = default_scheduling(
+        service.framework, evaluator.accelerator, evaluator.software_date, service.techniques.chunk_tokens
+    )
+    return replace(default, front_end=front_end_of(service))
+
+
 def check_framework_version(fleet: Fleet, service: Service) -> None:
     """Refuse a version of the framework that none of the service's hardware was measured under.
 
@@ -283,6 +299,7 @@ def _usable_rows(
         LatencyTarget(ttft_ms, service.tpot_ms),
         service_space(service),
         framework=service.layout_framework,
+        scheduling=service_scheduling(service, evaluator),
     )
     for reason, count in landscape.excluded_counts.items():
         log.add(service.name, hardware.name, reason, count)

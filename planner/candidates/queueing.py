@@ -30,7 +30,7 @@ from fleetplan.perfmodel.queueing import (
     prompt_spread,
 )
 from fleetplan.perfmodel.replay import EnginePool, LoadTarget, deployed_engine, sustained_rate_per_s
-from fleetplan.perfmodel.serving import RequestKind
+from fleetplan.perfmodel.serving import FRONT_ENDS, FrontEnd, RequestKind
 from fleetplan.perfmodel.steps import ConfigurationBatch
 
 CARRIED: Final = "carried_per_s"
@@ -59,6 +59,12 @@ def request_kind(request_class: RequestClass, traffic: Traffic | None) -> Reques
         cached = request_class.context_tokens - request_class.input_tokens
     lengths = None if traffic is None else traffic.lengths_of(request_class.name)
     return RequestKind(request_class.input_tokens, request_class.output_tokens, cached, lengths)
+
+
+def front_end_of(service: Service) -> FrontEnd:
+    """Return what requests of a service take before the engine: its own figure, or the framework's."""
+    stated = service.outside_ms.front_end_ms
+    return FRONT_ENDS[service.framework] if stated is None else FrontEnd(stated)
 
 
 HEADROOM_WINDOW_S: Final = 300.0
@@ -126,8 +132,10 @@ class LoadQuestion:
 
     @property
     def inner_ttft(self) -> tuple[LatencyLimit, ...]:
-        """Limits on TTFT, less the time outside inference."""
-        outside_ms = self.service.outside_ms.total_ms
+        """Limits on TTFT, less the time outside inference and in the front end."""
+        front_end = front_end_of(self.service)
+        prompt_ms = float(front_end.prompt_ms(np.array(self.kind.input_tokens)))
+        outside_ms = self.service.outside_ms.total_ms + front_end.request_ms + prompt_ms
         return tuple(replace(each, limit_ms=each.limit_ms - outside_ms) for each in self.traffic.ttft)
 
 
@@ -218,12 +226,13 @@ def _prefill(question: LoadQuestion, evaluator: Evaluator, rows: pd.DataFrame) -
     shares = prefill_shares(question.traffic.ttft)
     spread = prompt_spread(evaluator, [parse_parallelism(label) for label in labels], question.kind, shares)
     of_row = rows["parallelism"].map({label: k for k, label in enumerate(labels)}).to_numpy()
-    transfer_ms = rows["kv_transfer_ms"].to_numpy(dtype=np.float64)
+    pass_ms = rows["latency_ms"].to_numpy(dtype=np.float64)
     servers = PrefillServers(
-        pass_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - transfer_ms,
+        pass_ms=pass_ms,
         stages=rows["pp"].to_numpy(dtype=np.int64),
         prompts=(rows["batch"] * rows["dp"]).to_numpy(dtype=np.int64),
-        after_ms=transfer_ms,
+        # The front end, and the transfer of the cache.
+        after_ms=rows["ttft_ms"].to_numpy(dtype=np.float64) - pass_ms,
         spread=replace(
             spread,
             mean=spread.mean[of_row],

@@ -127,6 +127,29 @@ def whole_row(weights: Sequence[Fraction], bounds: Sequence[int], limit: Fractio
     return [math.ceil(weight * resolution) for weight in weights], math.floor(limit * resolution)
 
 
+def whole_limit(
+    weights: Sequence[Fraction], bounds: Sequence[int], limit: Fraction, error: Fraction
+) -> tuple[list[int], int]:
+    """Whole numbers of a row ``sum weight * x <= limit`` that holds where the unrounded one does.
+
+    Weights are rounded down, the limit up, in a unit in which all of that is at most an error, where 64 bits
+    allow.
+
+    Parameters
+    ----------
+    weights, bounds, limit
+        As `whole_row` has them.
+    error : Fraction
+        By how much what keeps the whole row may pass the limit.
+    """
+    total = sum((abs(weight) * bound for weight, bound in zip(weights, bounds, strict=True)), abs(limit))
+    used = sum(bound for weight, bound in zip(weights, bounds, strict=True) if weight)
+    finest = math.floor(LARGEST_SUM / 4 / max(total, Fraction(1, 10**9)))
+    needed = 10 ** math.ceil(math.log10((used + 1) / error)) if error else finest
+    resolution = max(min(needed, finest), 1)
+    return [math.floor(weight * resolution) for weight in weights], math.ceil(limit * resolution)
+
+
 def whole_weights(values: Sequence[Fraction]) -> list[int]:
     """Small whole numbers in the ratio of some weights: exactly, or within `WEIGHT_RESOLUTION`."""
     multiple = math.lcm(*(value.denominator for value in values))

@@ -15,11 +15,13 @@ from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
 from fleetplan.perfmodel.optables import FRAMEWORKS
+from fleetplan.perfmodel.serving import default_scheduling
 from fleetplan.perfmodel.steps import KV_PRECISIONS, WEIGHT_PRECISIONS
 from fleetplan.planner.candidates import (
     Calibrator,
     RejectionLog,
     service_evaluator,
+    service_scheduling,
     service_space,
     service_variants,
     supplied_hardware,
@@ -137,7 +139,8 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
         for weights in asked.weights:
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
-                options.append(Option(name, evaluator, usd, kw, asked.framework))
+                scheduling = default_scheduling(asked.framework, part)
+                options.append(Option(name, evaluator, usd, kw, asked.framework, scheduling))
     space = SweepSpace(tuple(options), (asked.request,), asked.target, search)
     lengths = f"{asked.request.input_tokens} in, {asked.request.output_tokens} out"
     return Question(
@@ -202,6 +205,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
                     usd,
                     kw,
                     service.layout_framework,
+                    service_scheduling(served, evaluator),
                 )
             )
     if not options:

@@ -41,6 +41,8 @@ class Problem:
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None
     """What was bought, rented and retired already; None where that is to be decided."""
+    strict_budgets: bool = False
+    """Whether limits of cost leave no load unit for rounding (planner/formulation/constraints/budgets.py)."""
 
     @property
     def counts_changes(self) -> bool:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay import GroupUse, ServiceRun, running_over_time
+from fleetplan.planner.candidates import front_end_of
 from fleetplan.planner.replay.deployment import ServedPlace
 from fleetplan.planner.replay.traffic import MS_PER_S
 
@@ -129,7 +130,9 @@ class ReplayOutcome(_Record):
 def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float) -> PlaceOutcome:
     """Statistics of one service in one region, warm-up left out."""
     counted = run.requests.arrival_ms >= WARM_UP_SHARE * duration_s * MS_PER_S
-    outside_ms = place.service.outside_ms.total_ms
+    front_end = front_end_of(place.service)
+    outside_ms = front_end.prompt_ms(run.requests.input_tokens[counted])
+    outside_ms = outside_ms + front_end.request_ms + place.service.outside_ms.total_ms
     ttft = run.ttft_ms[counted] + outside_ms
     tpot = run.tpot_ms[counted]
     tpot = tpot[~np.isnan(tpot)]

@@ -19,6 +19,7 @@ from fleetplan.planner.report.day_console import (
     probability,
 )
 from fleetplan.planner.report.figures import how_sure_all_unmet, how_sure_unmet, money, percent
+from fleetplan.planner.report.weak_parts import print_weak_parts
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
 
@@ -72,6 +73,7 @@ def _headline(plan: Plan, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
+    print_weak_parts(plan.provenance.model_errors, console)
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)
         console.print(

@@ -9,8 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.assemble.provenance import model_errors
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.problem import Candidate, Phase
+from fleetplan.planner.report.weak_parts import print_weak_parts
 
 KINDS = ("measured", "interpolated", "extrapolated", "roofline", "given")
 
@@ -48,6 +50,8 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
             lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     console.print(lines)
     console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
+    modelled = {each.hardware for each in candidates.candidates if each.provenance.given < 1}
+    print_weak_parts(model_errors(modelled), console)
     read = {
         f"{each.package} {each.package_version}: {each.system}, {each.framework} {each.framework_version}"
         for each in candidates.table_sources

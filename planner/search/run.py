@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from ortools.sat.python import cp_model
@@ -44,8 +45,19 @@ SIMPLICITY_RATIO = 0.0005
 """What a plan may cost more for fewer configurations: less than the prices are known to."""
 
 
+LEAST_STRICT_S = 5.0
+"""Time at least, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
+
+Holds = Callable[[Problem, SearchResult], bool]
+"""Whether what was found keeps the budgets in unrounded numbers."""
+
+
 def search(
-    problem: Problem, limits: SearchLimits, watch: Watcher | None = None, stop: Stop | None = None
+    problem: Problem,
+    limits: SearchLimits,
+    watch: Watcher | None = None,
+    stop: Stop | None = None,
+    holds: Holds | None = None,
 ) -> SearchResult:
     """Find the cheapest plan that leaves the least demand unmet.
 
@@ -59,6 +71,9 @@ def search(
         Called with every improvement of plan or bound.
     stop : Stop, optional
         Ends the search at its best plan.
+    holds : callable, optional
+        Whether a plan keeps the budgets; one that does not, by whole load units
+        (planner/formulation/constraints/budgets.py), is looked for once more without them.
 
     Returns
     -------
@@ -66,6 +81,22 @@ def search(
         Infeasible only if that is proven. Parts of the problem that share nothing are solved one by one;
         their gaps are each within the asked one, so the whole is.
     """
+    first = _search(problem, limits, watch, stop)
+    if first.solution is None or holds is None or holds(problem, first):
+        return first
+    spent = first.deterministic_time if limits.reproducible else first.wall_s
+    left = max(limits.time_limit_s - spent, min(LEAST_STRICT_S, limits.time_limit_s))
+    strict = replace(problem, strict_budgets=True)
+    second = _search(strict, replace(limits, time_limit_s=left), watch, stop)
+    return replace(
+        second,
+        wall_s=first.wall_s + second.wall_s,
+        deterministic_time=first.deterministic_time + second.deterministic_time,
+    )
+
+
+def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop: Stop | None) -> SearchResult:
+    """Search the parts of a problem one by one."""
     started = time.monotonic()
     if not limits.reproducible:
         limits = limits.from_now()

@@ -11,7 +11,7 @@ from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.search.result import SearchLimits, SearchResult
-from fleetplan.planner.search.run import search
+from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 ALONE_SHARE_OF_TIME: Final = 0.25
@@ -38,11 +38,14 @@ class Evaluation:
         Ends them at their best plans.
     build : callable
         A verified plan of what a search found.
+    holds : callable
+        Whether what a search found keeps the budgets.
     """
 
     limits: SearchLimits
     stop: Stop
     build: Build
+    holds: Holds
 
 
 def alone(problem: Problem, scenario: str) -> Problem:
@@ -96,7 +99,7 @@ def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, 
     for done, scenario in enumerate(scenarios):
         left_s = (deadline - time.monotonic()) / (len(scenarios) - done)
         part = alone(problem, scenario.name)
-        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop)
+        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
         if result.solution is None:
             return problem, {}
         results[scenario.name] = result
@@ -142,7 +145,7 @@ def wrong_forecasts(
         part = replace(alone(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
         part = replace(part, fleet=replace(part.fleet, policy=lenient))
-        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop)
+        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
         results[planned_for, turns_out] = result
         plan = None if result.solution is None else evaluation.build(part, result)
         rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))

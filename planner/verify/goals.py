@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fleetplan.planner.units import ENERGY_RESOLUTION, LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
-from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.quantities import energy_kwh, load, planned
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
 from fleetplan.planner.verify.violations import Violation
@@ -57,11 +58,19 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
 
 
 def goal_rounding(check: PlanCheck, objective: str, figure: float) -> float:
-    """What the solver's model may be off by at a figure: energy and carbon of each load unit are rounded."""
+    """What the solver's model may be off by at a figure: energy and carbon by a load unit of each load."""
     if objective not in ("energy", "carbon"):
         return ROUNDING_RATIO * figure
-    replicas = sum(planned(check, run[0].service, load(check, run)) for run in check.rows)
-    return max(ROUNDING_RATIO * figure, replicas * LOAD_UNITS_PER_REPLICA / 2 / ENERGY_RESOLUTION)
+    units = sum(_unit_of_each_load(check, objective, run) for run in check.rows)
+    return max(ROUNDING_RATIO * figure, units)
+
+
+def _unit_of_each_load(check: PlanCheck, objective: str, run: Run) -> float:
+    """Energy [kWh] or carbon [kg CO2] of a load unit for each class and origin of a placement."""
+    row, busy = run[0], load(check, run)
+    loads = len(row.requests_per_s_by_class) + sum(map(len, row.requests_per_s_by_origin.values()))
+    share = loads / LOAD_UNITS_PER_REPLICA / planned(check, row.service, busy) if busy else 0.0
+    return share * energy_kwh(check, run) * _kg_per_kwh(check, objective, row)
 
 
 def _scale(check: PlanCheck, objective: str) -> float:
@@ -97,7 +106,11 @@ def _used(check: PlanCheck, objective: str) -> float:
             blocked = row.replicas * pool.blocked_accelerators(candidate.accelerators)
             total += blocked * check.weight(moment) / len(check.problem.periods)
             continue
-        grid = pool.region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
-        kg_per_kwh = grid[moment.period] if objective == "carbon" else 1.0
-        total += energy_kwh(check, (row, candidate)) * kg_per_kwh
+        total += energy_kwh(check, (row, candidate)) * _kg_per_kwh(check, objective, row)
     return total
+
+
+def _kg_per_kwh(check: PlanCheck, objective: str, row: Placement) -> float:
+    """Carbon of a unit of energy where that is counted, else 1."""
+    grid = check.pool(row.pool).region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
+    return grid[check.moment_of(row).period] if objective == "carbon" else 1.0

@@ -26,10 +26,6 @@ USD_KEYS = (
 """Keys whose figures are amounts or prices. [USD]"""
 
 
-BUDGET_RESOLUTION = 2e-6
-"""Share of a budget that the whole numbers of its row may round away."""
-
-
 @dataclass(frozen=True)
 class Law:
     """A changed fleet, and what holds between its best plan and the first one's.
@@ -321,8 +317,7 @@ def own_budget(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: r
     """A budget of what the plan costs leaves it a plan."""
     if plan.demand_scenarios:
         return None
-    usd = plan.objective_usd * (1 + BUDGET_RESOLUTION)
-    file["budget"] = file.get("budget", {}) | {"tco_usd": usd}
+    file["budget"] = file.get("budget", {}) | {"tco_usd": plan.objective_usd}
     return Law("its own cost as budget", file, tables)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
@@ -80,7 +80,8 @@ def solve_unchecked(
     problem = replace(build_problem(fleet, candidates), best_alone=best_alone)
     if baseline is not None:
         problem, _ = with_baseline(problem, baseline)
-    result = search(problem, SearchLimits(time_limit_s, gap, seed, workers, reproducible), watch)
+    limits = SearchLimits(time_limit_s, gap, seed, workers, reproducible)
+    result = search(problem, limits, watch, holds=within_budgets)
     if result.solution is None:
         return Solved(problem, result, None)
     solve = Solve(

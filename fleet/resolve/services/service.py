@@ -135,6 +135,7 @@ def _outside(spec: ServiceSpec) -> OutsideLatency:
         load_balancing_ms=spec.outside_ms.load_balancing,
         media_download_ms=spec.outside_ms.media_download,
         safety_ms=spec.outside_ms.safety,
+        front_end_ms=spec.outside_ms.front_end,
     )
 
 

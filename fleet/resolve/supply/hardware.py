@@ -75,8 +75,8 @@ def _changed(
     if given:
         source = f"fleet file: {', '.join(f'{key} {value}' for key, value in given.items())}"
         part = replace(part, sources=(*base.sources, source))
-    if part.measured_figures is not None:
-        names = ", ".join(key for key in given if key in SpeedFigures.__slots__)
+    names = ", ".join(key for key in given if key in SpeedFigures.__slots__)
+    if names and part.measured_figures is not None:
         context.warn(key_path, f"{names} of its own: {_SCALED.format(base=base.name)}")
     if spec.profile is not None:
         part = _with_profile(context, key_path, part, spec.profile)

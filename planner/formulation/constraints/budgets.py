@@ -1,18 +1,22 @@
 r"""Family 6, budgets: capital, operating cost and TCO stay within their limits.
 
-With fixed cost C of what exists (its operating part C_op) and order period q; costs of the last two rows are
-rounded up, so that a plan keeps them without rounding::
+With fixed cost C of what exists (its operating part C_op) and order period q::
 
     sum_p capex[o] acquired[o,p,q] <= capex limit of q                    capex[period]
     sum_{q} of the same            <= capex limit                         capex[horizon]
     C_op + operating cost          <= opex limit                          opex[horizon]
     C + cost                       <= TCO limit                           tco[horizon]
+
+In the last two rows the traffic is charged by its rate (objective/traffic.py): a plan costs no more than they
+say. A budget equal to the cost of a plan admits that plan, though it may not be written in whole load units:
+the rows leave a load unit of each class that others than the cheapest replicas may serve. Where a plan takes
+more than the limit that way, the search looks for one without them (`Problem.strict_budgets`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -20,21 +24,24 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.tco import (
     Term,
-    cost_terms,
+    change_terms,
     fixed_usd,
-    running_terms,
+    load_usd,
+    supply_terms,
 )
-from fleetplan.planner.formulation.scaling import usd_units, whole_row
+from fleetplan.planner.formulation.objective.traffic import TrafficSum, traffic_sum
+from fleetplan.planner.formulation.scaling import usd_units, whole_limit
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.capacity_costs import CAPITAL_KINDS
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
+from fleetplan.planner.units import exact
 
-COST_DIGITS: Final = 12
-"""Digits of a cost that is computed in floats."""
+ROUNDING_RATIO: Final = 1e-7
+"""Share of a limit for rates in whole units and for floats: a plan keeps its own cost as a limit."""
 
-FLOAT_RATIO: Final = 1e-10
-"""Share of a limit that may be float noise: the cost of a plan is a limit that the plan keeps."""
+ERROR_RATIO: Final = 5e-7
+"""Share of a limit that the whole numbers of its row may let pass. With `ROUNDING_RATIO` it is less than the
+verifier allows."""
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
@@ -51,25 +58,34 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     if budget.capex_usd is not None:
         spent = sum(usd * variables.acquired[key] for key, usd in capex.items())
         model.add(spent <= usd_units(budget.capex_usd)).with_name("capex[horizon]")
+    if budget.opex_usd is None and budget.tco_usd is None:
+        return
+    traffic = traffic_sum(problem, variables, partial(load_usd, problem))
+    changes = change_terms(problem, variables)
     if budget.opex_usd is not None:
-        left = budget.opex_usd - _fixed_operating_usd(problem)
-        _limit(model, _operating_terms(problem, variables), left, "opex[horizon]")
+        terms = _operating_terms(problem, variables) + changes
+        _limit(model, problem, (terms, traffic), (_fixed_operating_usd(problem), budget.opex_usd), "opex")
     if budget.tco_usd is not None:
-        _limit(model, cost_terms(problem, variables), budget.tco_usd - fixed_usd(problem), "tco[horizon]")
+        terms = supply_terms(problem, variables) + changes
+        _limit(model, problem, (terms, traffic), (fixed_usd(problem), budget.tco_usd), "tco")
 
 
-def _limit(model: cp_model.CpModel, terms: Sequence[Term], usd: float, name: str) -> None:
-    """Let a sum of costs be at most a limit."""
+def _limit(
+    model: cp_model.CpModel,
+    problem: Problem,
+    costs: tuple[Sequence[Term], TrafficSum],
+    amounts: tuple[float, float],
+    name: str,
+) -> None:
+    """Let fixed cost, a sum of costs and those of the traffic be at most a limit."""
+    (sums, traffic), (fixed, limit) = costs, amounts
+    terms = [*sums, *traffic.terms]
     bounds = [int(variable.proto.domain[1]) for variable, _ in terms]
-    limit = exact(usd + FLOAT_RATIO * abs(usd))
-    weights, most = whole_row([_decimal(each) for _, each in terms], bounds, limit)
+    room = 0.0 if problem.strict_budgets else traffic.whole_units
+    left = exact(limit + ROUNDING_RATIO * limit + room) - exact(fixed) - exact(traffic.constant)
+    weights, most = whole_limit([exact(each) for _, each in terms], bounds, left, exact(ERROR_RATIO * limit))
     spent = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
-    model.add(spent <= most).with_name(name)
-
-
-def _decimal(usd: float) -> Fraction:
-    """A cost without the noise of its float: of a load unit, a short decimal over the units of a replica."""
-    return exact(float(f"{usd * LOAD_UNITS_PER_REPLICA:.{COST_DIGITS}g}")) / LOAD_UNITS_PER_REPLICA
+    model.add(spent <= most).with_name(f"{name}[horizon]")
 
 
 def _fixed_operating_usd(problem: Problem) -> float:
@@ -83,8 +99,8 @@ def _fixed_operating_usd(problem: Problem) -> float:
 
 
 def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """Rent, hosting, maintenance, energy and starts of what the plan adds, retires and runs. [USD]"""
-    terms = [
+    """Rent, hosting and maintenance of what the plan adds and retires. [USD]"""
+    return [
         (
             variable,
             sum(sum(usd) for kind, usd in charges(problem, key).items() if kind not in CAPITAL_KINDS),
@@ -92,4 +108,3 @@ def _operating_terms(problem: Problem, variables: Variables) -> list[Term]:
         for name, charges in supply_charges().items()
         for key, variable in getattr(variables, name).items()
     ]
-    return terms + running_terms(problem, variables, [1.0] * len(problem.moments))

@@ -4,7 +4,8 @@ With the load w, the replicas n and the unmet demand u of a moment m, h its shar
 its probability, and P the periods::
 
     served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
-    energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment
+    energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment;
+                                                                        by served rate (objective/traffic.py)
     carbon        min of the energy with the grid's kg CO2 a kWh        kg
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
     least-regret  min regret (constraints/regret.py)                    USD
@@ -19,22 +20,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.objective.traffic import traffic_sum
 from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.units import ENERGY_RESOLUTION, USD_RESOLUTION, exact
+from fleetplan.planner.problem.memo import once
+from fleetplan.planner.units import USD_RESOLUTION, exact
 
 ACCELERATOR_RESOLUTION: Final = 10**6
 """Objective units an accelerator, for weights of moments that are no whole numbers."""
 
 ROUNDING_RATIO: Final = 1e-5
 """Share of the energy or carbon within which two plans draw the same: some load units."""
+
+USED_UNITS: Final = 10**16
+"""Objective units of energy or carbon for all that could be drawn: 1e-8 of a demand, a rate unit, is some
+units of it, and sums stay within 64 bits."""
 
 SERVED_DIGITS: Final = 6
 """The smallest weight of a rate unit of served demand has so many digits: coarser ones order services
@@ -110,7 +118,9 @@ def goal_of(problem: Problem) -> Goal | None:
         return None
     if name == "served":
         return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
-    return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION if name == "accelerators" else ENERGY_RESOLUTION)
+    if name == "accelerators":
+        return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION)
+    return Goal(name, UNITS[name], _used_resolution(problem))
 
 
 def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
@@ -137,14 +147,20 @@ def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
     return grid[period]
 
 
+def _used_per_load_unit(problem: Problem, name: str, key: LoadKey) -> float:
+    """Energy [kWh] or carbon [kg CO2] of one load unit."""
+    kwh = energy_kwh_per_load_unit(problem, key)
+    if name == "energy":
+        return kwh
+    period = problem.moments[problem.cells[key[3]].moment].period
+    return kwh * grid_kg_per_kwh(problem, problem.pools[key[2]].region, period)
+
+
 def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
-    weights = []
-    for key in variables.load:
-        moment = problem.moments[problem.cells[key[3]].moment]
-        carbon = goal.name == "carbon"
-        factor = grid_kg_per_kwh(problem, problem.pools[key[2]].region, moment.period) if carbon else 1.0
-        weights.append(round(energy_kwh_per_load_unit(problem, key) * factor * goal.resolution))
-    return cp_model.LinearExpr.weighted_sum(list(variables.load.values()), weights)
+    traffic = traffic_sum(problem, variables, partial(_used_per_load_unit, problem, goal.name))
+    weights = [round(each * goal.resolution) for _, each in traffic.terms]
+    decided = cp_model.LinearExpr.weighted_sum([variable for variable, _ in traffic.terms], weights)
+    return decided + round(traffic.constant * goal.resolution)
 
 
 def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
@@ -190,6 +206,22 @@ def _weight(problem: Problem, cell_index: int) -> float:
 def _whole_demand(problem: Problem) -> float:
     """Demand of all cells. [weighted requests/s]"""
     return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
+
+
+@once
+def _used_resolution(problem: Problem) -> int:
+    """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all traffic by every way of serving it."""
+    name, total = problem.fleet.objective, 0.0
+    for i, cell in enumerate(problem.cells):
+        headroom = 1 + problem.services[cell.service].headroom
+        for k, rate in enumerate(cell.most_requests_per_s):
+            for c, p in problem.slots(cell):
+                if problem.may_serve((c, p), k, cell.region):
+                    load = (
+                        rate * headroom / problem.candidates[c].requests_per_s[k] * load_units(problem, c, k)
+                    )
+                    total += (load + 1) * _used_per_load_unit(problem, name, (c, k, p, i))
+    return int(10 ** max(math.floor(math.log10(USED_UNITS / total)), 0)) if total > 0 else 1
 
 
 def _served_resolution(problem: Problem) -> int:

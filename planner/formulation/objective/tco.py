@@ -37,7 +37,7 @@ from fleetplan.planner.problem.memo import once
 from fleetplan.planner.units import USD_RESOLUTION
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
-"""A variable and its cost. [USD]"""
+"""A variable, and what one of it costs or draws."""
 
 Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 """What one of each group of decisions costs, by its name and its key. [USD]"""
@@ -84,28 +84,28 @@ def started_accelerators(problem: Problem, variables: Variables) -> cp_model.Lin
 
 def prices_of_running() -> Prices:
     """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
-    return {"load": load_usd, "started": started_usd, "switched": switched_usd}
+    return {"load": load_usd, **prices_of_changes()}
+
+
+def prices_of_changes() -> Prices:
+    """What replicas cost that start in a moment, likewise."""
+    return {"started": started_usd, "switched": switched_usd}
 
 
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
-    return _sum(problem, cost_terms(problem, variables))
-
-
-def cost_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What decides on the expected TCO, with what one of each costs. [USD]"""
     everywhere = [1.0] * len(problem.moments)
-    return _supply_terms(problem, variables) + running_terms(problem, variables, everywhere)
+    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere))
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(problem, _supply_terms(problem, variables) + running_terms(problem, variables, shares))
+    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, shares))
 
 
-def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What is bought, rented and retired."""
+def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """What is bought, rented and retired, with what one of each costs. [USD]"""
     return [
         (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
         for name, charges in supply_charges().items()
@@ -113,7 +113,16 @@ def _supply_terms(problem: Problem, variables: Variables) -> list[Term]:
     ]
 
 
-def running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
+def change_terms(problem: Problem, variables: Variables) -> list[Term]:
+    """Replicas that start, with the expected cost of each. [USD]"""
+    return [
+        (variable, usd(problem, key))
+        for name, usd in prices_of_changes().items()
+        for key, variable in getattr(variables, name).items()
+    ]
+
+
+def _running_terms(problem: Problem, variables: Variables, shares: Sequence[float]) -> list[Term]:
     """Loads and changes in every moment, times its share."""
     terms: list[Term] = []
     groups = {group.name: group for group in GROUPS}

@@ -87,7 +87,7 @@ class CoreSearch:
         """QuickXplain: what of `names` is needed beside the background for a conflict (Junker, AAAI 2004)."""
         if grown and self.verdict(background) is Verdict.NO:
             return []
-        if len(names) == 1:
+        if len(names) <= 1:
             return names
         half = len(names) // 2
         first, second = names[:half], names[half:]

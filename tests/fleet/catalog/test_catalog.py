@@ -11,6 +11,8 @@ from fleetplan.fleet.power import all_in_power_w
 NAMES = [
     "A100-SXM-80GB",
     "H100-SXM",
+    "H800-SXM",
+    "H20-SXM",
     "H200-SXM",
     "B200-SXM",
     "B300-SXM",
@@ -40,6 +42,8 @@ NAMES = [
 MEASURED = {
     "A100-SXM-80GB": "a100_sxm",
     "H100-SXM": "h100_sxm",
+    "H800-SXM": "h100_sxm",
+    "H20-SXM": "h100_sxm",
     "H200-SXM": "h200_sxm",
     "B200-SXM": "b200_sxm",
     "B300-SXM": "b300_sxm",

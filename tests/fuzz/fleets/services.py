@@ -184,7 +184,7 @@ def _level(made: Made, levels: list[tuple[str, ...]], most: float, scale: float)
 def _outside(made: Made, node: dict[str, Any]) -> None:
     outside = {
         key: made.figure(1, OUTSIDE_MS, 0)
-        for key in ("network", "load_balancing", "media_download", "safety")
+        for key in ("network", "load_balancing", "media_download", "safety", "front_end")
         if made.wants(f"services.outside_ms.{key}", made.density / 2)
     }
     if outside:

@@ -145,3 +145,47 @@ def test_a_lower_cap_never_makes_a_part_faster(
     if layout_problem(lower.architecture, parse_parallelism(label), lower.accelerator):
         return
     assert (rates(higher, label, batch, tokens) >= rates(lower, label, batch, tokens) * (1 - 1e-9)).all()
+
+
+def carried(part: Accelerator, **figures: float) -> Accelerator:
+    """Return another part of the same architecture, as the catalogue makes it."""
+    other = part.with_figures(**figures)
+    return replace(other, carried_figures=other.speed_figures)
+
+
+def test_another_part_loses_the_same_time_beyond_the_speed_of_light(
+    measured_toy: Accelerator,
+    write_table: TableWriter,
+    gemm_frame: Callable[..., pd.DataFrame],
+    tmp_path: Path,
+) -> None:
+    write_table("gemm", "vllm", "1.0", "gemm", gemm_frame(NODES))
+    weak = carried(measured_toy, bf16_tflops=measured_toy.bf16_tflops / 8)
+    data, m = tmp_path / "data", [1, 4096]
+    before, _ = gemm(source_of(measured_toy, data), m)
+    after, label = gemm(source_of(weak, data), m)
+    # One row is all memory, of which the part has as much.
+    assert after[0] == pytest.approx(before[0], rel=1e-4)
+    flops = 2 * 4096**3
+    slower_ms = flops / weak.bf16_tflops / 1e9 - flops / measured_toy.bf16_tflops / 1e9
+    assert after[1] == pytest.approx(before[1] + slower_ms, rel=0.02)
+    assert label[1] == Provenance.EXTRAPOLATED
+    strong = carried(measured_toy, hbm_gb_per_s=2 * measured_toy.hbm_gb_per_s)
+    faster, _ = gemm(source_of(strong, data), m)
+    assert before[0] / 2 * 0.999 <= faster[0] < before[0]
+
+
+def test_a_figure_of_ones_own_is_a_ratio_of_what_was_carried_over(
+    measured_toy: Accelerator,
+    write_table: TableWriter,
+    gemm_frame: Callable[..., pd.DataFrame],
+    tmp_path: Path,
+) -> None:
+    write_table("gemm", "vllm", "1.0", "gemm", gemm_frame(NODES))
+    weak = carried(measured_toy, bf16_tflops=measured_toy.bf16_tflops / 8)
+    data, m = tmp_path / "data", [4096]
+    plain, _ = gemm(source_of(weak, data), m)
+    halved, _ = gemm(source_of(weak.with_figures(bf16_tflops=weak.bf16_tflops / 2), data), m)
+    assert halved[0] == pytest.approx(2 * plain[0], rel=0.01)
+    restored, _ = gemm(source_of(weak.with_figures(bf16_tflops=weak.bf16_tflops), data), m)
+    assert restored[0] == plain[0]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.perfmodel.queueing.test_loops import BUDGET, COSTS, TIMES, drawn, one
 
-from fleetplan.perfmodel.queueing.closed import ClosedLoop, closed_loop
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.serving import Admission
+from fleetplan.perfmodel.serving.closed import ClosedLoop, closed_loop
 
 ITERATIONS = 100_000
 

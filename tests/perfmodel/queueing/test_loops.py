@@ -11,17 +11,17 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.queueing.batching import open_loop, renewals
-from fleetplan.perfmodel.queueing.closed import Outside, closed_loop
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Lengths
 from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
+from fleetplan.perfmodel.serving.closed import Outside, closed_loop
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))
 BUDGET = 2048
 REACH = Range(256, BUDGET, 8192)
 COSTS = step_costs(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
-GRIDS = step_grids(EVALUATOR, Parallelism(1, 2, 1, 2, 1), REACH)
+GRIDS = step_grids(EVALUATOR, [Parallelism(1, 2, 1, 2, 1)], REACH)
 LIMITS = EngineLimits(256, BUDGET, 10**9)
 MEAN_INPUT, MEAN_OUTPUT = 900, 135
 TIMES = IterationTimes(GRIDS, Lengths(MEAN_INPUT, 0.0, MEAN_OUTPUT), BUDGET)

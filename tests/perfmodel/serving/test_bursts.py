@@ -4,8 +4,8 @@ from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.queueing.replica_loops import closed_loop
 from fleetplan.perfmodel.serving import Load, Scheduling, burst
+from fleetplan.perfmodel.serving.replica_loops import closed_loop
 from fleetplan.perfmodel.steps import StepShape
 
 EVALUATOR = Evaluator(dense_model(layers=16), accelerator(), WorkSource(), Precision("bf16", "bf16"))

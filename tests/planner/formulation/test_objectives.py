@@ -67,6 +67,21 @@ def test_least_energy_takes_the_cool_ones_at_the_least_price() -> None:
     assert solved.result.status is SolveStatus.OPTIMAL
 
 
+@pytest.mark.parametrize("objective", ["energy", "carbon"])
+def test_a_few_load_units_are_told_apart(objective: str) -> None:
+    """Whole load units would have it that the hot ones draw less: 3 of 0.97 against 6 of 0.5."""
+    tiny = (service("chat", 1e-4),)
+    runs_of = (
+        candidate("chat", "hot", 1.9, power_kw=0.97),
+        candidate("chat", "cool", 1.0, power_kw=0.5),
+    )
+    solved = solve(question(objective, services=tiny), runs_of)
+    assert runs(solved) == {"cool": 1}
+    kwh = 1e-4 * 0.5 * 1.2 * QUARTER_H
+    assert reached(solved).value == pytest.approx(kwh * (0.4 if objective == "carbon" else 1.0))
+    assert reached(solved).bound == pytest.approx(reached(solved).value)
+
+
 def test_least_carbon_counts_the_grid_of_each_period() -> None:
     periods = ("2026Q1", "2026Q2")
     asked = question("carbon")

@@ -12,7 +12,7 @@ from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet
 from fleetplan.planner.api import solve_problem
-from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve
@@ -195,7 +195,7 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
         require_valid(part, plan)
         return plan
 
-    evaluation = Evaluation(limits, Stop(), built)
+    evaluation = Evaluation(limits, Stop(), built, within_budgets)
     problem, alone = with_best_alone(build_problem(question(objective), RUNS), evaluation)
     _, others = wrong_forecasts(problem, evaluation)
     dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
@@ -229,7 +229,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
         require_valid(part, plan)
         return plan
 
-    evaluation = Evaluation(limits, Stop(), built)
+    evaluation = Evaluation(limits, Stop(), built, within_budgets)
     asked = replace(question(), objective=objective)
     problem, alone = with_best_alone(build_problem(asked, RUNS), evaluation)
     _, others = wrong_forecasts(problem, evaluation)

@@ -9,7 +9,8 @@ from tests.planner.builders import candidate, fleet, hardware, region, rent_offe
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
-from fleetplan.fleet.inventory import Budget
+from fleetplan.fleet.inventory import Budget, Fleet
+from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 
 def test_the_example_has_its_optimum() -> None:
@@ -69,6 +70,53 @@ def test_a_plan_that_costs_exactly_the_budget_is_allowed_with_energy() -> None:
     limits = replace(question.budget, tco_usd=usd)
     assert solve(replace(question, budget=limits), runs).usd == pytest.approx(usd)
     assert is_infeasible(replace(question, budget=replace(limits, tco_usd=usd * 0.999)), runs)
+
+
+def two_kinds(**changes: object) -> Fleet:
+    """Traffic that whole load units do not fit, on hot accelerators, or on frugal ones that are dear."""
+    asked = fleet(
+        services=[service("chat", 7.7013)],
+        hardware=[hardware("hot", 1), hardware("frugal", 1)],
+        offers=[rent_offer("hot", 1.0), rent_offer("frugal", 90.0)],
+        regions=[region(pue=1.2, energy_usd_per_kwh=(0.1,))],
+    )
+    return replace(asked, **changes)  # type: ignore[arg-type]
+
+
+RUNS = [candidate("chat", "hot", 2.9, power_kw=7.0), candidate("chat", "frugal", 2.9, power_kw=2.0)]
+
+
+@pytest.mark.parametrize("kind", ["opex_usd", "tco_usd"])
+def test_the_own_cost_of_a_plan_is_a_budget_that_it_keeps(kind: str) -> None:
+    usd = solve(two_kinds(), RUNS).usd
+    assert usd is not None
+    limits = replace(two_kinds().budget, **{kind: usd})
+    assert solve(two_kinds(budget=limits), RUNS).usd == pytest.approx(usd)
+    less = replace(limits, **{kind: usd * (1 - 1e-5)})
+    assert is_infeasible(two_kinds(budget=less), RUNS)
+
+
+def test_a_budget_of_the_own_cost_serves_as_much() -> None:
+    """Of the best that is served nothing is lost to rounding."""
+    asked = two_kinds(objective="served", pools=(), offers=(rent_offer("hot", 1.0, maximum=2),))
+    first = solve(asked, RUNS).plan
+    assert first is not None
+    assert first.goal is not None
+    limits = replace(asked.budget, tco_usd=first.objective_usd)
+    again = solve(replace(asked, budget=limits), RUNS).plan
+    assert again is not None
+    assert again.goal is not None
+    assert again.goal.value == pytest.approx(first.goal.value, rel=1e-7)
+
+
+def test_no_plan_takes_the_load_units_that_a_budget_leaves() -> None:
+    """Money decides what is served: all of the budget is spent, and no more."""
+    asked = two_kinds(objective="served")
+    limits = replace(asked.budget, tco_usd=2 * 2190.0 + 2500.0)
+    found = solve(replace(asked, budget=limits), RUNS)
+    # Within the energy of a load unit.
+    assert found.usd == pytest.approx(6880.0, abs=7.0 * 1.2 * 0.1 * 2190.0 / LOAD_UNITS_PER_REPLICA)
+    assert found.usd <= 6880.0 * (1 + 1e-6)
 
 
 def test_energy_that_a_load_unit_hardly_needs_counts() -> None:

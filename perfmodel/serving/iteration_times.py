@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving import Admission, StepGrids
 from fleetplan.perfmodel.serving.admission import EVERY_ITERATION
+from fleetplan.perfmodel.serving.iteration_costs import interpolated
 
 Numbers: TypeAlias = float | FloatArray
 """One number, or one for each of n loads."""
+
+_ROUNDING: Final = 1e-9
+"""Share of an iteration that is no prompt, but how numbers are rounded."""
+
+
+def _first_layout() -> IntArray:
+    return np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +33,27 @@ class Lengths:
         New prompt tokens, cached ones before them, and generated tokens.
     tokens_per_step : float
         Tokens that a sequence gains in a decode iteration; more than one where it speculates.
+    samples : int
+        Sequences that one prompt starts.
+    lost_ratio : Numbers
+        Share of the requests that compute their prefix again, because the cache of their session is gone.
+    shared_tokens : int
+        Part of the prefix that is there in any case. [tokens]
     """
 
     input_tokens: Numbers
     prefix_tokens: Numbers
     output_tokens: Numbers
     tokens_per_step: float = 1.0
+    samples: int = 1
+    lost_ratio: Numbers = 0.0
+    shared_tokens: int = 0
+
+    @property
+    def computed_tokens(self) -> Numbers:
+        """Prompt tokens that are computed in the mean. [tokens]."""
+        lost: Numbers = np.maximum(0.0, self.prefix_tokens - np.asarray(float(self.shared_tokens)))
+        return self.input_tokens + self.lost_ratio * lost
 
     @property
     def context_tokens(self) -> Numbers:
@@ -42,6 +65,16 @@ class Lengths:
         """Iterations in which a request generates; its first token comes with its prompt. [iterations]."""
         return (self.output_tokens - 1.0) / self.tokens_per_step
 
+    def of(self, position: int) -> Lengths:
+        """Return the lengths of one of n loads."""
+        return replace(
+            self,
+            input_tokens=_one(self.input_tokens, position),
+            prefix_tokens=_one(self.prefix_tokens, position),
+            output_tokens=_one(self.output_tokens, position),
+            lost_ratio=_one(self.lost_ratio, position),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class IterationTimes:
@@ -50,26 +83,37 @@ class IterationTimes:
     Attributes
     ----------
     grids : StepGrids
-        Of the engine.
+        Of the engines.
     lengths : Lengths
         Of the requests.
     iteration_tokens : int
         Most tokens of an iteration. [tokens]
     admission : Admission
         How prompts are let in.
+    layouts : IntArray
+        Layout of each load by its position in the grids, shape (n,); all have the first by default.
     """
 
     grids: StepGrids
     lengths: Lengths
     iteration_tokens: int
     admission: Admission = EVERY_ITERATION
+    layouts: IntArray = field(default_factory=_first_layout)
     _attention_ms_per_token: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        grids, lengths = self.grids, self.lengths
-        ends = [np.asarray(lengths.prefix_tokens), lengths.prefix_tokens + np.asarray(lengths.input_tokens)]
-        before, after = (np.interp(end, grids.lengths, grids.prompt_ms) for end in ends)
-        object.__setattr__(self, "_attention_ms_per_token", (after - before) / lengths.input_tokens)
+        lengths = self.lengths
+        prefix = np.asarray(lengths.prefix_tokens, dtype=np.float64)
+        end = self._attention_ms(prefix + lengths.input_tokens)
+        warm = end - self._attention_ms(prefix)
+        cold = end - self._attention_ms(np.minimum(prefix, lengths.shared_tokens))
+        mean = warm + lengths.lost_ratio * (cold - warm)
+        object.__setattr__(self, "_attention_ms_per_token", mean / lengths.computed_tokens)
+
+    def _attention_ms(self, tokens: FloatArray) -> FloatArray:
+        """Attention over a prompt up to some token of it. [ms]."""
+        grids = self.grids
+        return interpolated(tokens, grids.lengths, grids.prompt_ms, self.layouts)
 
     @property
     def most_sequences(self) -> float:
@@ -78,27 +122,27 @@ class IterationTimes:
 
     def of(self, position: int) -> IterationTimes:
         """Return the times for one of n loads."""
-        lengths = self.lengths
-        own = Lengths(
-            _one(lengths.input_tokens, position),
-            _one(lengths.prefix_tokens, position),
-            _one(lengths.output_tokens, position),
-            lengths.tokens_per_step,
+        layout = int(self.layouts[position if self.layouts.size > 1 else 0])
+        return replace(
+            self, grids=self.grids.of(layout), lengths=self.lengths.of(position), layouts=_first_layout()
         )
-        return replace(self, lengths=own)
 
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
         """Time of an iteration without prompts. [ms]."""
-        return self._one_ms(np.zeros_like(sequences), sequences)
+        return self._tokens_ms(sequences) + self._generation_ms(sequences)
 
     def mixed_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time of iterations that compute `prompt_tokens`, in as many as the token budget needs. [ms]."""
         room = self.prompt_room(sequences)
-        whole = np.floor(prompt_tokens / room)
-        rest = prompt_tokens - whole * room
-        times = np.where(rest > 0, self._one_ms(rest, sequences), 0.0)
-        found: FloatArray = times + whole * self._one_ms(room, sequences)
-        return np.where(prompt_tokens > 0, found, self._one_ms(prompt_tokens, sequences))
+        # Prompts that fill an iteration to the last token, but for rounding, need no other one.
+        whole = np.floor(prompt_tokens / room + _ROUNDING)
+        rest = np.maximum(0.0, prompt_tokens - whole * room)
+        each = self._generation_ms(sequences)
+        found = np.where(rest > _ROUNDING * room, self._tokens_ms(rest + sequences) + each, 0.0)
+        if whole.any():
+            found = found + whole * (self._tokens_ms(room + sequences) + each)
+        found = found + prompt_tokens * self._attention_ms_per_token
+        return np.where(prompt_tokens > 0, found, self._tokens_ms(sequences) + each)
 
     def cycle_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
         """Time in which every sequence gains a token while prompts are computed. [ms]."""
@@ -122,14 +166,15 @@ class IterationTimes:
     def _beside(self, sequences: FloatArray) -> FloatArray:
         return np.zeros_like(sequences) if self.admission.prompts_apart else sequences
 
-    def _one_ms(self, prompt_tokens: FloatArray, sequences: FloatArray) -> FloatArray:
+    def _tokens_ms(self, tokens: FloatArray) -> FloatArray:
+        return interpolated(tokens, self.grids.tokens, self.grids.token_ms, self.layouts)
+
+    def _generation_ms(self, sequences: FloatArray) -> FloatArray:
+        """Attention and what else only generated tokens need. [ms]."""
         grids = self.grids
-        tokens = np.interp(prompt_tokens + sequences, grids.tokens, grids.token_ms)
-        slope = np.interp(sequences, grids.sequences, grids.slope_ms)
-        decode = np.interp(sequences, grids.sequences, grids.decode_ms)
-        decode = decode + slope * sequences * self.lengths.context_tokens
-        found: FloatArray = tokens + decode + prompt_tokens * self._attention_ms_per_token
-        return found
+        slope = interpolated(sequences, grids.sequences, grids.slope_ms, self.layouts)
+        alone = interpolated(sequences, grids.sequences, grids.decode_ms, self.layouts)
+        return alone + slope * sequences * self.lengths.context_tokens
 
 
 def _one(value: Numbers, position: int) -> float:

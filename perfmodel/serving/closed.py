@@ -30,10 +30,13 @@ from typing import Final
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.queueing.iteration_times import IterationTimes, Numbers
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Numbers
 
 _ROUNDS: Final = 60
-"""Steps of the fixed point, each halfway."""
+"""False positions at most; about eight are needed."""
+
+_CLOSE: Final = 1e-9
+"""Share of the clients to which they are accounted for."""
 
 _LARGEST_SHARE: Final = 0.995
 """Keeps the queue of prompts finite next to saturation."""
@@ -99,7 +102,10 @@ NOTHING_OUTSIDE: Final = Outside()
 
 
 def closed_loop(
-    times: IterationTimes, clients: FloatArray, rounds: FloatArray, outside: Outside = NOTHING_OUTSIDE
+    times: IterationTimes,
+    clients: FloatArray,
+    rounds: FloatArray | None = None,
+    outside: Outside = NOTHING_OUTSIDE,
 ) -> ClosedLoop:
     """Latency of one engine.
 
@@ -109,13 +115,14 @@ def closed_loop(
         Of the engine and its requests.
     clients : FloatArray
         Requests in flight, at least one, shape (n,).
-    rounds : FloatArray
-        Requests of each client, at least one, shape (n,).
+    rounds : FloatArray, optional
+        Requests of each client, at least one, shape (n,); without them the burst at the start is not asked
+        for, and its figures are NaN.
     outside : Outside
         What requests spend outside the engine.
     """
-    outside_ms = outside.request_ms
-    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
+    outside_ms, lengths = outside.request_ms, times.lengths
+    prompt, steps = lengths.computed_tokens, lengths.decode_iterations
     sequences, starts = _settled(times, clients, outside_ms)
     room = times.cycle_room(sequences)
     tokens = starts * prompt
@@ -131,7 +138,8 @@ def closed_loop(
     decoding = steps * iteration
     alone = times.prompts_ms(prompt + np.zeros_like(clients), np.zeros_like(clients))
     # A single client has a rate that more of them do not fall below.
-    single = 1.0 / (alone + steps * times.decode_ms(np.ones_like(clients)) + outside_ms)
+    samples = np.full_like(clients, float(lengths.samples))
+    single = 1.0 / (alone + steps * times.decode_ms(samples) + outside_ms)
     rate = np.maximum(clients / (steady + decoding + outside_ms), single)
     rate = np.minimum(rate, clients / (alone + decoding + outside_ms))
     # No more requests end than start, and all iterations full of prompts start no more than these.
@@ -139,16 +147,17 @@ def closed_loop(
     rate = np.minimum(rate, np.minimum(starts / iteration, full))
     # Little's law: whoever does not decode waits for the first token.
     steady = clients / rate - decoding - outside_ms
+    unknown = np.full_like(clients, np.nan)
     return ClosedLoop(
         sequences=sequences,
         starts=starts,
         iteration_ms=iteration,
-        tpot_ms=iteration / times.lengths.tokens_per_step,
+        tpot_ms=iteration / lengths.tokens_per_step,
         steady_ttft_ms=steady,
-        burst_ttft_ms=_burst_ms(times, clients, outside.apart_ms),
+        burst_ttft_ms=unknown if rounds is None else _burst_ms(times, clients, outside.apart_ms),
         admission_ms=admission_ms,
         requests_per_ms=rate,
-        rounds=rounds,
+        rounds=unknown if rounds is None else rounds,
     )
 
 
@@ -156,7 +165,7 @@ def _mean_iteration(
     times: IterationTimes, starts: FloatArray, sequences: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean iteration, and the mean one that carries prompts. [ms]."""
-    joint, tokens = times.admission.joint_iterations, starts * times.lengths.input_tokens
+    joint, tokens = times.admission.joint_iterations, starts * times.lengths.computed_tokens
     filled = tokens / times.cycle_room(sequences)
     carrying = np.minimum(1.0, np.maximum(-np.expm1(-starts * joint) / joint, filled))
     # There are no iterations without prompts where nobody generates.
@@ -170,20 +179,58 @@ def _mean_iteration(
 def _settled(
     times: IterationTimes, clients: FloatArray, outside_ms: Numbers
 ) -> tuple[FloatArray, FloatArray]:
-    """Sequences that generate, and requests that start an iteration, in the mean."""
-    prompt, steps = times.lengths.input_tokens, times.lengths.decode_iterations
-    others = _others(clients)
-    sequences, starts = clients * 0.9, clients / (steps + 2)
+    """Sequences that generate, and requests that start an iteration, in the mean.
+
+    By Little's law x requests an iteration keep x L clients busy. That grows with x, so the x of so many
+    clients is found by false positions, halving the weight of an end that stays (Illinois).
+    """
+    low, high = np.zeros_like(clients), _most_starts(times, clients)
+    below, above = -clients, _busy(times, clients, outside_ms, high) - clients
+    side = np.zeros_like(clients)
+    starts = high
     for _ in range(_ROUNDS):
-        room = times.cycle_room(sequences)
-        own = np.maximum(1.0, prompt / room)
-        iteration, _ = _mean_iteration(times, starts, sequences)
-        waits = others * (1 + times.admission.wait_iterations(starts)) + outside_ms / iteration
-        bound = room / prompt
-        settled = np.minimum(clients / (steps + own + waits), bound)
-        starts = (starts + settled) / 2
-        sequences = (sequences + np.minimum(settled * steps, times.most_sequences)) / 2
-    return sequences, np.minimum(starts, bound)
+        # Where even the largest rate leaves clients waiting, it is the answer.
+        between = above > 0
+        starts = np.where(between, low - below * (high - low) / np.where(between, above - below, 1.0), high)
+        found = _busy(times, clients, outside_ms, starts) - clients
+        if np.all((np.abs(found) <= _CLOSE * clients) | ~between):
+            break
+        short = found < 0
+        above = np.where(short, np.where(side < 0, above / 2, above), found)
+        below = np.where(short, found, np.where(side > 0, below / 2, below))
+        low, high = np.where(short, starts, low), np.where(short, high, starts)
+        side = np.where(short, -1.0, 1.0)
+    return _generating(times, starts), starts
+
+
+def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
+    """Sequences that generate while so many requests start an iteration."""
+    lengths = times.lengths
+    return np.minimum(starts * lengths.decode_iterations * lengths.samples, times.most_sequences)
+
+
+def _most_starts(times: IterationTimes, clients: FloatArray) -> FloatArray:
+    """Requests that can start an iteration: prompts fill it, or all clients do nothing but generate."""
+    lengths, budget = times.lengths, times.iteration_tokens
+    prompt, generated = lengths.computed_tokens, lengths.decode_iterations * lengths.samples
+    if times.admission.prompts_apart:
+        filled = budget / prompt
+    else:
+        filled = budget / (prompt + generated)
+        most = times.most_sequences
+        filled = np.where(filled * generated > most, np.maximum(1.0, budget - most) / prompt, filled)
+    found: FloatArray = np.minimum(clients / (lengths.decode_iterations + 1.0), filled)
+    return found
+
+
+def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, starts: FloatArray) -> FloatArray:
+    """Clients whose requests are on their way while `starts` of them start an iteration: x L."""
+    sequences = _generating(times, starts)
+    own = np.maximum(1.0, times.lengths.computed_tokens / times.cycle_room(sequences))
+    iteration, _ = _mean_iteration(times, starts, sequences)
+    waits = _others(clients) * (1 + times.admission.wait_iterations(starts)) + outside_ms / iteration
+    found: FloatArray = starts * (times.lengths.decode_iterations + own + waits)
+    return found
 
 
 def _others(clients: FloatArray) -> FloatArray:
@@ -194,14 +241,14 @@ def _others(clients: FloatArray) -> FloatArray:
 
 def _own_ms(times: IterationTimes, together: FloatArray, sequences: FloatArray) -> FloatArray:
     """Time from the start of a prompt's first iteration to its first token. [ms]."""
-    prompt, room = times.lengths.input_tokens, times.cycle_room(sequences)
+    prompt, room = times.lengths.computed_tokens, times.cycle_room(sequences)
     tokens = np.where(prompt <= room, np.minimum(room, np.maximum(together, prompt)), prompt)
     return times.prompts_ms(tokens, sequences)
 
 
 def _burst_ms(times: IterationTimes, clients: FloatArray, apart_ms: Numbers) -> FloatArray:
     """Mean TTFT of `clients` prompts that are sent together, shape (n,). [ms]."""
-    prompts = np.broadcast_to(np.asarray(times.lengths.input_tokens, dtype=np.float64), clients.shape)
+    prompts = np.broadcast_to(np.asarray(times.lengths.computed_tokens, dtype=np.float64), clients.shape)
     apart = np.broadcast_to(np.asarray(apart_ms, dtype=np.float64), clients.shape)
     budget = times.iteration_tokens
     found = []

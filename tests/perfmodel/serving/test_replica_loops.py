@@ -8,8 +8,9 @@ from tests.perfmodel.fakes import WorkSource, accelerator, dense_model, layouts
 
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.queueing.replica_loops import closed_loop, open_loop
+from fleetplan.perfmodel.queueing.open_loops import open_loop
 from fleetplan.perfmodel.serving import Admission, Load, Scheduling, SteadyState
+from fleetplan.perfmodel.serving.replica_loops import closed_loop
 from fleetplan.perfmodel.serving.scheduling import FrontEnd
 from fleetplan.perfmodel.steps import ConfigurationBatch
 

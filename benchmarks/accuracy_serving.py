@@ -1,0 +1,49 @@
+"""Saturation, GPUStack's lab and vLLM's blogs as a class of `benchmarks/accuracy.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from benchmarks.accuracy_bars import Bar
+from benchmarks.accuracy_table import bars_text, error_figures, markdown_table
+from benchmarks.offline import bars, predicted
+from benchmarks.offline_rows import offline_rows
+
+QUANTITIES = {"tpot_ms": "TPOT", "tokens_per_s": "tokens/s", "makespan_s": "makespan"}
+"""What a row measured, and what its column is called."""
+
+
+def serving_text(path: Path) -> tuple[str, list[Bar]]:
+    """Return the errors on a table of published serving as Markdown, and the bars."""
+    rows = predicted(offline_rows(path))
+    found = [
+        Bar(each.name, pd.Series(each.errors), each.median_limit, _limit(each.p90_limit))
+        for each in bars(rows)
+    ]
+    sections = {
+        "Bars": bars_text(found),
+        "Errors by hardware and by set": "\n\n".join(_slices(rows, by) for by in ("hardware", "set")),
+        "Rows left out": _left_out(rows),
+    }
+    return "\n\n".join(f"## {title}\n\n{body}" for title, body in sections.items()), found
+
+
+def _limit(percentile: float) -> float | None:
+    return percentile if np.isfinite(percentile) else None
+
+
+def _slices(rows: pd.DataFrame, by: str) -> str:
+    body = [
+        [str(name), *(error_figures(group["error"].where(group["quantity"] == each)) for each in QUANTITIES)]
+        for name, group in rows[rows["error"].notna()].groupby(by, sort=True)
+    ]
+    return markdown_table([by, *QUANTITIES.values()], body)
+
+
+def _left_out(rows: pd.DataFrame) -> str:
+    refused = rows["reason"].where(rows["status"] != "ok", "")
+    reason = rows["left_out"].where(rows["left_out"] != "", refused)
+    counts = reason[reason != ""].value_counts()
+    return markdown_table(["reason", "rows"], [[str(name), str(count)] for name, count in counts.items()])

@@ -1,0 +1,273 @@
+"""Closed loops of whole replicas: the formulas of one engine, and the limits of batch and cache.
+
+A replica's engines are its attention-DP ranks times its pipeline micro-batches; they share the load evenly.
+Whoever finds no place in the batch (`Scheduling.max_sequences`) or in the cache waits outside: the engine
+then runs as if it had only as many clients as places, and by Little's law the others wait for
+
+    TTFT = clients / rate - (O - 1) TPOT
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fleetplan.perfmodel.evaluator import Evaluator
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.parallelism import Layouts
+from fleetplan.perfmodel.serving import (
+    Load,
+    Range,
+    SteadyState,
+    cache_limit,
+    closed,
+    mean_iteration,
+    step_grids,
+)
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Lengths
+from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_memory
+from fleetplan.perfmodel.techniques.memory import session_gib
+from fleetplan.perfmodel.techniques.session_cache import tier_hits
+from fleetplan.perfmodel.techniques.speculative import tokens_per_step
+
+MS_PER_S: Final = 1e3
+
+MOST_ITERATION_TOKENS: Final = 65_536
+"""Token budget of an iteration above which more makes no difference: its GEMMs are as efficient as they get.
+[tokens]"""
+
+_SHORTEST_LOAD_MS: Final = 1e-9
+"""Keeps the rate of loads finite where nothing is loaded. [ms]"""
+
+_LEAST_CONTEXT_TOKENS: Final = 16_384
+"""Decode attention is taken as straight between a sixteenth and a half of this context, or of a longer one:
+short ones are all latency. [tokens]"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStates:
+    """What one engine of each configuration does, each of shape (n_configs,); rates are per ms."""
+
+    sequences: FloatArray
+    starts: FloatArray
+    tpot_ms: FloatArray
+    ttft_ms: FloatArray
+    requests_per_ms: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRates:
+    """What replicas with full batches reach, each of shape (n_configs,).
+
+    Attributes
+    ----------
+    ttft_ms, tpot_ms : FloatArray
+        Means; TTFT holds all waits. [ms]
+    requests_per_s : FloatArray
+        Of one replica. [1/s]
+    sequences : FloatArray
+        That generate on a rank in a micro-batch, in the mean.
+    starts : FloatArray
+        Requests that start an iteration there.
+    """
+
+    ttft_ms: FloatArray
+    tpot_ms: FloatArray
+    requests_per_s: FloatArray
+    sequences: FloatArray
+    starts: FloatArray
+
+
+def closed_loop(
+    evaluator: Evaluator, load: Load, concurrency: FloatArray, requests: FloatArray | None = None
+) -> SteadyState:
+    """Latency of replicas with a fixed number of requests in the system.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        The model on its accelerator.
+    load : Load
+        Lengths, parallelism and scheduling.
+    concurrency : FloatArray
+        Requests in the system of one replica, shape (n_configs,).
+    requests : FloatArray, optional
+        Requests that are sent in all, the first `concurrency` of them together: the mean TTFT then holds the
+        burst at the start. Without it, or where 0, TTFT is that of the long run.
+    """
+    share = concurrency / load.engines
+    places, fits = places_of(evaluator, load, share)
+    found = closed_engines(evaluator, load, share, places, requests)
+    return steady_state(evaluator, load, found, fits, np.ones(share.shape, dtype=np.bool_))
+
+
+def full_batches(evaluator: Evaluator, load: Load, batch: IntArray) -> ReplicaRates:
+    """What replicas reach whose engines hold `batch` sequences at any time.
+
+    The figures are those of `closed_loop` with so many requests in the system. Whether the cache has room for
+    them is not asked here.
+
+    Parameters
+    ----------
+    evaluator, load
+        As in `closed_loop`; arrays of several axes broadcast.
+    batch : IntArray
+        Sequences of a rank and micro-batch, shape (n_configs,).
+    """
+    share = batch / evaluator.techniques.samples_per_prompt
+    engines = closed_engines(evaluator, load, share, np.maximum(1.0, share), None)
+    rate = engines.requests_per_ms * MS_PER_S * load.engines
+    return ReplicaRates(engines.ttft_ms, engines.tpot_ms, rate, engines.sequences, engines.starts)
+
+
+def places_of(evaluator: Evaluator, load: Load, share: FloatArray) -> tuple[FloatArray, np.ndarray]:
+    """Requests of an engine that batch and cache hold of `share`, and whether the cache holds one."""
+    samples = evaluator.techniques.samples_per_prompt
+    allowed, fits = cache_limit(evaluator, load, share * samples)
+    most = np.minimum(allowed, load.scheduling.max_sequences) / samples
+    return np.maximum(1.0, np.floor(most)), fits
+
+
+def closed_engines(
+    evaluator: Evaluator, load: Load, share: FloatArray, places: FloatArray, requests: FloatArray | None
+) -> EngineStates:
+    """Return what the engines of a closed loop do.
+
+    Parameters
+    ----------
+    evaluator, load, requests
+        As in `closed_loop`.
+    share : FloatArray
+        Requests in the system of one engine, shape (n_configs,).
+    places : FloatArray
+        Requests that its batch and its cache hold, shape (n_configs,).
+    """
+    resident = np.clip(share, 1.0, places)
+    waiting = share > places
+    found = no_states(share.size)
+    for rows, prompts in by_reach(evaluator, load):
+        times, outside = prompts.times, load.front_end_ms[rows] + prompts.load_ms
+        front_end = closed.Outside(np.where(waiting[rows], 0.0, outside), load.front_end_prompt_ms[rows])
+        rounds = None
+        if requests is not None:
+            rounds = np.maximum(1.0, requests[rows] / np.maximum(1.0, share * load.engines)[rows])
+        loop = closed.closed_loop(times, resident[rows], rounds, front_end)
+        # A rank with less than one request in the mean has none at times.
+        rate = np.minimum(loop.requests_per_ms * np.minimum(1.0, share[rows]), prompts.most_loads_per_ms)
+        decoding = times.lengths.decode_iterations * loop.iteration_ms
+        wait = share[rows] / rate - decoding
+        late = waiting[rows] | (rate < loop.requests_per_ms * np.minimum(1.0, share[rows]))
+        steady = np.where(late, np.maximum(wait, outside), loop.steady_ttft_ms + outside)
+        ttft = steady
+        if requests is not None and rounds is not None:
+            beyond = np.maximum(0.0, share - places)[rows]
+            # Places come free one after the other.
+            burst = loop.burst_ttft_ms + outside + beyond**2 / (2 * share[rows] * rate)
+            ttft = np.where(requests[rows] > 0, burst / rounds + (1 - 1 / rounds) * steady, steady)
+        found.sequences[rows] = loop.sequences
+        found.starts[rows] = loop.starts
+        found.tpot_ms[rows] = loop.tpot_ms
+        found.ttft_ms[rows] = ttft
+        found.requests_per_ms[rows] = rate
+    return found
+
+
+def no_states(count: int) -> EngineStates:
+    """Return engines that do nothing, to be filled in."""
+    return EngineStates(*(np.zeros(count) for _ in EngineStates.__dataclass_fields__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompts:
+    """Iterations of some loads, and what their prompts wait for before they are computed, each of shape (n,).
+
+    Attributes
+    ----------
+    times : IterationTimes
+        Of the iterations.
+    load_ms : FloatArray
+        To bring the cache of a session into HBM, in the mean over all requests. [ms]
+    """
+
+    times: IterationTimes
+    load_ms: FloatArray
+
+    @property
+    def most_loads_per_ms(self) -> FloatArray:
+        """Requests whose sessions can be loaded, one after the other. [1/ms]."""
+        rate: FloatArray = np.where(
+            self.load_ms > 0, 1.0 / np.maximum(self.load_ms, _SHORTEST_LOAD_MS), np.inf
+        )
+        return rate
+
+
+def by_reach(evaluator: Evaluator, load: Load) -> Iterator[tuple[IntArray, _Prompts]]:
+    """Rows whose contexts reach equally far, with their iterations."""
+    layouts, scheduling = load.layouts, load.scheduling
+    longest = load.prefix_tokens + load.input_tokens + load.output_tokens
+    # A case has the same table, and the same answer, whichever others are asked with it.
+    context = 1 << np.ceil(np.log2(np.maximum(longest, _LEAST_CONTEXT_TOKENS))).astype(np.int64)
+    tokens = min(scheduling.iteration_tokens, MOST_ITERATION_TOKENS)
+    sequences = min(scheduling.max_sequences, LARGEST_BATCH)
+    techniques = evaluator.techniques
+    for reach in np.unique(context).tolist():
+        rows = np.flatnonzero(context == reach)
+        distinct, codes = layouts.take(rows).distinct()
+        grids = step_grids(evaluator, distinct, Range(sequences, tokens, reach))
+        lengths = Lengths(
+            load.input_tokens[rows].astype(np.float64),
+            load.prefix_tokens[rows].astype(np.float64),
+            load.output_tokens[rows].astype(np.float64),
+            tokens_per_step(techniques.speculative),
+            techniques.samples_per_prompt,
+            shared_tokens=techniques.shared_prefix_tokens,
+        )
+        times = IterationTimes(grids, lengths, tokens, scheduling.admission, codes)
+        yield rows, _with_sessions(evaluator, load.layouts.take(rows), load.prefix_tokens[rows], times)
+
+
+def _with_sessions(
+    evaluator: Evaluator, layouts: Layouts, prefix_tokens: IntArray, times: IterationTimes
+) -> _Prompts:
+    """Prompts of which some find the cache of their session in a tier, and the others compute it again.
+
+    What a tier holds is loaded where that is faster than to compute it.
+    """
+    persistent, lengths = evaluator.techniques.persistent_kv, times.lengths
+    load_ms = np.zeros(prefix_tokens.shape)
+    if persistent is None:
+        return _Prompts(times, load_ms)
+    none = np.zeros(prefix_tokens.shape)
+    lost = replace(times, lengths=replace(lengths, lost_ratio=np.ones_like(none)))
+    warm_ms, cold_ms = (each.prompts_ms(each.lengths.computed_tokens + none, none) for each in (times, lost))
+    gib = session_gib(evaluator.architecture, evaluator.dtypes, prefix_tokens, evaluator.techniques)
+    links = layouts.accelerators / layouts.dp
+    kept = none
+    for tier in tier_hits(persistent, gib, np.ones_like(prefix_tokens), links):
+        loaded = np.where(warm_ms + tier.load_ms < cold_ms, tier.hit_ratio, 0.0)
+        kept = kept + loaded
+        load_ms = load_ms + loaded * tier.load_ms
+    return _Prompts(replace(times, lengths=replace(lengths, lost_ratio=1.0 - kept)), load_ms)
+
+
+def steady_state(
+    evaluator: Evaluator, load: Load, found: EngineStates, fits: np.ndarray, sustained: np.ndarray
+) -> SteadyState:
+    """Return replicas of such engines, with their memory and what their iterations consist of."""
+    batch = np.maximum(1, np.rint(found.sequences)).astype(np.int64)
+    # Those whose prompt is computed have a cache as well.
+    samples = evaluator.techniques.samples_per_prompt
+    resident = np.maximum(1, np.rint(found.sequences + samples * found.starts)).astype(np.int64)
+    return SteadyState(
+        batch=resident,
+        ttft_ms=found.ttft_ms,
+        tpot_ms=found.tpot_ms,
+        requests_per_s=found.requests_per_ms * MS_PER_S * load.engines,
+        iteration=mean_iteration(evaluator, load, batch, found.starts),
+        memory=resident_memory(evaluator, load, resident),
+        fits=fits,
+        sustained=sustained,
+    )

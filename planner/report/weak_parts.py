@@ -1,0 +1,33 @@
+"""Parts on which predictions were far off: said before anything that rests on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+
+from fleetplan.perfmodel.predict import WEAK_RATIO
+from fleetplan.planner.plan import ModelError
+
+
+def print_weak_parts(errors: Iterable[ModelError], console: Console) -> None:
+    """Print a line for the parts whose published error is above `WEAK_RATIO`; none where there are none.
+
+    Parameters
+    ----------
+    errors : Iterable[ModelError]
+        Of the parts whose rates the performance model gave.
+    console : Console
+        Where to.
+    """
+    weak = [
+        f"{escape(error.hardware)} {error.median_ratio:.0%} (median of {error.rows} rows)"
+        for error in errors
+        if error.median_ratio is not None and error.median_ratio > WEAK_RATIO
+    ]
+    if weak:
+        console.print(
+            f"[bold red]Weak predictions[/]: published TPOT differs by {', '.join(weak)}; measure your own "
+            "(`plan calibrate`) before you buy"
+        )

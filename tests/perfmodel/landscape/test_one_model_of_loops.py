@@ -1,0 +1,109 @@
+"""The same configuration with the same workload has the same figures in `predict` and in the landscape."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.inventory import Offload, Precision, SpeculativeDecoding, Techniques
+from fleetplan.perfmodel.evaluator import build_evaluator
+from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, service_landscape
+from fleetplan.perfmodel.predict import predict
+from fleetplan.perfmodel.serving import default_scheduling
+
+FIGURES = ["ttft_ms", "tpot_ms", "requests_per_s"]
+CASES = (
+    ("H100-SXM", "vllm", "fp8", "llama3.3-70b", (2000, 150)),
+    ("H200-SXM", "trtllm", "fp8", "llama3.3-70b", (20000, 500)),
+    ("B200-SXM", "sglang", "fp8", "deepseek-r1", (200, 50)),
+    ("MI300X", "vllm", "bf16", "llama3.1-8b", (1000, 1)),
+)
+TECHNIQUES = {
+    "none": (Techniques(), {}),
+    "chunks": (Techniques(chunk_tokens=512), {"chunk_tokens": 512}),
+    "speculative": (
+        Techniques(speculative=SpeculativeDecoding(3, 0.7, 0.1)),
+        {"draft_tokens": 3, "acceptance_ratio": 0.7, "draft_cost_ratio": 0.1},
+    ),
+    "offload": (
+        Techniques(offload=Offload(0.1, 0.2, 50.0)),
+        {"offload_weights_ratio": 0.1, "offload_kv_ratio": 0.2, "offload_gb_per_s": 50.0},
+    ),
+}
+
+
+def usable(case: tuple[str, str, str, str, tuple[int, int]], techniques: Techniques) -> pd.DataFrame:
+    hardware, framework, weights, model, lengths = case
+    part = accelerators()[hardware]
+    evaluator = build_evaluator(model, part, framework, Precision(weights, "bf16"), Path(), techniques)
+    return service_landscape(
+        evaluator,
+        RequestShape(*lengths),
+        LatencyTarget(),
+        SearchSpace(max_accelerators=16),
+        framework,
+        default_scheduling(framework, part, chunk_tokens=techniques.chunk_tokens),
+    ).usable
+
+
+def predicted(
+    case: tuple[str, str, str, str, tuple[int, int]], rows: pd.DataFrame, mode: str, columns: dict[str, float]
+) -> pd.DataFrame:
+    hardware, framework, weights, model, lengths = case
+    has_experts = model == "deepseek-r1"
+    most = default_scheduling(framework, accelerators()[hardware]).max_sequences
+    table = pd.DataFrame(
+        {
+            "case_id": rows.index,
+            "mode": mode,
+            "tp": rows["tp"],
+            "pp": rows["pp"],
+            "dp": rows["dp"],
+            "cp": rows["cp"],
+            "ep": rows["ep"],
+            "moe_tp": rows["ffn_tp"] if has_experts else "",
+            "batch": rows["batch"],
+            "concurrency": rows["batch"] * rows["dp"] * rows["pp"],
+            # The server is started for so many sequences, as `plan export` writes it.
+            "max_sequences": [8192 if each > most else None for each in rows["batch"]],
+        }
+    ).assign(hardware=hardware, backend=framework, weights=weights, kv="bf16", model=model)
+    table = table.assign(input_tokens=lengths[0], output_tokens=lengths[1], **columns)
+    others = ["batch"] if mode == "closed_loop" else ["concurrency", "max_sequences"]
+    return predict(table.drop(columns=others))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[1]}")
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_aggregated_rows_are_closed_loops(
+    case: tuple[str, str, str, str, tuple[int, int]], technique: str
+) -> None:
+    techniques, columns = TECHNIQUES[technique]
+    rows = usable(case, techniques)
+    rows = rows[rows["phase"] == "aggregated"]
+    rows = rows.sample(min(40, len(rows)), random_state=np.random.RandomState(7))
+    found = predicted(case, rows, "closed_loop", columns)
+    assert (found["status"] == "ok").all(), found["reason"].unique()
+    assert found["fits"].all()
+    for name in FIGURES:
+        np.testing.assert_allclose(found[name], rows[name], rtol=1e-6, err_msg=name)
+
+
+def test_front_ends_stand_before_prompts() -> None:
+    case = CASES[0]
+    rows = usable(case, Techniques())
+    rows = rows[rows["phase"] == "prefill"].head(20)
+    found = predicted(case, rows, "prefill", {})
+    # 10 ms a request and 10 us a token under vLLM; the cache then travels.
+    expected = found["ttft_ms"].to_numpy() + 10.0 + 2000 * 10e-3 + rows["kv_transfer_ms"].to_numpy()
+    np.testing.assert_allclose(rows["ttft_ms"], expected, rtol=1e-9)
+
+
+def test_decode_rows_are_decode_steps() -> None:
+    case = CASES[0]
+    rows = usable(case, Techniques())
+    rows = rows[rows["phase"] == "decode"].head(20)
+    found = predicted((*case[:4], (2075, 150)), rows, "decode", {})
+    np.testing.assert_allclose(rows["tpot_ms"], found["tpot_ms"], rtol=1e-9)

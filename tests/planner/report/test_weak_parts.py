@@ -1,0 +1,60 @@
+"""Parts on which predictions were far off are named before anything that rests on them."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+from tests.planner.verify.plans import PLANS
+
+from fleetplan.fleet.resolve import load_fleet
+from fleetplan.planner.assemble.provenance import model_errors
+from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.coverage import print_coverage
+from fleetplan.planner.report.weak_parts import print_weak_parts
+
+FLEET = """
+version: 1
+name: weak
+offers: [{name: rack, hardware: GB200-NVL72, rent_usd_per_accelerator_hour: 4}]
+services:
+  - name: chat
+    model: llama3.1-8b
+    precision: {weights: fp8, kv: fp8}
+    workload: {input_tokens: 500, output_tokens: 100}
+    demand: 10
+    runtimes: [aggregated]
+    search: {max_accelerators: 2}
+"""
+
+
+def printed(*hardware: str) -> str:
+    out = io.StringIO()
+    print_weak_parts(model_errors(hardware), Console(file=out, width=200))
+    return out.getvalue()
+
+
+def test_weak_parts_are_named_with_their_error() -> None:
+    assert "GB200-NVL72 61% (median of 19 rows)" in printed("H100-SXM", "GB200-NVL72")
+
+
+def test_nothing_is_said_of_parts_that_are_known_well_or_not_at_all() -> None:
+    assert printed("H100-SXM", "MI300X", "TPU-v6e") == ""
+
+
+def test_check_names_weak_parts(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    fleet = load_fleet(path)
+    out = io.StringIO()
+    print_coverage(fleet, build_candidates(fleet, lambda _: None), Console(file=out, width=300))
+    assert "Weak predictions: published TPOT differs by GB200-NVL72 61%" in out.getvalue()
+
+
+def test_a_plan_names_weak_parts_before_its_purchases() -> None:
+    plan = PLANS["scarce"]()[1]
+    weak = plan.provenance.model_copy(update={"model_errors": model_errors(["GB200-NVL72"])})
+    out = io.StringIO()
+    print_plan(plan.model_copy(update={"provenance": weak}), Console(file=out, width=200))
+    screen = out.getvalue()
+    assert screen.index("Weak predictions") < screen.index("Cost:")
