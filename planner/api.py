@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,6 +24,7 @@ from fleetplan.planner.search import (
     SearchLimits,
     SearchResult,
     SolveStatus,
+    Spent,
     Stop,
     Watcher,
     best_of,
@@ -180,11 +180,12 @@ def _searched(
     uncertain = bool(problem.fleet.demand_scenarios)
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
         return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
-    started = time.monotonic()
+    spent = Spent(counted=limits.reproducible)
     problem, alone = with_best_alone(problem, evaluation)
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
-    left_s = limits.time_limit_s - (time.monotonic() - started)
-    limits_left = replace(limits, time_limit_s=max(left_s, 0.1))
+    for each in (*alone.values(), *others.values()):
+        spent.add(each.deterministic_time)
+    limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
     result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
     found = [
         {name: others[planned, name] if name != planned else alone[name] for name in alone}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
+    from fleetplan.planner.search.work import Spent as Spent
 
 _MODULE_OF: Final = {
     "NEVER": "deadline",
@@ -57,6 +58,7 @@ _MODULE_OF: Final = {
     "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
     "search": "run",
+    "Spent": "work",
 }
 """Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools
 must not be loaded there."""

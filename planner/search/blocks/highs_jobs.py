@@ -192,6 +192,8 @@ class Answer:
         Nodes of its tree.
     status : str
         What HiGHS says of the model.
+    work_s : float
+        What it took, the same on every machine (planner/search/work.py). [s]
     """
 
     values: Array | None
@@ -201,3 +203,4 @@ class Answer:
     infeasible: bool = False
     nodes: int = 0
     status: str = ""
+    work_s: float = 0.0
