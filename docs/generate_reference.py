@@ -30,7 +30,7 @@ Values that differ by region, period or class may be given once where they do no
 **Bold** keys are required. Numbers have the range that is given; where none is, they are at most 1e12, and
 whole numbers at most 1e9. Demand is 0 or from 1e-6 to 1e9 requests/s, and so are the rates of engine tables.
 An offer without a maximum brings at most 1,000,000 units in a period. Costs that may add up to more than
-4.6e12 USD are refused: they are computed in steps of 1e-6 USD.
+4.6e12 USD are refused, with the line of what costs most: they are computed in steps of 1e-6 USD.
 """
 
 # Stated once, above.

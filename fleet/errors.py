@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +12,10 @@ from typing import Final
 MAX_NAMES_SHOWN: Final = 20
 # Similarity from which a name counts as a slip of the one that was meant (difflib's ratio, 0 to 1).
 NEAREST_MATCH_RATIO: Final = 0.6
+# What a message quotes of a file is cut: the start of a value tells it from others.
+_LONGEST_WORD: Final = 200
+_LONGEST_MESSAGE: Final = 1000
+_LONG_WORD: Final = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,15 @@ class Issue:
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
-        key = f" {self.key_path}:" if self.key_path else ""
-        hint = f"; {self.hint}" if self.hint else ""
-        return f"{where}:{key} {self.message}{hint}"
+        key = f" {brief(self.key_path)}:" if self.key_path else ""
+        hint = f"; {brief(self.hint)}" if self.hint else ""
+        return f"{where}:{key} {brief(self.message)}{hint}"
+
+
+def brief(text: str) -> str:
+    """Return a message in which no word, and not the whole, is longer than a reader wants."""
+    short = _LONG_WORD.sub(lambda found: f"{found[0][:_LONGEST_WORD]}...", text)
+    return short if len(short) <= _LONGEST_MESSAGE else f"{short[:_LONGEST_MESSAGE]}..."
 
 
 class InputError(Exception):

@@ -7,13 +7,17 @@ import secrets
 import shutil
 import stat
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 _PART_MARK: Final = ".fleetplan-"
-"""What the names of files and folders begin with that are being written."""
+"""What the names of files and folders begin with that are being written; machine and process follow."""
+
+_swept: set[Path] = set()
+"""Folders in which this process has looked for what others left."""
 
 
 class FileNotWrittenError(OSError):
@@ -84,7 +88,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         if not special:
             target.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.gettempdir()) if special else target.parent
-        part = place / f"{_PART_MARK}{secrets.token_hex(8)}"
+        _sweep(place)
+        part = place / f"{_own_mark()}{secrets.token_hex(8)}"
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if special else 0o666))
         try:
             if mode is not None and not special:
@@ -118,7 +123,8 @@ def written_together(folder: Path) -> Iterator[Path]:
     """
     try:
         made = _made(folder)
-        parts = Path(tempfile.mkdtemp(dir=folder, prefix=_PART_MARK))
+        _sweep(folder)
+        parts = Path(tempfile.mkdtemp(dir=folder, prefix=_own_mark()))
         try:
             yield parts
             files = [each.relative_to(parts) for each in sorted(parts.rglob("*")) if each.is_file()]
@@ -134,6 +140,41 @@ def written_together(folder: Path) -> Iterator[Path]:
                 each.rmdir()
     except OSError as error:
         raise FileNotWrittenError(folder, error) from error
+
+
+def _own_mark() -> str:
+    """What the names begin with of all that this process is writing."""
+    return f"{_machine_mark()}{os.getpid()}-"
+
+
+def _machine_mark() -> str:
+    # Process numbers say nothing of another machine, whose files may stand in a shared folder.
+    return f"{_PART_MARK}{zlib.crc32(os.uname().nodename.encode()):08x}-"
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes of this machine were writing into a folder when they were killed."""
+    if folder in _swept:
+        return
+    _swept.add(folder)
+    mark = _machine_mark()
+    for left in folder.glob(f"{mark}*"):
+        number = left.name.removeprefix(mark).partition("-")[0]
+        if number.isdigit() and not _is_running(int(number)):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _made(folder: Path) -> list[Path]:

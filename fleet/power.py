@@ -1,15 +1,20 @@
-"""Power of an accelerator with its share of the host, and what a power cap does to its clock."""
+"""Power of an accelerator with its share of the host, busy and idle, and what a power cap does to it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.inventory import Accelerator, Hardware
 
 # All-in power (card, host, network, fans; before PUE) over board power, where only the latter is known: the
 # median of A100 2.03, H100 1.96, H200 1.96, B200 1.71, GB200 1.56, MI300X 1.85 in the AI cloud TCO table of
 # InferenceX-app@7fe6d62 (2026-08).
 ALL_IN_TO_TDP_RATIO: Final = 1.9
+
+# Idle power over power at full load, of whatever has no idle figure of its own: a GB200 compute tray idles at
+# 1,000 W of at most 6,667 W (NVIDIA DPS documentation, device specifications, read 2026-11). No other figure
+# of a vendor for a whole node was found.
+IDLE_TO_FULL_RATIO: Final = 0.15
 
 # Dynamic power is capacitance * voltage^2 * frequency, and the voltage follows the frequency, so the clock
 # follows the cube root of the power. Patel et al., "Characterizing Power Management Opportunities for LLMs
@@ -29,6 +34,35 @@ def all_in_power_w(accelerator: Accelerator) -> float | None:
     if accelerator.all_in_w is not None:
         return accelerator.all_in_w
     return None if accelerator.tdp_w is None else accelerator.tdp_w * ALL_IN_TO_TDP_RATIO
+
+
+def idle_power_w(accelerator: Accelerator) -> float:
+    """Return the power in W of a card that runs nothing with its share of the host, before PUE.
+
+    The catalogue's or the fleet file's figure where there is one. Else the card's own idle power and
+    `IDLE_TO_FULL_RATIO` times the power of the rest at full load, or the ratio of all where the card's is
+    unknown. 0 where no power is known; never more than at full load.
+    """
+    all_in_w = all_in_power_w(accelerator)
+    if accelerator.idle_w is not None:
+        return accelerator.idle_w if all_in_w is None else min(accelerator.idle_w, all_in_w)
+    if all_in_w is None:
+        return 0.0
+    if accelerator.idle_board_w is None or accelerator.tdp_w is None:
+        return idle_of_full_w(all_in_w)
+    rest_w = max(all_in_w - accelerator.tdp_w, 0.0)
+    return min(accelerator.idle_board_w + idle_of_full_w(rest_w), all_in_w)
+
+
+def idle_of_full_w(full_w: float) -> float:
+    """Return the idle power in W of something of which only the power at full load is known."""
+    # Without float noise: the power limit counts whole watts, rounded up.
+    return round(IDLE_TO_FULL_RATIO * full_w, 3)
+
+
+def hardware_kind(name: str, part: Accelerator) -> Hardware:
+    """Return a part as pools and offers name it, with its power busy and idle."""
+    return Hardware(name, part.accelerators_per_host, part, all_in_power_w(part), idle_power_w(part))
 
 
 def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
+
 from fleetplan.fleet.printable import printable
 
 SPREADSHEET_TRIGGERS = ("=", "+", "-", "@", "\t", "\r")
@@ -17,6 +20,25 @@ def as_text(value: object) -> object:
         return value
     shown = printable(value)
     return f"'{shown}" if value.startswith(SPREADSHEET_TRIGGERS) else shown
+
+
+def csv_text(table: pd.DataFrame, *, header: bool = True) -> str:
+    """A table as CSV whose texts a spreadsheet keeps as text; what is a number stays one."""
+    guarded = table.rename(columns=_not_a_formula)
+    for position in range(guarded.shape[1]):
+        if not pd.api.types.is_numeric_dtype(guarded.dtypes.iloc[position]):
+            texts = np.array([_not_a_formula(each) for each in guarded.iloc[:, position]], dtype=object)
+            guarded.isetitem(position, texts)
+    return str(guarded.to_csv(index=False, header=header))
+
+
+def _not_a_formula(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return as_text(value)
+    return value
 
 
 def from_text(value: str) -> str:

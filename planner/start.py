@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType
-from typing import Final, NoReturn
+
+# Until signals are heard, Ctrl-C shows a traceback: nothing slow is imported before that.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Final, NoReturn
 
 _EXIT_BAD_INPUT: Final = 2
 _EXIT_LIMIT: Final = 4

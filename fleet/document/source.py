@@ -8,6 +8,7 @@ and `2027Q1` are text; numbers are finite; tags are refused; aliases may not blo
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -150,9 +151,10 @@ class _Reader:
         return own if merged is None else merge(merged, own)
 
     def _imported(self, path: Path, place: Place, chain: tuple[Path, ...]) -> Node | None:
-        resolved = [earlier.resolve() for earlier in chain]
-        if path.resolve() in resolved:
-            cycle = [*chain[resolved.index(path.resolve()) :], path]
+        # A loop of links has no file at its end, and is said where it is read.
+        resolved = [os.path.realpath(earlier) for earlier in chain]
+        if os.path.realpath(path) in resolved:
+            cycle = [*chain[resolved.index(os.path.realpath(path)) :], path]
             message = f"files import each other: {' -> '.join(p.name for p in cycle)}"
             self.issues.append(
                 Issue(place.file, place.line, place.column, "imports", message, "remove one of these imports")

@@ -112,6 +112,10 @@ class Accelerator:
         Board power. [W]
     all_in_w : float or None
         Power a card with its share of host, network and fans, before PUE. [W]
+    idle_board_w : float or None
+        Power of a card alone that runs nothing. [W]
+    idle_w : float or None
+        Power of a card that runs nothing, with its share of host, network and fans, before PUE. [W]
     accelerators_per_host : int
         Cards that are bought, rented and placed together.
     lifecycle : str
@@ -158,6 +162,8 @@ class Accelerator:
     sram_only: bool = False
     measured_figures: SpeedFigures | None = None
     carried_figures: SpeedFigures | None = None
+    idle_board_w: float | None = None
+    idle_w: float | None = None
 
     @property
     def speed_figures(self) -> SpeedFigures:

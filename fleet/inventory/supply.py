@@ -23,12 +23,15 @@ class Hardware:
     power_w_per_accelerator : float or None
         Power of a card with its share of host, network and fans, before PUE. [W]
         None where neither the catalogue nor the fleet file gives a figure to derive it from.
+    idle_w_per_accelerator : float
+        The same of a card that runs nothing; 0 where nothing is known. [W]
     """
 
     name: str
     accelerators_per_host: int
     accelerator: Accelerator | None
     power_w_per_accelerator: float | None
+    idle_w_per_accelerator: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ class RegionSpec(Spec):
     """A place with its power and its energy price."""
 
     power_kw: NumberByPeriod | None = None
-    """Facility power, PUE included, of all replicas that run, at full load, once or by period. Default:
-    unlimited. [kW]"""
+    """Facility power, PUE included, once or by period, of all replicas that run at full load and of all other
+    accelerators that stand there at idle. Default: unlimited. [kW]"""
     pue: Annotated[float, Field(ge=1, le=3)] | None = None
     """Facility power over IT power. Needed as soon as power or energy counts; otherwise it has no effect."""
     energy_usd_per_kwh: UsdPerHourByPeriod | None = None
@@ -111,6 +111,9 @@ class HardwareSpec(Spec):
     """Board power. [W]"""
     all_in_w: Positive | None = None
     """Power of a card with its share of host, network and fans, before PUE. [W]"""
+    idle_w: NotNegative | None = None
+    """The same of a card that runs nothing: all that is held draws it, serving or not. 0: what serves nothing
+    is off. Default: the catalogue's figure; 15 % of full load where there is none. [W]"""
     profile: Text | None = None
     """Roofline constants: the name of a profile of the catalogue."""
     optables: Text | None = None

@@ -40,14 +40,13 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
+from fleetplan.perfmodel.optables.measured.folders import table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.measured.tables import (
     BLACKWELL_SYSTEMS,
     FAMILIES,
     FRAMEWORKS,
-    PACKAGE,
     TableFile,
-    data_folder,
     newest_first,
     table_files,
 )
@@ -148,12 +147,14 @@ class TableLibrary:
 
     def file_hashes(self) -> tuple[str, ...]:
         """Name and SHA-256 of every file that could be read, whether it was or not."""
-        root = data_folder() if self._data_folder is None else self._data_folder
-        if root is None:
-            return ()
+        named = self._data_folder
+        roots = [root.path for root in table_roots()] if named is None else [named]
         systems = (self.system, SAME_LINKS.get(self.system, self.system))
-        files = sorted({file for system in systems for file in (root / system).rglob("*.parquet")})
-        return tuple(f"{file.relative_to(root)} {known_sha256(file)}" for file in files)
+        return tuple(
+            f"{order} {file.relative_to(root)} {known_sha256(file)}"
+            for order, root in enumerate(roots)
+            for file in sorted({file for system in systems for file in (root / system).rglob("*.parquet")})
+        )
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Rows of an operator under a framework; None where nothing was measured."""
@@ -265,7 +266,7 @@ class TableLibrary:
 
     def _source(self, file: TableFile, family: str, path: Path) -> TableSource:
         return TableSource(
-            PACKAGE,
+            file.package,
             file.package_version,
             file.system,
             family,

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.input_files import CsvError, csv_rows, parse_json, read_text
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
@@ -32,6 +32,8 @@ MOST_REASONS: Final = 5
 """Rows whose rejection is told one by one; more of them are counted."""
 
 _MS_PER_S: Final = 1e3
+MOST_TOKENS: Final = 10**9
+"""Of a request: a thousand times the longest context of any model of 2026; beyond, sums lose whole tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +201,8 @@ _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
 
 def _tokens(value: object) -> int:
     number = float(str(value))
-    if number != int(number):
-        raise ValueError(f"{value!r} is no whole number of tokens")
+    if not abs(number) <= MOST_TOKENS or number != int(number):
+        raise ValueError(brief(f"{value!r} is no whole number of tokens up to {MOST_TOKENS:,}"))
     return int(number)
 
 
@@ -213,7 +215,7 @@ def _checked(row: _Row) -> _Row:
 
 
 def _reason(error: Exception) -> str:
-    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else brief(str(error))
 
 
 def _requests(rows: Sequence[_Row]) -> Requests:

@@ -6,14 +6,14 @@ what limits them.
 """
 
 from fleetplan.planner.assemble.budgets import within_budgets
-from fleetplan.planner.assemble.goal import used
+from fleetplan.planner.assemble.goal import figure_of
 from fleetplan.planner.assemble.plan import build_plan
 from fleetplan.planner.assemble.provenance import provenance, solve_record
 
 __all__ = [
     "build_plan",
+    "figure_of",
     "provenance",
     "solve_record",
-    "used",
     "within_budgets",
 ]

@@ -18,6 +18,7 @@ from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import CostLine, PriceInput
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.capacity_costs import IDLE_ENERGY
 from fleetplan.planner.problem.supply import SupplyPool
 
 FLEET_FILE: Final = "the fleet file"
@@ -35,6 +36,7 @@ _UNITS: Final = {
     "software": "host-quarters",
     "staff": "host-quarters",
     "energy": "kWh",
+    IDLE_ENERGY: "kWh",
     "transition": "accelerators",
     "data": "GB",
 }
@@ -121,14 +123,19 @@ def _line(period: str, pool: str, item: str, kind: str, usd: float, service: str
 def _existing(bill: _Bill, pool: SupplyPool) -> None:
     for kind, by_period in pool.fixed_cost_kinds.items():
         for q, usd in enumerate(by_period):
-            price = _price_of(bill, pool, None, kind, q)
+            price = _price_of(bill, pool, None, kind, (q, q))
             bill.add(_line(bill.problem.periods[q], pool.name, "standing hosts", kind, usd), price)
 
 
-def _price_of(bill: _Bill, pool: SupplyPool, offer: Offer | None, kind: str, q: int) -> PriceInput | None:
-    """The price that a kind of cost follows: a shared one, that of the offer, or that of the hosts."""
-    periods = bill.problem.periods
-    shared = _shared_price(bill.problem, pool, kind)
+def _price_of(
+    bill: _Bill, pool: SupplyPool, offer: Offer | None, kind: str, when: tuple[int, int]
+) -> PriceInput | None:
+    """The price that a kind of cost follows: a shared one, that of the offer, or that of the hosts.
+
+    `when` has the periods of the decision and of the charge.
+    """
+    periods, (q, charged) = bill.problem.periods, when
+    shared = _shared_price(bill.problem, pool, kind, charged)
     if shared is not None:
         return shared
     if offer is not None:
@@ -150,13 +157,14 @@ def _decided(bill: _Bill, p: int, solution: Solution) -> None:
             item = f"{name if offer is None else offer.name} {periods[when]}"
             leaving = pool.retirement.leaving_cost_kinds if name == "retired" and pool.retirement else {}
             for kind, by_period in charges(problem, key).items():
-                # A sale brings the price of its own period, whenever it is charged.
-                price = _price_of(bill, pool, offer, kind, when)
                 at_once = count * leaving.get(kind, zero)[when]
                 for q, usd in enumerate(by_period):
+                    # A sale brings the price of its own period, whenever it is charged.
+                    price = _price_of(bill, pool, offer, kind, (when, q))
                     later = count * usd - (at_once if q == when else 0.0)
                     bill.add(_line(periods[q], pool.name, item, kind, later), price)
                 line = _line(periods[when], pool.name, item, kind, at_once)
+                price = _price_of(bill, pool, offer, kind, (when, when))
                 bill.add(line.model_copy(update={"at_once": True}), price)
 
 
@@ -165,12 +173,16 @@ def _energy(bill: _Bill, placements: tuple[Placement, ...]) -> None:
     for row in placements:
         usd[row.period, row.pool, row.service, row.region] += row.energy_usd
     for (period, pool, service, region), energy_usd in usd.items():
-        tariff = bill.problem.regions[region].energy_usd_per_kwh
-        price = None
-        if tariff is not None:
-            value = tariff[bill.problem.periods.index(period)]
-            price = _price(f"energy {region} {period}", region, value, "USD/kWh", FLEET_FILE, None)
+        price = _energy_price(bill.problem, region, bill.problem.periods.index(period))
         bill.add(_line(period, pool, "energy at the served load", "energy", energy_usd, service), price)
+
+
+def _energy_price(problem: Problem, region: str, q: int) -> PriceInput | None:
+    tariff = problem.regions[region].energy_usd_per_kwh
+    if tariff is None:
+        return None
+    name = f"energy {region} {problem.periods[q]}"
+    return _price(name, region, tariff[q], "USD/kWh", FLEET_FILE, None)
 
 
 def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
@@ -196,9 +208,11 @@ def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
         bill.add(_line(period, pool, "replicas that start every day", "tidal", usd, service), None)
 
 
-def _shared_price(problem: Problem, pool: SupplyPool, kind: str) -> PriceInput | None:
+def _shared_price(problem: Problem, pool: SupplyPool, kind: str, q: int) -> PriceInput | None:
     """The price of a kind that is the region's or the fleet's, not the pool's; None for other kinds."""
     finance: Finance = problem.fleet.finance
+    if kind == IDLE_ENERGY:
+        return _energy_price(problem, pool.region, q)
     if kind == "hosting":
         value = problem.regions[pool.region].hosting_usd_per_kw_month
         return _price(f"hosting {pool.region}", pool.region, value, "USD/kW/month", FLEET_FILE, None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from fleetplan.fleet.tco import W_PER_KW
 from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.power_draw import load_kw
 
 
 def binding_limits(
@@ -33,7 +35,7 @@ def binding_limits(
     """
     found = _capacity(problem, placements, purchases, pools)
     found += _purchases(problem, purchases)
-    found += _power(problem, placements)
+    found += _power(problem, placements, pools)
     found += _configurations(problem, placements)
     found += _budgets(problem, purchases, costs)
     return tuple(found)
@@ -132,22 +134,26 @@ def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]
     return found
 
 
-def _power(problem: Problem, placements: Sequence[Placement]) -> list[Binding]:
-    power = {
-        (candidate.service, candidate.phase.value, candidate.hardware, candidate.config): candidate.power_kw
-        for candidate in problem.candidates
-    }
+def _power(problem: Problem, placements: Sequence[Placement], pools: Sequence[PoolUse]) -> list[Binding]:
+    """Regions that could not feed the smallest replica once more, on accelerators that stand idle."""
+    more_kw = {candidate.key: load_kw(problem, candidate) for candidate in problem.candidates}
     found = []
     for region in problem.regions.values():
         if region.power_kw is None:
             continue
         for moment in problem.moments:
-            drawn, smallest, when = 0.0, 0.0, problem.moment_key(moment)
-            for row in placements:
-                replica_kw = power[row.service, row.phase, row.hardware, row.config]
-                if (row.region, row.moment_key) == (region.name, when) and replica_kw:
-                    drawn += replica_kw * row.replicas * region.pue
-                    smallest = min(smallest or replica_kw * region.pue, replica_kw * region.pue)
+            place = (region.name, problem.moment_key(moment))
+            when = place[1]
+            running = [row for row in placements if (row.region, row.moment_key) == place]
+            drawn_kw = sum(more_kw[row.key] * row.replicas for row in running)
+            for use in pools:
+                if (use.region, use.moment_key) == place:
+                    idle_w = problem.hardware[use.hardware].idle_w_per_accelerator
+                    drawn_kw += idle_w * use.accelerators / W_PER_KW
+            drawn = drawn_kw * region.pue
+            smallest = (
+                min((more_kw[row.key] for row in running if more_kw[row.key]), default=0.0) * region.pue
+            )
             limit = region.power_kw[moment.period]
             if smallest and drawn + smallest > limit:
                 name = f"{region.name} {_named(when)}"

@@ -10,6 +10,7 @@ from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse
 from fleetplan.planner.problem import Problem, find_candidate
+from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 
 
 def cost_rows(
@@ -79,7 +80,7 @@ def _row(
         retirement_usd=sum(use.retirement_usd for use in uses),
         million_tokens=million,
         usd_per_million_tokens=usd / million if million else None,
-        carbon_kg=carbon_kg(problem, placed),
+        carbon_kg=carbon_kg(problem, placed, uses),
     )
 
 
@@ -100,22 +101,37 @@ def million_tokens(problem: Problem, placed: Sequence[Placement]) -> float | Non
     return tokens / 1e6
 
 
-def carbon_kg(problem: Problem, placed: Sequence[Placement]) -> float | None:
-    """Carbon of the energy at the served utilisation; None where a region or power has no figure. [kg CO2]
+def carbon_kg(problem: Problem, placed: Sequence[Placement], uses: Sequence[PoolUse]) -> float | None:
+    """Carbon of what runs and of what stands idle; None where a region or power has no figure. [kg CO2]
 
     Energy that a rent pays for emits like any other.
     """
     total = 0.0
     for row in placed:
-        region = problem.regions[row.region]
+        grid = problem.regions[row.region].grid_kg_co2_per_kwh
         candidate = find_candidate(problem, row)
-        if region.grid_kg_co2_per_kwh is None or candidate is None or candidate.power_kw is None:
+        if grid is None or candidate is None or candidate.power_kw is None:
             return None
-        moment = problem.moment_of(row)
-        power_kw = candidate.power_kw * row.replicas * row.utilisation
-        energy_kwh = power_kw * region.pue * HOURS_PER_QUARTER * moment.weight
-        total += energy_kwh * region.grid_kg_co2_per_kwh[moment.period]
+        total += placed_kwh(problem, row) * grid[problem.moment_of(row).period]
+    for use in uses:
+        if use.idle_energy_kwh:
+            grid = problem.regions[use.region].grid_kg_co2_per_kwh
+            if grid is None:
+                return None
+            total += use.idle_energy_kwh * grid[problem.moment_of(use).period]
     return total
+
+
+def placed_kwh(problem: Problem, row: Placement) -> float:
+    """Energy of a placement: its load, and all that its accelerators draw idle. [kWh]"""
+    candidate, moment = find_candidate(problem, row), problem.moment_of(row)
+    pool = next(pool for pool in problem.pools if pool.name == row.pool)
+    if candidate is None:
+        raise ValueError(f"no candidate {row.config}")
+    busy = load_kw(problem, candidate) * row.replicas * row.utilisation
+    busy *= problem.regions[row.region].pue * HOURS_PER_QUARTER
+    held = row.replicas * pool.footprint_accelerators(candidate.accelerators)
+    return (busy + idle_kwh(problem, pool, held)) * moment.weight
 
 
 def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placement]) -> dict[str, float]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.planner.assemble.costs import placed_kwh
 from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
-from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, Unmet
+from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, PoolUse, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
 
 
@@ -14,6 +14,7 @@ def reached_goal(
     problem: Problem,
     reached: Reached | None,
     rows: Sequence[Placement],
+    uses: Sequence[PoolUse],
     unmet: Sequence[Unmet],
     scenarios: Sequence[DemandScenarioCost],
 ) -> Goal | None:
@@ -25,8 +26,8 @@ def reached_goal(
         Sets and data.
     reached : Reached or None
         What the solver found, with its bound.
-    rows : Sequence[Placement]
-        What runs.
+    rows, uses : Sequence[Placement], Sequence[PoolUse]
+        What runs, and what stands.
     unmet : Sequence[Unmet]
         What is left unserved.
     scenarios : Sequence[DemandScenarioCost]
@@ -37,12 +38,13 @@ def reached_goal(
     goal = reached.goal
     if goal.name == "served":
         value = _served(problem, unmet)
-        bound = max(reached.bound, value)
+        # Of what is unserved the model rounds the weights: a bound is as far above the plan as in the model.
+        bound = value + max(reached.bound - reached.value, 0.0)
     elif goal.name == "least-regret":
         value = max(row.regret_usd or 0.0 for row in scenarios)
         bound = min(reached.bound, value)
     else:
-        value = sum(used(problem, goal.name, row) for row in rows)
+        value = figure_of(problem, goal.name, rows, uses)
         bound = min(reached.bound, value)
     return Goal(
         objective=goal.name,
@@ -66,7 +68,13 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
     return total
 
 
-def used(problem: Problem, name: str, row: Placement) -> float:
+def figure_of(problem: Problem, name: str, rows: Sequence[Placement], uses: Sequence[PoolUse]) -> float:
+    """Energy [kWh], carbon [kg CO2] or accelerators of what runs and of what stands idle."""
+    running = sum(_used(problem, name, row) for row in rows)
+    return running + sum(_idle(problem, name, use) for use in uses)
+
+
+def _used(problem: Problem, name: str, row: Placement) -> float:
     """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:
@@ -75,6 +83,14 @@ def used(problem: Problem, name: str, row: Placement) -> float:
         pool = next(pool for pool in problem.pools if pool.name == row.pool)
         footprint = pool.footprint_accelerators(candidate.accelerators)
         return footprint * row.replicas * moment.weight / len(problem.periods)
-    kw = (candidate.power_kw or 0.0) * row.replicas * row.utilisation * problem.regions[row.region].pue
-    kwh = kw * HOURS_PER_QUARTER * moment.weight
+    kwh = placed_kwh(problem, row)
     return kwh * grid_kg_per_kwh(problem, row.region, moment.period) if name == "carbon" else kwh
+
+
+def _idle(problem: Problem, name: str, use: PoolUse) -> float:
+    """What accelerators without replicas add to energy [kWh] or carbon [kg CO2]."""
+    if name == "accelerators" or not use.idle_energy_kwh:
+        return 0.0
+    if name == "carbon":
+        return use.idle_energy_kwh * grid_kg_per_kwh(problem, use.region, problem.moment_of(use).period)
+    return use.idle_energy_kwh

@@ -23,6 +23,7 @@ from fleetplan.planner.plan import (
     Unmet,
 )
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.power_draw import load_kw
 
 
 def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[Placement, ...]:
@@ -37,7 +38,8 @@ def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[
         names = [request_class.name for request_class in problem.services[candidate.service].classes]
         by_class = {names[k]: rate for k, rate in sorted(served[c, p, m].items())}
         load = sum(rate / candidate.requests_per_s[names.index(name)] for name, rate in by_class.items())
-        energy = load * (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[moment.period] * moment.weight
+        energy = load * load_kw(problem, candidate)
+        energy *= pool.energy_usd_per_kw[moment.period] * moment.weight
         footprint = pool.footprint_accelerators(candidate.accelerators) * replicas
         key = (c, p, m)
         transition = started_replicas(problem, traffic.replicas, key) * started_usd(problem, key)

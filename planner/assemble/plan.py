@@ -60,7 +60,7 @@ def build_plan(
         phase_ratios=phase_ratios(problem, rows),
         cost_breakdown=costs,
         costs=cost_rows(problem, solution, rows, pools),
-        carbon_kg=carbon_kg(problem, rows),
+        carbon_kg=carbon_kg(problem, rows, pools),
         usd_per_million_tokens=objective / million if million else None,
         binding=(*binding_limits(problem, rows, bought, pools, costs), *used_up_links(problem, flows)),
         rejections=candidates.rejections,
@@ -76,7 +76,7 @@ def build_plan(
         if result.objective_usd is None
         else result.objective_usd - model_usd(problem, solution, traffic),
         retirements=retirements(problem, solution),
-        goal=reached_goal(problem, result.goal, rows, unmet, scenarios),
+        goal=reached_goal(problem, result.goal, rows, pools, unmet, scenarios),
         unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),
         demand_objective=problem.fleet.demand_objective,
         demand_scenarios=scenarios,

@@ -9,6 +9,7 @@ from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import PoolUse
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.power_draw import idle_kwh
 from fleetplan.planner.problem.supply import SupplyPool
 
 
@@ -103,6 +104,7 @@ def _pool_use(
         idle_usd=costs[0] * (1 - used / total) if total else costs[0],
         retirement_usd=costs[1],
         maintenance_accelerators=out,
+        idle_energy_kwh=idle_kwh(problem, pool, total - used) * moment.weight,
     )
 
 

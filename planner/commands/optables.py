@@ -72,6 +72,45 @@ def import_table(
     echo(f"kept for {hardware} as {copy}, SHA-256 {table.sha256}")
 
 
+@optables_app.command()
+def use(
+    folder: Annotated[Path, typer.Argument(help="folder of systems, or an unpacked package", metavar="DIR")],
+) -> None:
+    """Read newer tables in the layout of aiconfigurator-core from a folder, before those of the package.
+
+    The newest version of a framework counts unless a service or a fleet names one (`framework_version`).
+    Example: plan optables use tables/systems/data
+    """
+    from fleetplan.fleet.errors import InputError, Issue
+    from fleetplan.perfmodel.optables.measured.folders import systems_beneath, use_folder
+    from fleetplan.perfmodel.optables.measured.tables import check_folder
+
+    systems = systems_beneath(folder)
+    if systems is None:
+        message = "no such folder" if not folder.is_dir() else "has no measured tables"
+        hint = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
+        raise InputError([Issue(str(folder), 0, 0, "", message, hint)])
+    found = check_folder(systems)
+    use_folder(systems)
+    for (system, framework), versions in found.items():
+        echo(f"{system} {framework} {', '.join(sorted(versions))}")
+    echo(f"used from now on: {systems} (`plan optables forget` leaves it out again)")
+
+
+@optables_app.command()
+def forget(
+    folder: Annotated[Path, typer.Argument(help="a folder that is used", metavar="DIR")],
+) -> None:
+    """Leave out a folder of tables that `plan optables use` named.
+
+    Example: plan optables forget tables/systems/data
+    """
+    from fleetplan.perfmodel.optables.measured.folders import forget_folder
+
+    forget_folder(folder)
+    echo(f"no longer used: {folder}")
+
+
 @optables_app.command("list")
 def list_tables(hardware: Hardware = None, framework: Framework = None) -> None:
     """List what is measured: by part, framework, operator and data type.

@@ -30,6 +30,7 @@ def predict(
     from fleetplan.perfmodel.calibrate import read_calibration
     from fleetplan.perfmodel.predict import predict as predict_frame
     from fleetplan.perfmodel.predict import read_cases
+    from fleetplan.planner.cells import csv_text
 
     calibrated = None if calibration is None else read_calibration(calibration)
     errors = console(stderr=True)
@@ -39,7 +40,7 @@ def predict(
         parts = {name: each.accelerator for name, each in hardware.items() if each.accelerator is not None}
     rows = read_cases(cases, keep_broken=True)
     frame = predict_frame(rows, cases.parent, str(cases), calibrated, parts)
-    write_whole(out, printable(frame.to_csv(index=False)))
+    write_whole(out, printable(csv_text(frame)))
     counts = frame["status"].value_counts()
     summary = ", ".join(f"{count} {status}" for status, count in counts.items())
     errors.print(f"{len(frame)} rows: {summary}", markup=False)

@@ -11,6 +11,7 @@ from rich.console import Console
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.predict import read_cases
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
 from fleetplan.planner.importing.records import Rejected, read_json
@@ -36,7 +37,7 @@ def run_benchmarks(form: str, files: Sequence[Path], given: Deployment, out: Pat
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
         raise InputError([Issue(str(files[0]), 1, 1, "", "no row can be taken; the reasons stand above")])
-    _write(out, pd.DataFrame(rows).to_csv(index=False), errors)
+    _write(out, csv_text(pd.DataFrame(rows)), errors)
 
 
 def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) -> None:

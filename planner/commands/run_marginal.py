@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.files import write_whole
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.drawing import new_figure, save
 from fleetplan.planner.questions.asked_plan import AskedPlan, require_current
 from fleetplan.planner.questions.marginal import Worth, marginal_table, marginal_values
@@ -43,7 +44,7 @@ def run_marginal(
     rows = marginal_values(asked.plan, asked.fleet, resolver)
     print_marginal(rows, console)
     if csv is not None:
-        write_whole(csv, marginal_table(rows).to_csv(index=False))
+        write_whole(csv, csv_text(marginal_table(rows)))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(marginal_figure(rows), plot)

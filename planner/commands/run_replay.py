@@ -14,6 +14,7 @@ from fleetplan.fleet.files import write_whole, written_together
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.perfmodel.replay import Router
 from fleetplan.planner.candidates import prepare
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.outcome import ReplayOutcome
@@ -103,7 +104,7 @@ def write_replay(outcome: ReplayOutcome, folder: Path) -> None:
     with written_together(folder) as parts:
         write_whole(parts / "replay.json", outcome.model_dump_json(indent=2) + "\n")
         for name, rows in replay_tables(outcome).items():
-            write_whole(parts / f"{name}.csv", rows.to_csv(index=False))
+            write_whole(parts / f"{name}.csv", csv_text(rows))
         write_replay_plots(outcome, parts)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.questions.sweep.axes import Axis, grid_points, read_axes
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
@@ -103,7 +104,7 @@ def sweep(
     jobs, backend = workers
     results = run_sweep(tasks_of(ground, axes, limits), folder, jobs, backend, say)
     table = sweep_table(axes, results)
-    written = [write_whole(folder / "sweep.csv", table.to_csv(index=False))]
+    written = [write_whole(folder / "sweep.csv", csv_text(table))]
     written += write_sweep_plots(axes, table, folder / "plots")
     return Swept(axes, tuple(results), tuple(written))
 

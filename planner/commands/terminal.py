@@ -29,6 +29,10 @@ _STEERING_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _NOT_ASCII: Final = re.compile("[^\x00-\x7e]")
 
 
+_reopened: list[TextIO] = []
+"""Streams that were closed; a stream that nobody holds closes what another one writes to."""
+
+
 class OutputError(Exception):
     """Standard output cannot be written.
 
@@ -78,10 +82,29 @@ def guard_streams() -> None:
     Progress and warnings that cannot be written are dropped: the result does not depend on them.
     """
     codecs.register_error(_ERRORS, _plain)
+    _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _Stream(sys.stdout, is_result=True)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _Stream(sys.stderr, is_result=False)
+
+
+def _open_what_is_closed() -> None:
+    """Take the numbers of streams that are closed, so that no file gets them; a result then has no place."""
+    if sys.stdout is None:
+        sys.stdout = _at(1, os.O_RDONLY)
+    if sys.stderr is None:
+        sys.stderr = _at(2, os.O_WRONLY)
+
+
+def _at(number: int, mode: int) -> TextIO:
+    nowhere = os.open(os.devnull, mode)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(number, "wb")), encoding="utf-8")
+    _reopened.append(stream)
+    return stream
 
 
 def drop_output() -> None:

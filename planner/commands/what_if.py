@@ -46,6 +46,7 @@ def stress(
     Example: plan stress out/plan.json --demand 10%,25% --lose us-east
     """
     from fleetplan.fleet.files import write_whole
+    from fleetplan.planner.cells import csv_text
     from fleetplan.planner.questions.stress import Stress, cases_of, stress_plan, stress_table
     from fleetplan.planner.report.what_if_console import print_stress
 
@@ -62,7 +63,7 @@ def stress(
     found = stress_plan(asked.plan, asked.fleet, list(cases_of(asked.fleet, cases)), resolver)
     print_stress(asked.plan, found, console())
     if csv is not None:
-        write_whole(csv, stress_table(found).to_csv(index=False))
+        write_whole(csv, csv_text(stress_table(found)))
 
 
 def alternatives(
@@ -110,6 +111,7 @@ def pareto(
     Example: plan pareto out/plan.json --against energy --csv frontier.csv
     """
     from fleetplan.fleet.files import write_whole
+    from fleetplan.planner.cells import csv_text
     from fleetplan.planner.drawing import save
     from fleetplan.planner.questions.pareto import pareto as find_frontier
     from fleetplan.planner.questions.pareto import pareto_table
@@ -119,7 +121,7 @@ def pareto(
     points = find_frontier(asked.plan, asked.fleet, against, resolver)
     print_pareto(points, against, console())
     if csv is not None:
-        write_whole(csv, pareto_table(points).to_csv(index=False))
+        write_whole(csv, csv_text(pareto_table(points)))
     if plot is not None:
         plot.parent.mkdir(parents=True, exist_ok=True)
         save(pareto_figure(points, against), plot)

@@ -115,13 +115,14 @@ def _pools(plan: Plan, bill: Bill) -> Sheet:
                 Formula(f"H{row}*{capacity.formula}", use.usd),
                 Formula(f"I{row}*(1-IF(E{row}=0,0,F{row}/E{row}))", use.usd * (1 - used)),
                 Formula(f"{part!r}*{leaving.formula}", use.retirement_usd),
+                use.idle_energy_kwh,
             )
         )
     head = _head(
         "period, pool, region, hardware, accelerators, used, reserve, share of the period, USD, idle USD, "
-        "retirement USD"
+        "retirement USD, idle kWh"
     )
-    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16, 16))
+    return Sheet("Pools", head, rows, widths=(18, 24, 14, 18, 13, 10, 10, 20, 16, 16, 16, 16))
 
 
 def _placements(plan: Plan, bill: Bill) -> Sheet:
@@ -160,7 +161,7 @@ def _placements(plan: Plan, bill: Bill) -> Sheet:
         )
     head = _head(
         "period, service, region, pool, phase, configuration, hardware, replicas, accelerators, "
-        "requests/s, share of the pool, capacity USD, energy kWh, energy USD, "
+        "requests/s, share of the pool, capacity USD, energy above idle kWh, energy above idle USD, "
         "accelerators that start, USD for that, day and data USD, USD"
     )
     widths = (18, 24, 14, 24, 12, 20, 18, 10, 13, 12, 17, 16, 14, 14, 22, 14, 16, 16)

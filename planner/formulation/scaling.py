@@ -169,6 +169,11 @@ def watts_per_accelerator(kw_per_replica: float, accelerators: int) -> int:
     return math.ceil(exact(kw_per_replica) * WATTS_PER_KW / accelerators)
 
 
+def watts_ceil(watts: float) -> int:
+    """A draw in whole watts, rounded up."""
+    return math.ceil(exact(watts))
+
+
 def watts_floor(kw: float) -> int:
     """A power limit in whole watts, rounded down."""
     return math.floor(exact(kw) * WATTS_PER_KW)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import names_hint
+from fleetplan.fleet.errors import brief, names_hint
 from fleetplan.perfmodel.predict import DEFAULT_FRAMEWORK, FRAMEWORKS
 from fleetplan.planner.importing.records import (
     MS_PER_S,
@@ -102,7 +102,7 @@ def import_benchmarks(form: str, document: object, given: Deployment) -> Importe
             found = read(mapping(row, "an object"))
             rows.append(_case(replace(found, deployment=_joined(found.deployment, given)), place))
         except RejectedRowError as reason:
-            rejected.append(Rejected(place, str(reason)))
+            rejected.append(Rejected(place, brief(str(reason))))
     return ImportedBenchmarks(tuple(rows), tuple(rejected))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
+from fleetplan.fleet.errors import InputError, Issue, brief, names_hint, nearest
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
 from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, number
@@ -109,7 +109,7 @@ def _imported(
                 raise RejectedRowError(f"there is a {found['name']!r} already")
             taken.append(found)
         except RejectedRowError as reason:
-            rejected.append(Rejected(place, str(reason)))
+            rejected.append(Rejected(place, brief(str(reason))))
     head = f"# From {path}: import it in a fleet file with `imports: [FILE]`.\n"
     text = head + yaml.safe_dump({block: taken}, sort_keys=False, allow_unicode=True)
     return ImportedSupply(text, len(taken), tuple(rejected))

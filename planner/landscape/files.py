@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fleetplan.fleet.files import written_whole
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.landscape.question import bad_option
 
 
@@ -34,7 +35,8 @@ class RowWriter:
         if self._columnar:
             self._write_parquet(table)
         else:
-            table.to_csv(self._path, mode="a", header=not self._started, index=False)
+            with self._path.open("a", encoding="utf-8", newline="") as file:
+                file.write(csv_text(table, header=not self._started))
         self.rows += len(table)
         self._started = True
 

@@ -23,7 +23,8 @@ class Cost(Record):
     """Input tokens of prefill and output tokens of decode at the peak rate; None without lengths."""
     usd_per_million_tokens: float | None
     carbon_kg: float | None
-    """Of the energy at the served utilisation; None where a grid intensity is missing. [kg CO2]"""
+    """Of the energy at the served utilisation and of what stands idle, which is no service's; None where a
+    grid intensity is missing. [kg CO2]"""
 
 
 class DemandScenarioCost(Record):

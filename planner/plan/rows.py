@@ -38,6 +38,7 @@ class Placement(AtMoment):
     """Part of the expected TCO: a share of the pool's cost by accelerators, and the energy, for the hours of
     the slice and by the probability of the scenario. [USD]"""
     energy_usd: float
+    """Energy above idle at the served load; what its accelerators draw idle is part of the pool's. [USD]"""
     provenance: dict[str, float]
     """Share of the latency by how its numbers were obtained."""
     transition_usd: float = 0.0
@@ -111,8 +112,8 @@ class PoolUse(AtMoment):
     utilisation: float
     """Used accelerators over those that may be used, 0 to 1."""
     usd: float
-    """Depreciation, rent, hosting and maintenance of the whole pool, for the hours of the slice and by the
-    probability of the scenario. [USD]"""
+    """Depreciation, rent, hosting, maintenance and idle energy of the whole pool, for the hours of the slice
+    and by the probability of the scenario. [USD]"""
     idle_usd: float
     """The part that no placement carries. [USD]"""
     retirement_usd: float = 0.0
@@ -120,6 +121,9 @@ class PoolUse(AtMoment):
     sale; negative where they sell for more. Part of the hours and the probability, as `usd` is. [USD]"""
     maintenance_accelerators: int = 0
     """Out of service."""
+    idle_energy_kwh: float = 0.0
+    """Energy of the accelerators that no replica holds, those in reserve and out of service too, at the meter
+    of the site; for the hours of the slice and by the probability of the scenario. [kWh]"""
 
 
 class Transition(AtMoment):

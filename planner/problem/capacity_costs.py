@@ -1,8 +1,9 @@
 """What capacity and energy cost in each period of a plan, by kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, resale, rent, hosting, maintenance, network, software and staff; energy follows the
-traffic and is priced apart. Where a rent includes energy it includes hosting and network too. All figures are
-present values at the start of the horizon, a quarter paid at its end.
+Kinds are depreciation, resale, rent, hosting, maintenance, idle energy, network, software and staff. Idle
+energy is what capacity draws whether it serves or not; more than that follows the traffic, priced apart.
+Where a rent includes energy it includes hosting and network too. All figures are present values at the start
+of the horizon, a quarter paid at its end.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ CAPITAL_KINDS: Final = ("depreciation", "resale")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
 
 
+IDLE_ENERGY: Final = "idle_energy"
+"""Kind of the energy that capacity draws whether it serves or not."""
+
+
 def existing_pool_usd(
     pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostKinds:
@@ -34,7 +39,8 @@ def existing_pool_usd(
         rent = tuple(tco.rent_usd(pool.rented.usd_per_accelerator_hour[q], pool.accelerators) for q in every)
         hosting = 0.0 if included else _hosting_usd(hardware, region, pool.accelerators)
         running = {"hosting": hosting, **_per_host_usd(finance, hosts, included)}
-        return _present_values({"rent": rent, **_each_period(running, len(periods))}, finance)
+        idle = {} if included else _idle_energy_usd(hardware, region, pool.accelerators)
+        return _present_values({"rent": rent, **_each_period(running, len(periods)), **idle}, finance)
     if pool.owned is None:
         raise ValueError(f"pool {pool.name!r} has no price")
     write_off = tco.owned_write_off_usd(pool.owned, periods, interest_per_quarter(finance))
@@ -45,7 +51,9 @@ def existing_pool_usd(
         **_per_host_usd(finance, hosts, included=False),
     }
     depreciation = tuple(pool.hosts * usd for usd in write_off)
-    return _present_values({"depreciation": depreciation, **_each_period(running, len(periods))}, finance)
+    idle = _idle_energy_usd(hardware, region, pool.accelerators)
+    kinds = {"depreciation": depreciation, **_each_period(running, len(periods)), **idle}
+    return _present_values(kinds, finance)
 
 
 def retirement_usd(
@@ -130,6 +138,9 @@ def acquisition_usd(
         price_kind: price,
         **{kind: [[usd] * len(periods) for _ in every] for kind, usd in running.items()},
     }
+    if not offer.energy_included:
+        idle = _idle_energy_usd(hardware, region, cards)
+        rows |= {kind: [list(usd) for _ in every] for kind, usd in idle.items()}
     worth = _worth(finance, len(periods))
     return {
         kind: tuple(
@@ -185,6 +196,15 @@ def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, f
         "staff": hosts * finance.staff_usd_per_host_quarter,
     }
     return {kind: usd for kind, usd in kinds.items() if usd}
+
+
+def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int) -> CostKinds:
+    """What installed accelerators draw whether they serve or not; no kind where it costs nothing. [USD]"""
+    idle_kw = tco.it_power_kw(hardware.idle_w_per_accelerator, accelerators)
+    prices = region.energy_usd_per_kwh
+    if prices is None or not any(prices) or not idle_kw:
+        return {}
+    return {IDLE_ENERGY: tuple(tco.energy_usd(idle_kw, region.pue, price, 1.0) for price in prices)}
 
 
 def _hosting_usd(hardware: Hardware, region: Region, accelerators: int) -> float:

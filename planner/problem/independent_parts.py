@@ -50,7 +50,7 @@ def components(problem: Problem) -> list[Component]:
             name = parent[name]
         return name
 
-    for coupled in [*_coupled_regions(problem), *_regions_that_only_retire(problem)]:
+    for coupled in [*_coupled_regions(problem), *_regions_without_demand(problem)]:
         for name in coupled[1:]:
             parent[root(name)] = root(coupled[0])
     cells: dict[str, list[int]] = defaultdict(list)
@@ -69,12 +69,24 @@ def components(problem: Problem) -> list[Component]:
     return found
 
 
-def _regions_that_only_retire(problem: Problem) -> list[list[str]]:
-    """Regions without demand whose hosts may leave, each with one that has demand, to be decided there."""
+def _regions_without_demand(problem: Problem) -> list[list[str]]:
+    """Regions that ask for nothing and have a say, each with one that has demand, to be decided there.
+
+    Their hosts may leave, or draw idle power that a limit or an objective counts.
+    """
     asked = {cell.region for cell in problem.cells}
     host = next((name for name in problem.regions if name in asked), None)
-    retiring = dict.fromkeys(pool.region for pool in problem.pools if pool.retirement is not None)
-    return [[host, name] for name in retiring if host is not None and name not in asked]
+    counted = problem.fleet.objective in ("energy", "carbon")
+    having_a_say = dict.fromkeys(
+        pool.region
+        for pool in problem.pools
+        if pool.retirement is not None
+        or (
+            problem.hardware[pool.hardware].idle_w_per_accelerator
+            and (counted or problem.regions[pool.region].power_kw is not None)
+        )
+    )
+    return [[host, name] for name in having_a_say if host is not None and name not in asked]
 
 
 def _coupled_regions(problem: Problem) -> list[list[str]]:

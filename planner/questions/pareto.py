@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.assemble import used
+from fleetplan.planner.assemble import figure_of
 from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, find_candidate
@@ -134,7 +134,7 @@ def _figure(problem: Problem, plan: Plan, against: str) -> float | None:
     """What a plan has of a figure; None where it runs a configuration that is none of the problem."""
     if any(find_candidate(problem, row) is None for row in plan.placements):
         return None
-    return sum(used(problem, against, row) for row in plan.placements)
+    return figure_of(problem, against, plan.placements, plan.pools)
 
 
 def _latency(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay import GroupUse, ServiceRun, running_over_time
+from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.candidates import front_end_of
 from fleetplan.planner.replay.deployment import ServedPlace
 from fleetplan.planner.replay.traffic import MS_PER_S
@@ -129,7 +131,7 @@ class ReplayOutcome(_Record):
 
 def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float) -> PlaceOutcome:
     """Statistics of one service in one region, warm-up left out."""
-    counted = run.requests.arrival_ms >= WARM_UP_SHARE * duration_s * MS_PER_S
+    counted = after_warm_up(run.requests, duration_s)
     front_end = front_end_of(place.service)
     outside_ms = front_end.prompt_ms(run.requests.input_tokens[counted])
     outside_ms = outside_ms + front_end.request_ms + place.service.outside_ms.total_ms
@@ -151,6 +153,12 @@ def place_outcome(place: ServedPlace, run: ServiceRun, duration_s: float) -> Pla
         groups=tuple(_group(use, duration_s) for use in run.groups if use.requests),
         timeline=tuple(point for use in run.groups if use.requests for point in _timeline(use, duration_s)),
     )
+
+
+def after_warm_up(requests: Requests, duration_s: float) -> NDArray[np.bool_]:
+    """Which requests count, by request: those that do not find an empty system."""
+    counted: NDArray[np.bool_] = requests.arrival_ms >= WARM_UP_SHARE * duration_s * MS_PER_S
+    return counted
 
 
 def _latency(times_ms: FloatArray) -> Latency:

@@ -16,7 +16,7 @@ from fleetplan.planner.replay.deployment import (
     ServedPlace,
     served_places,
 )
-from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome, place_outcome
+from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome, after_warm_up, place_outcome
 from fleetplan.planner.replay.traffic import TrafficChoice, arriving
 
 
@@ -102,8 +102,8 @@ def _replay_place(
 ) -> tuple[PlaceOutcome, int, float]:
     deployment = builder.deployment(place)
     requests = arriving(place, choice, number)
-    if not len(requests):
-        message = f"{place.service.name} has no request within {choice.duration_s:g} s"
+    if not after_warm_up(requests, choice.duration_s).any():
+        message = f"{place.service.name} has no request within {choice.duration_s:g} s, the warm-up left out"
         raise InputError([Issue("command line", 0, 0, "--duration", message, "simulate a longer time")])
     start = time.process_time()
     run = run_service(deployment, requests, router, choice.seed)

@@ -26,6 +26,8 @@ __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "pri
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
 
+KWH_PER_MWH = 1000.0
+
 STATUS_TEXT = {
     "optimal": "optimal",
     "within_gap": "within the requested gap",
@@ -231,9 +233,12 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
 
 
 def _costs(plan: Plan, console: Console) -> None:
-    parts = [f"{kind} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
+    parts = [f"{kind.replace('_', ' ')} {money(usd)}" for kind, usd in plan.cost_breakdown.items()]
     idle = sum(row.idle_usd for row in plan.pools)
     of_it = f"idle capacity {money(idle)}"
+    idle_mwh = sum(row.idle_energy_kwh for row in plan.pools) / KWH_PER_MWH
+    if idle_mwh:
+        of_it += f" (draws {idle_mwh:.3g} MWh)"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
         of_it += f", hosts that leave (book value less sale) {money(leaving)}"
@@ -282,4 +287,4 @@ def print_infeasible(outcome: Infeasible, console: Console) -> None:
         if row.would_take:
             console.print(f"    additional capacity needed: {escape(row.would_take)}")
     if not outcome.shortages:
-        console.print("  the limits leave no plan even if no demand is served: check the budgets")
+        console.print("  the limits leave no plan even if no demand is served: check budgets and power")

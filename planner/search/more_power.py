@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel, build_model
-from fleetplan.planner.formulation.constraints import power, region_loss
+from fleetplan.planner.formulation.constraints.power import watts_drawn
 from fleetplan.planner.formulation.scaling import watts_floor, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
@@ -95,11 +96,17 @@ def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -
     """Limit what a region draws, also after the loss of another one, to its power and some steps."""
     part, variables, region = planning.problem, planning.variables, limit.region
     pue = part.regions[region].pue
-    lost = [other for other in part.regions if other != region]
-    for m, moment in enumerate(part.moments):
-        allowed = watts_floor(limit.limit_kw[moment.period] / pue) + watts_floor(limit.step_kw / pue) * steps
-        used = [power.watts(part, variables, region, m)]
-        used += [region_loss.surviving_watts(part, variables, other, region, m) for other in lost]
-        for each in used:
-            if not isinstance(each, int):
-                planning.model.add(each <= allowed)
+    running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
+    # What stands idle draws power also where nothing may run.
+    running |= {(None, m): {} for m in range(len(part.moments))}
+    for (c, p, m), replicas in variables.replicas.items():
+        running[None, m][c, p] = replicas
+    for (lost, c, p, m), replicas in variables.surviving.items():
+        if lost != region:
+            running[lost, m][c, p] = replicas
+    for (_, m), runs in running.items():
+        period = part.moments[m].period
+        drawn = watts_drawn(part, variables, runs, (region, period))
+        allowed = watts_floor(limit.limit_kw[period] / pue) + watts_floor(limit.step_kw / pue) * steps
+        if not isinstance(drawn, int):
+            planning.model.add(drawn <= allowed)

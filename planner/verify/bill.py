@@ -32,6 +32,7 @@ QUANTITIES: Final = {
     "software": "host-quarters",
     "staff": "host-quarters",
     "energy": "kWh",
+    "idle_energy": "kWh",
     "transition": "accelerators",
 }
 """What a price of a kind is multiplied with."""
@@ -95,10 +96,11 @@ def check_bill(check: PlanCheck) -> Iterator[Violation]:
 def _capacity(check: PlanCheck) -> Iterator[_Item]:
     """What stands, what is added, and what leaves."""
     for cost in check.capacity_costs:
+        when = (cost.priced, cost.period)
         if cost.offer is None:
-            price = _price_of_pool(check, cost.pool, cost.kind, cost.priced)
+            price = _price_of_pool(check, cost.pool, cost.kind, when)
         else:
-            price = _price_of_offer(check, cost.pool, cost.offer, cost.kind, cost.priced)
+            price = _price_of_offer(check, cost.pool, cost.offer, cost.kind, when)
         period = check.problem.periods[cost.period]
         yield _Item(cost.pool.name, "", cost.item, cost.kind, period, cost.usd, price, cost.at_once)
 
@@ -121,19 +123,28 @@ def _running(check: PlanCheck) -> Iterator[_Item]:
 
 
 def _price_of_running(check: PlanCheck, pool: FleetPool, kind: str, period: str) -> PriceInput | None:
-    region = pool.region
-    if kind == "energy" and region.energy_usd_per_kwh is not None:
-        value = region.energy_usd_per_kwh[check.period_index[period]]
-        return _price(f"energy {region.name} {period}", region.name, value, "USD/kWh")
+    if kind == "energy":
+        return _tariff(check, pool, check.period_index[period])
     if kind == "transition":
         value = check.problem.fleet.policy.transition_usd_per_accelerator
         return _price("transition", "every accelerator that starts", value, "USD")
     return None
 
 
-def _shared_price(check: PlanCheck, pool: FleetPool, kind: str) -> PriceInput | None:
+def _tariff(check: PlanCheck, pool: FleetPool, charged: int) -> PriceInput | None:
+    """The energy price of a period."""
+    region = pool.region
+    if region.energy_usd_per_kwh is None:
+        return None
+    name = f"energy {region.name} {check.problem.periods[charged]}"
+    return _price(name, region.name, region.energy_usd_per_kwh[charged], "USD/kWh")
+
+
+def _shared_price(check: PlanCheck, pool: FleetPool, kind: str, charged: int) -> PriceInput | None:
     """The price of a kind that is the region's or the whole fleet's."""
     finance, region = check.problem.fleet.finance, pool.region
+    if kind == "idle_energy":
+        return _tariff(check, pool, charged)
     if kind == "hosting":
         value = region.hosting_usd_per_kw_month
         return _price(f"hosting {region.name}", region.name, value, "USD/kW/month")
@@ -143,9 +154,10 @@ def _shared_price(check: PlanCheck, pool: FleetPool, kind: str) -> PriceInput | 
     return None
 
 
-def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int) -> PriceInput | None:
-    """What the hosts that stand are charged by."""
-    shared, existing = _shared_price(check, pool, kind), pool.existing
+def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, when: tuple[int, int]) -> PriceInput | None:
+    """What the hosts that stand are charged by, by the periods of the price and of the charge."""
+    q, charged = when
+    shared, existing = _shared_price(check, pool, kind, charged), pool.existing
     if shared is not None or existing is None:
         return shared
     rented, owned = existing.rented, existing.owned
@@ -163,9 +175,12 @@ def _price_of_pool(check: PlanCheck, pool: FleetPool, kind: str, q: int) -> Pric
     return None
 
 
-def _price_of_offer(check: PlanCheck, pool: FleetPool, name: str, kind: str, q: int) -> PriceInput | None:
-    """What a unit of an offer is charged by."""
-    shared, offer = _shared_price(check, pool, kind), pool.offers[name]
+def _price_of_offer(
+    check: PlanCheck, pool: FleetPool, name: str, kind: str, when: tuple[int, int]
+) -> PriceInput | None:
+    """What a unit of an offer is charged by, by the periods of its order and of the charge."""
+    q, charged = when
+    shared, offer = _shared_price(check, pool, kind, charged), pool.offers[name]
     if shared is not None:
         return shared
     source, as_of = offer.price_source, offer.price_as_of

@@ -10,9 +10,10 @@ from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.verify.costs import cost_kinds
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd, unit_usd
-from fleetplan.planner.verify.quantities import planned
+from fleetplan.planner.verify.quantities import busy_kw, planned
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
+from fleetplan.planner.verify.supply import region_kw
 from fleetplan.planner.verify.supply_rules import can_be_had, counts, stands
 from fleetplan.planner.verify.violations import Violation
 
@@ -114,16 +115,16 @@ def _power(check: PlanCheck) -> Iterator[Found]:
         if region.power_kw is None:
             continue
         for m, moment in enumerate(check.problem.moments):
-            drawing = [
-                (candidate.power_kw * region.pue, row.replicas)
-                for row, candidate in check.at(m)
-                if row.region == region.name and candidate.power_kw
-            ]
-            if drawing:
-                used, limit = sum(kw * count for kw, count in drawing), region.power_kw[moment.period]
+            here = [(row, candidate) for row, candidate in check.at(m) if row.region == region.name]
+            steps = [busy_kw(check.pool(row.pool), candidate) for row, candidate in here]
+            if any(steps):
+                used, limit = (
+                    region_kw(check, region.name, moment.period, here),
+                    region.power_kw[moment.period],
+                )
                 name = f"{region.name} {_named(check.key_of(moment))}"
                 limited = Binding(family="power", name=name, used=used, limit=limit, unit="kW")
-                yield limited, limit - used - min(kw for kw, _ in drawing)
+                yield limited, limit - used - min(filter(None, steps)) * region.pue
 
 
 def _configurations(check: PlanCheck) -> Iterator[Found]:

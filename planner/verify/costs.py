@@ -140,7 +140,14 @@ def check_cost_rows(check: PlanCheck) -> Iterator[Violation]:
         for kind in RUNNING_KINDS:
             kinds[kind] = sum(getattr(row, f"{kind}_usd") for row in rows)
         here = [check.rows[index] for index in placed[key]]
-        expected.append(_cost(check, key, kinds, here, (idle[key], leaving[key])))
+        unused = [
+            (pool, m)
+            for pool in check.pools
+            for m, moment in enumerate(check.problem.moments)
+            if key in (("pool", pool), ("period", check.problem.periods[moment.period]))
+        ]
+        carbon = carbon_kg(check, here, unused)
+        expected.append(_cost(check, key, kinds, here, (idle[key], leaving[key], carbon)))
     yield from compared("cost", check.plan.costs, expected, ("scope", "name"), check.floor_usd)
     yield from _whole(check)
 
@@ -150,7 +157,7 @@ def _cost(
     key: tuple[str, str],
     kinds: Mapping[str, float],
     runs: Sequence[Run],
-    apart: tuple[float, float],
+    apart: tuple[float, float, float | None],
 ) -> Cost:
     million, usd = million_tokens(check, runs), sum(kinds.values())
     return Cost(
@@ -162,7 +169,7 @@ def _cost(
         retirement_usd=apart[1],
         million_tokens=million,
         usd_per_million_tokens=usd / million if million else None,
-        carbon_kg=carbon_kg(check, runs),
+        carbon_kg=apart[2],
     )
 
 
@@ -173,6 +180,7 @@ def _whole(check: PlanCheck) -> Iterator[Violation]:
     if not same(check.plan.usd_per_million_tokens, per_million):
         text = f"{check.plan.usd_per_million_tokens} USD per million tokens stated, {per_million} found"
         yield Violation("cost", text)
-    carbon = carbon_kg(check, check.rows)
+    everywhere = [(pool, m) for pool in check.pools for m in range(len(check.problem.moments))]
+    carbon = carbon_kg(check, check.rows, everywhere)
     if not same(check.plan.carbon_kg, carbon):
         yield Violation("cost", f"{check.plan.carbon_kg} kg CO2 stated, {carbon} found")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
-from fleetplan.planner.verify.costs import cost_kinds, running_usd
+from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd, running_usd
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import differs, exceeds
@@ -37,7 +37,7 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     yield from compared(FAMILY, check.plan.demand_scenarios, expected, ("name",), check.floor_usd)
     for row in check.plan.demand_scenarios:
         if row.name in found:
-            yield from _bounds(row)
+            yield from _bounds(row, model_rounding_usd(check, cost_kinds(check)))
     yield from _wrong_forecasts(check, stated)
 
 
@@ -72,7 +72,8 @@ def _expected(
     )
 
 
-def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
+def _bounds(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]:
+    """What is stated to be best; its bound, one of the integer model, is not passed but by its rounding."""
     if row.best_usd is None or row.best_bound_usd is None:
         if (row.best_usd, row.best_bound_usd, row.best_unmet_requests_per_s) != (None, None, None):
             yield Violation(FAMILY, f"{row.name}: a best cost without its bound, or a bound without it")
@@ -83,7 +84,7 @@ def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
     if exceeds(row.best_bound_usd, row.best_usd):
         yield Violation(FAMILY, f"{row.name}: a bound of {row.best_bound_usd} above {row.best_usd} USD")
     serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s)
-    if serves_as_much and exceeds(row.best_bound_usd, row.usd):
+    if serves_as_much and exceeds(row.best_bound_usd, row.usd + rounding_usd):
         text = f"{row.name}: the plan costs {row.usd} USD, none costs less than {row.best_bound_usd}"
         yield Violation(FAMILY, text)
 

@@ -9,7 +9,7 @@ from fleetplan.planner.plan import Placement
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 from fleetplan.planner.verify.demand_scenarios import largest_regret_usd
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
-from fleetplan.planner.verify.quantities import energy_kwh, load, planned
+from fleetplan.planner.verify.quantities import energy_kwh, load, planned, unused_kwh
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
 from fleetplan.planner.verify.violations import Violation
 
@@ -98,7 +98,7 @@ def _served(check: PlanCheck) -> float:
 
 
 def _used(check: PlanCheck, objective: str) -> float:
-    """Energy [kWh] or carbon [kg CO2] of the traffic, or accelerators that run, the mean of the periods."""
+    """Energy [kWh] or carbon [kg CO2] of what stands, or accelerators that run, the mean of the periods."""
     total = 0.0
     for row, candidate in check.rows:
         pool, moment = check.pool(row.pool), check.moment_of(row)
@@ -107,6 +107,10 @@ def _used(check: PlanCheck, objective: str) -> float:
             total += blocked * check.weight(moment) / len(check.problem.periods)
             continue
         total += energy_kwh(check, (row, candidate)) * _kg_per_kwh(check, objective, row)
+    if objective != "accelerators":
+        for (name, m), kwh in unused_kwh(check).items():
+            grid = check.pool(name).region.grid_kg_co2_per_kwh or (0.0,) * len(check.problem.periods)
+            total += kwh * (grid[check.problem.moments[m].period] if objective == "carbon" else 1.0)
     return total
 
 

@@ -17,6 +17,7 @@ from fleetplan.planner.verify.quantities import (
     load,
     tidal_usd_each,
     transition_usd_each,
+    unused_kwh,
     worst_ms,
 )
 from fleetplan.planner.verify.records import compared, fields_compared
@@ -127,6 +128,7 @@ def _pool_use(
         usd=usd,
         idle_usd=usd if held == 0 else usd * (held - used) / held,
         retirement_usd=leaving_usd,
+        idle_energy_kwh=unused_kwh(check)[pool.name, check.moments[when]],
     )
 
 

@@ -93,6 +93,20 @@ def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool)
     return kinds
 
 
+def _idle_energy(pool: FleetPool, accelerators: float, included: bool) -> dict[str, list[float]]:
+    """What so many accelerators draw by standing there, charged at the tariff of each quarter. [USD]"""
+    tariff = pool.region.energy_usd_per_kwh
+    if included or tariff is None:
+        return {}
+    kwh = idle_kw(pool, accelerators) * pool.region.pue * HOURS_PER_YEAR / QUARTERS_PER_YEAR
+    return {"idle_energy": [kwh * price for price in tariff]}
+
+
+def idle_kw(pool: FleetPool, accelerators: float) -> float:
+    """What so many accelerators of a pool draw that run nothing, before PUE. [kW]"""
+    return pool.hardware.idle_w_per_accelerator * accelerators / 1000
+
+
 def _rent_usd(per_hour: float, accelerators: float) -> float:
     return per_hour * accelerators * HOURS_PER_YEAR / QUARTERS_PER_YEAR
 
@@ -107,6 +121,7 @@ def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
     rented, owned = existing.rented, existing.owned
     included = rented is not None and rented.energy_included
     kinds = {kind: [usd for _ in every] for kind, usd in _running(fleet, pool, cards, included).items()}
+    kinds |= _idle_energy(pool, cards, included)
     if rented is not None:
         kinds["rent"] = [_rent_usd(rented.usd_per_accelerator_hour[q], cards) for q in every]
     if owned is not None:
@@ -124,6 +139,7 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
         kind: [usd for _ in every]
         for kind, usd in _running(fleet, pool, cards, offer.energy_included).items()
     }
+    kinds |= _idle_energy(pool, cards, offer.energy_included)
     price, rent = offer.capex_usd_per_host, offer.rent_usd_per_accelerator_hour
     if price is not None:
         g, start = _books_growth(fleet.finance), ordered + offer.lead_time_quarters

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem.memo import once
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck, Run
-from fleetplan.planner.verify.prices import HOURS_PER_YEAR, QUARTERS_PER_YEAR, energy_usd_per_kwh, worth
+from fleetplan.planner.verify.prices import (
+    HOURS_PER_YEAR,
+    QUARTERS_PER_YEAR,
+    energy_usd_per_kwh,
+    idle_kw,
+    worth,
+)
+from fleetplan.planner.verify.supply_rules import FleetPool
 
 HOURS_PER_QUARTER: Final = HOURS_PER_YEAR / QUARTERS_PER_YEAR
 SECONDS_PER_HOUR: Final = 3600.0
@@ -49,18 +58,52 @@ def hours(check: PlanCheck, moment: Moment) -> float:
     return HOURS_PER_QUARTER * check.weight(moment)
 
 
-def energy_kwh(check: PlanCheck, run: Run) -> float:
-    """Expected energy of a placement at the meter of the site. [kWh]"""
+def busy_kw(pool: FleetPool, candidate: Candidate) -> float:
+    """What a replica at full load draws more than its accelerators do idle, before PUE. [kW]"""
+    full, idle = candidate.power_kw or 0.0, idle_kw(pool, candidate.accelerators)
+    return full - idle if full > idle else 0.0
+
+
+def busy_kwh(check: PlanCheck, run: Run) -> float:
+    """Expected energy of a placement above idle, at the meter of the site. [kWh]"""
     row, candidate = run
-    pue = check.pool(row.pool).region.pue
-    return load(check, run) * (candidate.power_kw or 0.0) * pue * hours(check, check.moment_of(row))
+    pool = check.pool(row.pool)
+    kw = busy_kw(pool, candidate) * load(check, run)
+    return kw * pool.region.pue * hours(check, check.moment_of(row))
+
+
+def energy_kwh(check: PlanCheck, run: Run) -> float:
+    """The same, with what the accelerators that it holds draw idle. [kWh]"""
+    row, candidate = run
+    pool = check.pool(row.pool)
+    held = row.replicas * pool.blocked_accelerators(candidate.accelerators)
+    return busy_kwh(check, run) + idle_kwh(check, pool, held, check.moment_of(row))
+
+
+def idle_kwh(check: PlanCheck, pool: FleetPool, accelerators: int, moment: Moment) -> float:
+    """Expected energy of accelerators that run nothing, at the meter of the site. [kWh]"""
+    return idle_kw(pool, accelerators) * pool.region.pue * hours(check, moment)
+
+
+@once
+def unused_kwh(check: PlanCheck) -> dict[tuple[str, int], float]:
+    """What the accelerators draw that no replica holds, by pool and moment. [kWh]"""
+    found = {}
+    for m, moment in enumerate(check.problem.moments):
+        used: dict[str, int] = defaultdict(int)
+        for row, candidate in check.at(m):
+            used[row.pool] += row.replicas * check.pool(row.pool).blocked_accelerators(candidate.accelerators)
+        for pool in check.pools.values():
+            held = check.units[pool.name, moment.period] * pool.accelerators_per_unit
+            found[pool.name, m] = idle_kwh(check, pool, held - used[pool.name], moment)
+    return found
 
 
 def energy_usd(check: PlanCheck, run: Run) -> float:
-    """What that energy costs. [USD]"""
+    """What its energy above idle costs; the pool bears the rest. [USD]"""
     row = run[0]
     price = energy_usd_per_kwh(check.problem.fleet, check.pool(row.pool), check.moment_of(row).period)
-    return energy_kwh(check, run) * price
+    return busy_kwh(check, run) * price
 
 
 def data_usd(check: PlanCheck, run: Run) -> float:
@@ -77,9 +120,18 @@ def data_usd(check: PlanCheck, run: Run) -> float:
     return usd * worth(check.problem.fleet.finance, moment.period + 1)
 
 
-def carbon_kg(check: PlanCheck, runs: Iterable[Run]) -> float | None:
-    """Carbon of the energy of some placements; None where a grid or a power has no figure. [kg CO2]"""
-    total = 0.0
+def carbon_kg(check: PlanCheck, runs: Iterable[Run], unused: Iterable[tuple[str, int]]) -> float | None:
+    """Carbon of some placements and of what stands idle; None where a grid or a power has no figure. [kg CO2]
+
+    `unused` names pools and moments whose accelerators without replicas count.
+    """
+    total, kwh = 0.0, unused_kwh(check)
+    for pool, m in unused:
+        intensity = check.pool(pool).region.grid_kg_co2_per_kwh
+        if kwh[pool, m]:
+            if intensity is None:
+                return None
+            total += kwh[pool, m] * intensity[check.problem.moments[m].period]
     for row, candidate in runs:
         grid = check.pool(row.pool).region.grid_kg_co2_per_kwh
         if grid is None or candidate.power_kw is None:

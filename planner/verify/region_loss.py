@@ -12,6 +12,7 @@ from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
+from fleetplan.planner.verify.supply import region_kw
 from fleetplan.planner.verify.violations import Violation
 
 Runs = tuple[SurvivingPlacement, Candidate]
@@ -134,12 +135,8 @@ def _held(check: PlanCheck, lost: str, rows: Sequence[Runs]) -> Iterator[Violati
                 text = f"{label}: {sum(sizes)} accelerators do not fit {units} units"
                 yield Violation("region_loss", text)
         for region in problem.regions.values():
-            load_kw = sum(
-                (candidate.power_kw or 0.0) * row.replicas
-                for row, candidate in here
-                if row.region == region.name
-            )
-            if region.power_kw is not None and exceeds(load_kw * region.pue, region.power_kw[q]):
+            drawn_kw = region_kw(check, region.name, q, here)
+            if region.name != lost and region.power_kw is not None and exceeds(drawn_kw, region.power_kw[q]):
                 label = f"{lost} lost: {region.name} {moment.label}"
-                text = f"{label}: {load_kw * region.pue} of {region.power_kw[q]} kW"
+                text = f"{label}: {drawn_kw} of {region.power_kw[q]} kW"
                 yield Violation("region_loss", text)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from fleetplan.planner.plan import Purchase, Retired
-from fleetplan.planner.problem import Problem
+from fleetplan.planner.plan import Placement, Purchase, Retired, SurvivingPlacement
+from fleetplan.planner.problem import Candidate, Problem
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.prices import capex_usd, leaving_usd, saved_usd, unit_usd
+from fleetplan.planner.verify.prices import capex_usd, idle_kw, leaving_usd, saved_usd, unit_usd
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.supply_rules import (
@@ -21,6 +21,9 @@ from fleetplan.planner.verify.supply_rules import (
     may_leave,
 )
 from fleetplan.planner.verify.violations import Violation
+
+Runs = Placement | SurvivingPlacement
+"""Rows that say how many replicas run in a pool."""
 
 
 def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase) -> list[str]:
@@ -66,20 +69,32 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_power(check: PlanCheck) -> Iterator[Violation]:
-    """What runs in a region stays within its power."""
+    """What runs in a region and what stands there idle stay within its power."""
     for region in check.problem.regions.values():
         if region.power_kw is None:
             continue
         for m, moment in enumerate(check.problem.moments):
             limit_kw = region.power_kw[moment.period]
-            load_kw = region.pue * sum(
-                (candidate.power_kw or 0.0) * row.replicas
-                for row, candidate in check.at(m)
-                if row.region == region.name
-            )
+            load_kw = region_kw(check, region.name, moment.period, check.at(m))
             if exceeds(load_kw, limit_kw):
                 text = f"{region.name} {moment.label}: {load_kw} of {limit_kw} kW"
                 yield Violation("power", text)
+
+
+def region_kw(check: PlanCheck, region: str, period: int, rows: Iterable[tuple[Runs, Candidate]]) -> float:
+    """Facility power of a region: replicas at full load, every accelerator without one at idle. [kW]"""
+    total = 0.0
+    busy: Counter[str] = Counter()
+    for row, candidate in rows:
+        if row.region == region:
+            idle = idle_kw(check.pool(row.pool), candidate.accelerators)
+            total += max(candidate.power_kw or 0.0, idle) * row.replicas
+            busy[row.pool] += candidate.accelerators * row.replicas
+    for pool in check.pools.values():
+        if pool.region.name == region:
+            held = check.units[pool.name, period] * pool.accelerators_per_unit
+            total += idle_kw(pool, held - busy[pool.name])
+    return total * check.problem.regions[region].pue
 
 
 def check_purchases(check: PlanCheck) -> Iterator[Violation]:

@@ -12,8 +12,8 @@ The functions are loaded when they are used: importing fleetplan itself takes a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# Not `typing`, which takes longer than all else until the command line hears Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fleetplan.planner.python import InfeasibleFleetError, SolvedFleet, landscape, predict, solve
 

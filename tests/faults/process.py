@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,8 +51,13 @@ class Running:
         )
 
     def ended(self) -> Ended:
-        """Wait for the end."""
-        out, errors = self.process.communicate(timeout=PATIENCE_S)
+        """Wait for the end; who does not end in time ends with all of its session."""
+        try:
+            out, errors = self.process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+            raise
         return Ended(self.process.returncode, out or "", errors)
 
     def signalled(self, number: int) -> Ended:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from fleetplan.fleet import files
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together, written_whole
 
 
@@ -139,3 +143,39 @@ def test_files_of_a_folder_are_there_together_or_not_at_all(tmp_path: Path) -> N
     assert names(folder) == {"one.txt", "mine.txt", "deep"}
     assert (folder / "deep" / "two.txt").read_text(encoding="utf-8") == "2"
     assert (folder / "one.txt").read_text(encoding="utf-8") == "1"
+
+
+def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+    )
+    assert child.returncode == -signal.SIGKILL
+    assert len([name for name in names(tmp_path) if name.startswith(".fleetplan-")]) == 2
+    (tmp_path / ".fleetplan-ffffffff-1-of-another-machine").write_text("")
+    (tmp_path / ".fleetplan-notes").write_text("")
+    alive = [path.name for path in _parts_of(tmp_path, os.getpid())]
+    write_whole(tmp_path / "plan.json", "new")
+    kept = {".fleetplan-ffffffff-1-of-another-machine", ".fleetplan-notes", *alive}
+    assert names(tmp_path) == {"plan.json", *kept}
+
+
+def _parts_of(folder: Path, process: int) -> list[Path]:
+    """Make what a process that still runs is writing."""
+    mark = files._machine_mark()
+    part = folder / f"{mark}{process}-0"
+    part.mkdir()
+    return [part]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from fleetplan.fleet.files import write_whole, written_together, written_whole
+
+folder = Path(sys.argv[1])
+with written_together(folder) as parts, written_whole(folder / "report.html"):
+    write_whole(parts / "plan.json", "half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""

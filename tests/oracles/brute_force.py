@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linprog
+from tests.oracles.draw import above_idle_kw
 
 from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.problem.supply import Acquisition
@@ -60,9 +61,9 @@ def brute_force_usd(problem: Problem) -> float | None:
         if best is not None and fixed + energy >= best:
             continue
         replicas = [item for choice in combination for item in choice.replicas]
-        if not _within_power(problem, replicas):
-            continue
         missing = _missing_units(problem, replicas)
+        if not _within_power(problem, replicas, missing):
+            continue
         for supply in _supplies(problem, tuple(sorted(missing.items())), {}):
             total = fixed + energy + supply.usd
             if (
@@ -143,8 +144,7 @@ def _energy_usd(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[i
         if alone[Phase.AGGREGATED] + both < wanted - 1e-9:
             return None
     prices = [
-        (problem.candidates[c].power_kw or 0.0) * problem.pools[p].energy_usd_per_kw[0] / headroom
-        for (c, p), _ in own
+        above_idle_kw(problem, c) * problem.pools[p].energy_usd_per_kw[0] / headroom for (c, p), _ in own
     ]
     if len(demand) == 1 and not any(prices):
         return 0.0
@@ -177,14 +177,20 @@ def _cheapest_loads(
     return float(solved.fun) if solved.status == 0 else None
 
 
-def _within_power(problem: Problem, replicas: list[tuple[Slot, int]]) -> bool:
+def _within_power(problem: Problem, replicas: list[tuple[Slot, int]], missing: dict[int, int]) -> bool:
+    """Busy accelerators at full load, and whatever else stands once the missing units are there."""
     for region in problem.fleet.regions:
         if region.power_kw is not None:
             drawn_kw = sum(
-                (problem.candidates[c].power_kw or 0.0) * n
+                above_idle_kw(problem, c) * n
                 for (c, p), n in replicas
                 if problem.pools[p].region == region.name
             )
+            for p, pool in enumerate(problem.pools):
+                if pool.region == region.name:
+                    units = pool.existing_units + missing.get(p, 0)
+                    idle_w = problem.hardware[pool.hardware].idle_w_per_accelerator
+                    drawn_kw += units * pool.accelerators_per_unit * idle_w / 1000
             if drawn_kw * region.pue > region.power_kw[0] * (1 + 1e-9):
                 return False
     return True

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from tests.oracles.brute_force import Slot, TooLargeError, _cheapest_loads, least_units
+from tests.oracles.draw import above_idle_kw
 from tests.oracles.highs_day import _wait
 
 from fleetplan.planner.problem import Cell, Problem
@@ -178,7 +179,7 @@ def _choices(problem: Problem, cell: Cell) -> list[tuple[Counts, float]]:
     for counts in itertools.product(*(range(n + 1) for n in most)):
         own = [(slot, n) for slot, n in zip(slots, counts, strict=True) if n]
         prices = [
-            (problem.candidates[c].power_kw or 0.0)
+            above_idle_kw(problem, c)
             * problem.pools[p].energy_usd_per_kw[moment.period]
             * moment.hours
             / 24

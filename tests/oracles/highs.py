@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
+from tests.oracles.draw import above_idle_kw, standing_kw
 from tests.oracles.highs_day import add_tides, add_work
 from tests.oracles.highs_region_loss import add_region_losses
 
@@ -113,7 +114,7 @@ def _columns(program: _Milp, problem: Problem) -> None:
                 program.column(("runs", c, pool.region, m), integer=True, upper=1.0)
                 _starts(program, problem, (c, p, m))
                 headroom = 1 + problem.services[candidate.service].headroom
-                kw_usd = (candidate.power_kw or 0.0) * pool.energy_usd_per_kw[moment.period] * share
+                kw_usd = above_idle_kw(problem, c) * pool.energy_usd_per_kw[moment.period] * share
                 for k, rate in enumerate(candidate.requests_per_s):
                     if rate > 0:
                         program.column(("rate", c, k, p, m), integer=False, usd=kw_usd / rate / headroom)
@@ -263,13 +264,15 @@ def _moment_limits(program: _Milp, problem: Problem, m: int) -> None:
     for p, pool in enumerate(problem.pools):
         for c, candidate in enumerate(problem.candidates):
             if candidate.hardware == pool.hardware:
-                power[pool.region]["replicas", c, p, m] = candidate.power_kw or 0.0
+                power[pool.region]["replicas", c, p, m] = above_idle_kw(problem, c)
                 running[candidate.service, pool.region]["runs", c, pool.region, m] = 1.0
                 runs: Hashable = ("runs", c, pool.region, m)
                 program.at_most({("replicas", c, p, m): 1.0, runs: -MANY}, 0.0)
     for region in problem.fleet.regions:
         if region.power_kw is not None:
-            program.at_most(power[region.name], region.power_kw[q] / region.pue)
+            standing, existing_kw = standing_kw(problem, region.name, q)
+            limit = region.power_kw[q] / region.pue - existing_kw
+            program.at_most({**power[region.name], **standing}, limit)
     if most is not None:
         for terms in running.values():
             program.at_most(terms, float(most))

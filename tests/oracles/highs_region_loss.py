@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from tests.oracles.draw import above_idle_kw, standing_kw
+
 from fleetplan.planner.problem import Phase, Problem
 
 if TYPE_CHECKING:
@@ -32,12 +34,14 @@ def add_region_losses(program: _Milp, problem: Problem) -> None:
             for region in problem.fleet.regions:
                 if region.power_kw is not None:
                     drawn: dict[Hashable, float] = {
-                        ("left", lost, c, p, q): candidate.power_kw or 0.0
-                        for c, candidate in enumerate(problem.candidates)
+                        ("left", lost, c, p, q): above_idle_kw(problem, c)
+                        for c in range(len(problem.candidates))
                         for p in pools
                         if problem.pools[p].region == region.name
                     }
-                    program.at_most(drawn, region.power_kw[moment.period] / region.pue)
+                    standing, existing_kw = standing_kw(problem, region.name, moment.period)
+                    limit = region.power_kw[moment.period] / region.pue - existing_kw
+                    program.at_most({**drawn, **standing}, limit)
 
 
 def _replicas(program: _Milp, problem: Problem, key: tuple[str, int, int, int]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.predict import predict
 
 LARGEST_ERROR = 0.20

@@ -28,8 +28,8 @@ ONE_PERIOD = ("now",)
 HOURS_PER_QUARTER = 2190
 
 
-def hardware(name: str, per_host: int = 8, power_w: float | None = None) -> Hardware:
-    return Hardware(name, per_host, None, power_w)
+def hardware(name: str, per_host: int = 8, power_w: float | None = None, idle_w: float = 0.0) -> Hardware:
+    return Hardware(name, per_host, None, power_w, idle_w)
 
 
 def region(name: str = "here", **changes: object) -> Region:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.planner.builders import (
@@ -36,7 +37,7 @@ def tiny_case(seed: int) -> Case:
     """One period, small enough for every number of replicas to be tried."""
     rng = random.Random(seed)
     names = ["A", "B", "C"][: rng.choice((2, 2, 3))]
-    kinds = [hardware(name, UNITS[name], CARD_KW[name] * 1000) for name in names]
+    kinds = _kinds(seed, names)
     regions = [_region(rng, name) for name in ("east", "west")[: rng.choice((1, 1, 1, 2))]]
     services, candidates = [], []
     for index in range(rng.choice((1, 2, 2, 3))):
@@ -62,11 +63,18 @@ def tiny_case(seed: int) -> Case:
     )
 
 
+def _kinds(seed: int, names: Sequence[str]) -> list[Hardware]:
+    """Hardware that is off without work, or draws some of its power then."""
+    idle = random.Random(f"idle {seed}").choice((0.0, 0.15, 0.5))
+    watts = {name: CARD_KW[name] * 1000 for name in names}
+    return [hardware(name, UNITS[name], watts[name], round(watts[name] * idle)) for name in names]
+
+
 def several_periods_case(seed: int) -> Case:
     """Two or three quarters with growing demand, purchases with a lead time, and rent."""
     rng = random.Random(seed)
     periods = ("2026Q1", "2026Q2", "2026Q3")[: rng.choice((2, 3))]
-    kinds = [hardware(name, UNITS[name], CARD_KW[name] * 1000) for name in ("A", "B")]
+    kinds = _kinds(seed, ["A", "B"])
     here = region("east", pue=1.2, energy_usd_per_kwh=tuple(0.1 for _ in periods))
     services, candidates = [], []
     for index in range(2):

@@ -71,6 +71,51 @@ def test_a_reader_that_left_ends_the_command_as_a_shell_expects(folder: Path, ar
     assert "written" not in said
 
 
+@pytest.mark.parametrize("arguments", [["check", "fleet.yaml"], ["schema"], ["fleet.yaml", "--out", "out"]])
+def test_closed_standard_output_is_said(folder: Path, arguments: list[str]) -> None:
+    command = " ".join([sys.executable, "-m", "fleetplan.planner", *arguments])
+    done = subprocess.run(
+        ["sh", "-c", f"{command} >&-"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+        check=False,
+        timeout=100,
+    )
+    said = done.stderr.decode()
+    assert done.returncode == 2, said
+    assert said.endswith("standard output cannot be written: Bad file descriptor\n")
+    assert "Traceback" not in said
+    if "--out" in arguments:
+        assert json.loads((folder / "out" / "plan.json").read_text())["fleet"] == "zwölf €"
+
+
+def test_closed_standard_error_loses_no_result(folder: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m fleetplan.planner fleet.yaml --json 2>&-"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["fleet"] == "zwölf €"
+
+
+def test_little_is_imported_before_signals_are_heard() -> None:
+    script = "import sys; import fleetplan.planner.start; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+        check=True,
+    )
+    heavy = {"typing", "re", "contextlib", "typer", "numpy", "pathlib"}
+    assert heavy & set(done.stdout.split()) == set()
+
+
 def test_progress_that_cannot_be_written_loses_no_result(folder: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

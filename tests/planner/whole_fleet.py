@@ -70,7 +70,7 @@ def whole_fleet() -> Fleet:
     )
     built = fleet(
         services=services,
-        hardware=[hardware("A", 4, 800.0), hardware("B", 4, 1000.0)],
+        hardware=[hardware("A", 4, 800.0, 120.0), hardware("B", 4, 1000.0, 150.0)],
         pools=[
             Pool("old", "here", "A", 5, 4, owned, None),
             Pool("aged", "there", "A", 1, 4, aged, None),

@@ -71,6 +71,17 @@ def test_a_tighter_limit_is_never_cheaper(case: Case, data: st.DataObject) -> No
     assert no_cheaper(usd(changed, case.candidates), usd(fleet, case.candidates))
 
 
+@given(case=cases, more_w=st.sampled_from((1.0, 60.0, 300.0)))
+@law
+def test_more_idle_power_is_never_cheaper(case: Case, more_w: float) -> None:
+    drawing = {
+        name: replace(each, idle_w_per_accelerator=each.idle_w_per_accelerator + more_w)
+        for name, each in case.fleet.hardware.items()
+    }
+    more = replace(case.fleet, hardware=drawing)
+    assert no_cheaper(usd(more, case.candidates), usd(case.fleet, case.candidates))
+
+
 def _less_power(region: Region) -> Region:
     limit = (30.0,) if region.power_kw is None else tuple(kw * 0.8 for kw in region.power_kw)
     return replace(region, power_kw=limit)

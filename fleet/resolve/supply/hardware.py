@@ -10,7 +10,7 @@ from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory import Accelerator, Hardware, SpeedFigures
-from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, all_in_power_w, power_capped
+from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, hardware_kind, idle_of_full_w, power_capped
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
 
@@ -26,6 +26,7 @@ _FIGURES: Final = (
     "scale_out_gb_per_s",
     "tdp_w",
     "all_in_w",
+    "idle_w",
     "accelerators_per_host",
 )
 _SCALED: Final = "times measured on {base} are scaled by the ratio of rooflines and count as extrapolated"
@@ -36,7 +37,7 @@ NEW_PART_PROFILE: Final = "carried-over"
 def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dict[str, Hardware]:
     """Return every part of the catalogue and of the block `hardware`, by name."""
     catalogue = accelerators()
-    found = {name: _hardware(name, part) for name, part in catalogue.items()}
+    found = {name: hardware_kind(name, part) for name, part in catalogue.items()}
     for name, spec in block.items():
         key_path = ("hardware", name)
         base_name = spec.like if spec.like is not None else (name if name in catalogue else None)
@@ -52,14 +53,24 @@ def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dic
         if spec.optables is not None:
             part = _with_tables(context, key_path, part, spec.optables)
         if part is not None:
-            found[name] = _hardware(name, part)
+            found[name] = hardware_kind(name, part)
         else:
-            found[name] = Hardware(name, spec.accelerators_per_host or 1, None, spec.all_in_w)
+            found[name] = _without_figures(name, spec)
+        _check_idle(context, key_path, spec, found[name])
     return found
 
 
-def _hardware(name: str, part: Accelerator) -> Hardware:
-    return Hardware(name, part.accelerators_per_host, part, all_in_power_w(part))
+def _without_figures(name: str, spec: HardwareSpec) -> Hardware:
+    """Return a kind that only engine tables use."""
+    idle_w = idle_of_full_w(spec.all_in_w or 0.0) if spec.idle_w is None else spec.idle_w
+    return Hardware(name, spec.accelerators_per_host or 1, None, spec.all_in_w, idle_w)
+
+
+def _check_idle(context: Context, key_path: KeyPath, spec: HardwareSpec, hardware: Hardware) -> None:
+    full_w = hardware.power_w_per_accelerator
+    if spec.idle_w is not None and full_w is not None and spec.idle_w > full_w:
+        hint = f"at most the power at full load, {full_w:g} W"
+        context.error((*key_path, "idle_w"), f"a card that runs nothing cannot draw {spec.idle_w:g} W", hint)
 
 
 def _given(spec: HardwareSpec) -> dict[str, object]:
@@ -109,7 +120,7 @@ def _new_part(context: Context, key_path: KeyPath, name: str, spec: HardwareSpec
     given = _given(spec)
     if spec.power_cap_w is not None:
         context.error((*key_path, "power_cap_w"), "a cap needs a part to change", "name it with `like`")
-    computed = given.keys() - {"vendor", "accelerators_per_host", "all_in_w"}
+    computed = given.keys() - {"vendor", "accelerators_per_host", "all_in_w", "idle_w"}
     if not computed:
         return None
     missing = [figure for figure in _NEEDED_FIGURES if figure not in given]
@@ -134,6 +145,7 @@ def _new_part(context: Context, key_path: KeyPath, name: str, spec: HardwareSpec
         scale_out_gb_per_s=spec.scale_out_gb_per_s,
         tdp_w=spec.tdp_w,
         all_in_w=spec.all_in_w,
+        idle_w=spec.idle_w,
         accelerators_per_host=host,
         lifecycle="stable",
         measured_system=None,

@@ -8,8 +8,6 @@ the 16-bit rows of one size take as long as the 8-bit rows of twice that size.
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 from fleetplan.perfmodel.optables.measured.columns import split_by_dtype, whole_numbers
 from fleetplan.perfmodel.optables.measured.delta import delta_net_tables
@@ -32,6 +31,7 @@ from fleetplan.perfmodel.optables.measured.experts import (
     expert_tables,
     wide_expert_tables,
 )
+from fleetplan.perfmodel.optables.measured.folders import FOLDER, PACKAGE, TableRoot, table_roots
 from fleetplan.perfmodel.optables.measured.latent import absorbed_product_tables, latent_attention_tables
 from fleetplan.perfmodel.optables.measured.products import products_alone, quantisation_files
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
@@ -39,7 +39,6 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGE: Final = "aiconfigurator-core"
 IMPORTER_VERSION: Final = 5
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
@@ -72,8 +71,8 @@ class TableFile:
         trtllm, sglang, vllm or nccl.
     version : str
         Version of the framework that was measured.
-    package_version : str
-        Version of the package that the file came with.
+    package_version, package : str
+        What the file came with.
     """
 
     path: Path
@@ -81,6 +80,7 @@ class TableFile:
     framework: str
     version: str
     package_version: str
+    package: str = PACKAGE
 
     @property
     def system(self) -> str:
@@ -93,19 +93,10 @@ class TableFile:
         return quantisation_files(self.path, self.family, self.framework)
 
 
-def data_folder() -> Path | None:
-    """Find the folder of the measured systems; None where the package is not installed."""
-    spec = importlib.util.find_spec("aiconfigurator_core")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0]) / "systems" / "data"
-    return folder if folder.is_dir() else None
-
-
 def table_files(
     system: str, family: str, framework: str, folder: Path | None = None
 ) -> tuple[TableFile, ...]:
-    """List the files of a family, the newest framework version first.
+    """List the files of a family, the newest framework version first; of one version the first folder's.
 
     Parameters
     ----------
@@ -116,28 +107,23 @@ def table_files(
     framework : str
         trtllm, sglang or vllm; NCCL tables are the same for all.
     folder : Path, optional
-        Folder of the systems; that of the installed package by default.
+        Folder of the systems; those of the user and that of the installed package by default.
 
     Returns
     -------
     tuple[TableFile, ...]
         Empty where nothing was measured or the package is absent.
     """
-    root = data_folder() if folder is None else folder
-    if root is None:
-        return ()
+    roots = table_roots() if folder is None else (TableRoot(folder, FOLDER, "local folder"),)
     owner = family if family in _LIBRARIES else framework
-    paths = (root / system / _FAMILY[family].folder / owner).glob(f"*/{family}_perf.parquet")
-    package_version = _package_version() if folder is None else "local folder"
-    files = [TableFile(path, family, owner, path.parent.name, package_version) for path in paths]
-    return tuple(sorted(files, key=lambda file: _version_order(file.version), reverse=True))
-
-
-def _package_version() -> str:
-    try:
-        return importlib.metadata.version(PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
-        return "not recorded"
+    found: dict[str, TableFile] = {}
+    for root in roots:
+        place = root.path / system / _FAMILY[family].folder / owner
+        for path in place.glob(f"*/{family}_perf.parquet"):
+            version = path.parent.name
+            file = TableFile(path, family, owner, version, root.version, root.package)
+            found.setdefault(version, file)
+    return tuple(sorted(found.values(), key=lambda file: _version_order(file.version), reverse=True))
 
 
 def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
@@ -266,3 +252,42 @@ FAMILIES: Final[dict[OperatorKind, tuple[str, ...]]] = {
     if (names := tuple(name for name, family in _FAMILY.items() if kind in family.kinds))
 }
 """The families that hold a kind, the preferred one first."""
+
+
+def check_folder(folder: Path) -> dict[tuple[str, str], set[str]]:
+    """Read one table of every family and framework of a folder of systems, and say what it has.
+
+    Returns
+    -------
+    dict[tuple[str, str], set[str]]
+        Versions by system and framework.
+
+    Raises
+    ------
+    InputError
+        There is no table that is understood, or one cannot be read.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for system in sorted(each.name for each in folder.iterdir() if each.is_dir()):
+        for family in _FAMILY:
+            for framework in FRAMEWORKS:
+                files = table_files(system, family, framework, folder)
+                for file in files:
+                    found.setdefault((system, file.framework), set()).add(file.version)
+                if files:
+                    _try(files[0])
+    if not found:
+        raise InputError([Issue(str(folder), 0, 0, "", "has no table that is understood", _LAYOUT)])
+    return found
+
+
+_LAYOUT: Final = "tables lie in SYSTEM/FAMILY/FRAMEWORK/VERSION/FAMILY_perf.parquet"
+
+
+def _try(file: TableFile) -> None:
+    try:
+        read_table(file)
+    # What a table of another layout, or a damaged one, makes pandas and pyarrow raise.
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        what = f"cannot be read as a table of {file.family}: {error}"
+        raise InputError([Issue(str(file.path), 0, 0, "", what, _LAYOUT)]) from error

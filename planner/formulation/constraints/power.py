@@ -1,44 +1,72 @@
-r"""Family 5, power: what runs in a region stays within its facility power.
+r"""Family 5, power: what stands in a region stays within its facility power.
 
-For each region r and moment m of a period q with a limit, in whole watts a[c]·kw a replica, PUE and limit L::
+For each region r and moment m of a period q with a limit L, in whole watts of a busy accelerator (watts[c])
+and of an idle one (idle[p]), with H accelerators in each unit::
 
-    sum_{c,p in r} a[c] watts[c] n[c,p,m] <= L / PUE                      power[...]
+    sum_{c,p in r} a[c] (watts[c] - idle[p]) n[c,p,m]
+      + sum_{p in r} H idle[p] (E[p] - left[p,q] + arrived[p,q]) <= L / PUE                 power[...]
 
-Replicas count at full load, because the site must carry their peak; hosts that run nothing are off.
+Replicas count at full load, because the site must carry their peak; all other accelerators that stand there
+count at idle, those in reserve and out of service too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.scaling import watts_floor, watts_per_accelerator
+from fleetplan.planner.formulation.constraints.capacity import standing_units
+from fleetplan.planner.formulation.scaling import watts_ceil, watts_floor, watts_per_accelerator
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
 
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every region and moment with a power limit."""
+    running: dict[int, dict[tuple[int, int], cp_model.IntVar]] = {m: {} for m in range(len(problem.moments))}
+    for (c, p, m), replicas in variables.replicas.items():
+        running[m][c, p] = replicas
     for region in problem.regions.values():
         if region.power_kw is None:
             continue
         for m, moment in enumerate(problem.moments):
+            drawn = watts_drawn(problem, variables, running[m], (region.name, moment.period))
             limit = watts_floor(region.power_kw[moment.period] / region.pue)
-            used = watts(problem, variables, region.name, m)
-            model.add(used <= limit).with_name(f"power[{region.name},{moment.label}]")
+            model.add(drawn <= limit).with_name(f"power[{region.name},{moment.label}]")
 
 
-def watts(problem: Problem, variables: Variables, region: str, m: int) -> cp_model.LinearExprT:
-    """What runs in a region in a moment draws, without PUE. [W]"""
-    return sum(
-        replica_watts(problem, c) * replicas
-        for (c, p, when), replicas in variables.replicas.items()
-        if when == m and problem.pools[p].region == region and replica_watts(problem, c)
-    )
+def watts_drawn(
+    problem: Problem,
+    variables: Variables,
+    running: Mapping[tuple[int, int], cp_model.IntVar],
+    place: tuple[str, int],
+) -> cp_model.LinearExprT:
+    """IT power of a region in a period: replicas at full load, all else that stands there at idle. [W]
 
-
-def replica_watts(problem: Problem, c: int) -> int:
-    """What a replica draws, 0 where that is unknown. [W]"""
-    candidate = problem.candidates[c]
-    if candidate.power_kw is None:
-        return 0
-    return candidate.accelerators * watts_per_accelerator(candidate.power_kw, candidate.accelerators)
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    variables : Variables
+        What stands.
+    running : Mapping[tuple[int, int], IntVar]
+        Replicas by candidate and pool index; those of other regions are left out.
+    place : tuple[str, int]
+        Region and period index.
+    """
+    region, q = place
+    idle = {}
+    terms: list[cp_model.LinearExprT] = []
+    for p, pool in enumerate(problem.pools):
+        if pool.region == region:
+            idle[p] = watts_ceil(problem.hardware[pool.hardware].idle_w_per_accelerator)
+            if idle[p]:
+                watts = idle[p] * pool.accelerators_per_unit
+                terms.append(watts * standing_units(problem, variables, p, q))
+    for (c, p), replicas in running.items():
+        candidate = problem.candidates[c]
+        if p in idle and candidate.power_kw is not None:
+            watts = watts_per_accelerator(candidate.power_kw, candidate.accelerators)
+            terms.append(candidate.accelerators * max(watts - idle[p], 0) * replicas)
+    return sum(terms)

@@ -9,7 +9,8 @@ decode replicas, and D the demand of all regions::
     sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
     sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
     sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
-    sum_{c,p in r} a[c] watts[c] n'[c,p] <= limit[r,m] / PUE[r]                  surviving_power[...]
+    sum_{c,p in r} a[c] (watts[c] - idle[p]) n'[c,p]
+      + sum_{p in r} H idle[p] units[p,m] <= limit[r,m] / PUE[r]                 surviving_power[...]
 
 Services that are not protected then stop, and hosts in reserve may serve: it is an emergency. What stands is
 what the plan has in any case, so the loss costs the units that are bought and rented for it, no more. The
@@ -26,7 +27,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.bounds import most_units, replicas_needed
 from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
-from fleetplan.planner.formulation.constraints.power import replica_watts
+from fleetplan.planner.formulation.constraints.power import watts_drawn
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
 from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor
@@ -169,25 +170,19 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """What runs after the loss stays within the power of its region."""
+    """What runs after the loss, and what stands idle, stay within the power of their region."""
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue
         for m, moment in enumerate(problem.moments):
-            used = surviving_watts(problem, variables, lost, region.name, m)
-            if not isinstance(used, int):
+            running = {
+                (c, p): replicas
+                for (gone, c, p, when), replicas in variables.surviving.items()
+                if (gone, problem.pools[p].region, when) == (lost, region.name, m)
+            }
+            if running:
+                drawn = watts_drawn(problem, variables, running, (region.name, moment.period))
                 limit = watts_floor(region.power_kw[moment.period] / region.pue)
-                model.add(used <= limit).with_name(
+                model.add(drawn <= limit).with_name(
                     f"surviving_power[{lost} lost,{region.name},{moment.label}]"
                 )
-
-
-def surviving_watts(
-    problem: Problem, variables: Variables, lost: str, region: str, m: int
-) -> cp_model.LinearExprT:
-    """What runs in a region after the loss of another one draws, without PUE; 0 where nothing may run. [W]"""
-    return sum(
-        replica_watts(problem, c) * replicas
-        for (gone, c, p, when), replicas in variables.surviving.items()
-        if (gone, problem.pools[p].region, when) == (lost, region, m) and replica_watts(problem, c)
-    )

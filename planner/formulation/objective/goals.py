@@ -1,24 +1,25 @@
 r"""Objectives besides TCO: what a plan is best at first, with TCO to choose among equals.
 
 With the load w, the replicas n and the unmet demand u of a moment m, h its share of the horizon's hours times
-its probability, and P the periods::
+its probability, the accelerators u that stand, and P the periods::
 
     served        max sum h g[s] (D - u) / (1 + headroom[s]) / P        requests/s, each weighted with g[s]
-    energy        min sum h' kW[c] PUE w / (1 + headroom[s])            kWh, with the hours h' of the moment;
-                                                                        by served rate (objective/traffic.py)
+    energy        min sum h' (kW[c] - a[c] idle) PUE w / (1 + headroom[s]) + sum h' idle PUE u
+                                                                        kWh, with the hours h' of the moment;
+                                                                         by served rate (objective/traffic.py)
     carbon        min of the energy with the grid's kg CO2 a kWh        kg
     accelerators  min sum h a'[c] n / P                                 accelerators, the mean of the periods
     least-regret  min regret (constraints/regret.py)                    USD
 
-g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic,
-paid for by a rent or not. Each is a whole number of objective units in the model and a figure with a unit
-outside of it.
+g[s] is what the fleet file says a request counts, else 1 / priority. Energy is that of the served traffic
+and of what stands idle, paid for by a rent or not. Each is a whole number of objective units in the model and
+a figure with a unit outside of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -26,16 +27,24 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.planner.formulation.bounds import (
+    served_cells,
+    units_after_loss,
+    units_that_serve_everything,
+)
+from fleetplan.planner.formulation.objective.tco import Term
 from fleetplan.planner.formulation.objective.traffic import traffic_sum
 from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
+from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import USD_RESOLUTION, exact
 
-ACCELERATOR_RESOLUTION: Final = 10**6
-"""Objective units an accelerator, for weights of moments that are no whole numbers."""
+MOST_ACCELERATOR_UNITS: Final = 10**6
+"""Objective units an accelerator, where the weights of the moments have no smaller common unit."""
 
 ROUNDING_RATIO: Final = 1e-5
 """Share of the energy or carbon within which two plans draw the same: some load units."""
@@ -119,7 +128,7 @@ def goal_of(problem: Problem) -> Goal | None:
     if name == "served":
         return Goal(name, UNITS[name], _served_resolution(problem), _whole_demand(problem))
     if name == "accelerators":
-        return Goal(name, UNITS[name], ACCELERATOR_RESOLUTION)
+        return Goal(name, UNITS[name], _accelerator_resolution(problem))
     return Goal(name, UNITS[name], _used_resolution(problem))
 
 
@@ -129,14 +138,14 @@ def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.L
 
 
 def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy of one load unit over the hours of its moment, at the meter of the site. [kWh]"""
+    """Expected energy above idle of one load unit over the hours of its moment, at the site's meter. [kWh]"""
     c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
         raise ValueError(f"{candidate.label} has no power figure")
     pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
     hours = HOURS_PER_QUARTER * moment.weight
-    return candidate.power_kw * pue * hours / load_units(problem, c, k) / (1 + headroom)
+    return load_kw(problem, candidate) * pue * hours / load_units(problem, c, k) / (1 + headroom)
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
@@ -145,6 +154,34 @@ def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
     if grid is None:
         raise ValueError(f"{region} has no carbon intensity")
     return grid[period]
+
+
+def _idle_by_period(problem: Problem, name: str, pool: SupplyPool) -> tuple[float, ...]:
+    """Energy or carbon of one unit of a pool that runs nothing. [kWh or kg CO2]"""
+    kwh = idle_kwh(problem, pool, pool.accelerators_per_unit)
+    periods = range(len(problem.periods))
+    if name == "carbon" and kwh:
+        return tuple(kwh * grid_kg_per_kwh(problem, pool.region, q) for q in periods)
+    return tuple(kwh for _ in periods)
+
+
+def _idle_of_existing(problem: Problem, name: str) -> float:
+    """Energy or carbon of all units that stand before anything is decided, idle. [kWh or kg CO2]"""
+    return sum(
+        pool.existing_units * sum(_idle_by_period(problem, name, pool))
+        for pool in problem.pools
+        if pool.region in problem.regions
+    )
+
+
+def _idle_terms(problem: Problem, variables: Variables, goal: Goal) -> Iterator[Term]:
+    """Units that come and go, with what one of each draws idle. [kWh or kg CO2]"""
+    for (p, a, ordered), units in variables.acquired.items():
+        idle = _idle_by_period(problem, goal.name, problem.pools[p])
+        acquisition = problem.pools[p].acquisitions[a]
+        yield units, sum(each for q, each in enumerate(idle) if acquisition.serves(ordered, q))
+    for (p, q), units in variables.retired.items():
+        yield units, -sum(_idle_by_period(problem, goal.name, problem.pools[p])[q:])
 
 
 def _used_per_load_unit(problem: Problem, name: str, key: LoadKey) -> float:
@@ -158,16 +195,18 @@ def _used_per_load_unit(problem: Problem, name: str, key: LoadKey) -> float:
 
 def _energy(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
     traffic = traffic_sum(problem, variables, partial(_used_per_load_unit, problem, goal.name))
-    weights = [round(each * goal.resolution) for _, each in traffic.terms]
-    decided = cp_model.LinearExpr.weighted_sum([variable for variable, _ in traffic.terms], weights)
-    return decided + round(traffic.constant * goal.resolution)
+    terms = [*traffic.terms, *_idle_terms(problem, variables, goal)]
+    weights = [round(each * goal.resolution) for _, each in terms]
+    decided = cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], weights)
+    constant = traffic.constant + _idle_of_existing(problem, goal.name)
+    return decided + round(constant * goal.resolution)
 
 
 def _accelerators(problem: Problem, variables: Variables, goal: Goal) -> cp_model.LinearExprT:
     weights = []
     for c, p, m in variables.replicas:
         footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
-        share = exact(problem.moments[m].weight) / len(problem.periods)
+        share = problem.moments[m].exact_weight / len(problem.periods)
         weights.append(round(footprint * share * goal.resolution))
     return cp_model.LinearExpr.weighted_sum(list(variables.replicas.values()), weights)
 
@@ -208,10 +247,22 @@ def _whole_demand(problem: Problem) -> float:
     return sum(_weight(problem, i) * sum(cell.requests_per_s) for i, cell in enumerate(problem.cells))
 
 
+def _accelerator_resolution(problem: Problem) -> int:
+    """Objective units an accelerator: a common unit of the moments' shares, so that equal plans are equal."""
+    shares = (moment.exact_weight / len(problem.periods) for moment in problem.moments)
+    return min(math.lcm(*(share.denominator for share in shares)), MOST_ACCELERATOR_UNITS)
+
+
 @once
 def _used_resolution(problem: Problem) -> int:
-    """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all traffic by every way of serving it."""
-    name, total = problem.fleet.objective, 0.0
+    """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all that may serve or stand idle."""
+    name, served = problem.fleet.objective, served_cells(problem)
+    total = _idle_of_existing(problem, name)
+    for p, pool in enumerate(problem.pools):
+        if pool.acquisitions and pool.region in problem.regions:
+            offers = len(pool.acquisitions) * len(problem.periods)
+            most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
+            total += most * offers * sum(_idle_by_period(problem, name, pool))
     for i, cell in enumerate(problem.cells):
         headroom = 1 + problem.services[cell.service].headroom
         for k, rate in enumerate(cell.most_requests_per_s):

@@ -6,9 +6,10 @@ at the served utilisation; periods q, moments m, cells i::
     C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
       + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
 
-e is the energy of one load unit (power of the replica * PUE * price * hours / load units a replica); the
-headroom is capacity that stands ready, not traffic, so it draws no energy. What requests cost on their way to
-another region is part of e. h is the share of the period's
+e is the energy of one load unit above idle (power of the replica above idle * PUE * price * hours / load
+units a replica); the headroom is capacity that stands ready, not traffic, so it draws its idle power alone.
+Idle power is part of C, of usd and of v: what stands draws it whether it serves or not. What requests cost on
+their way to another region is part of e. h is the share of the period's
 hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
 accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
 of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
@@ -22,19 +23,19 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import HOURS_PER_DAY
 from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
+from fleetplan.planner.formulation.objective.too_dear import too_dear
 from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import once
-from fleetplan.planner.units import USD_RESOLUTION
+from fleetplan.planner.problem.power_draw import load_kw
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable, and what one of it costs or draws."""
@@ -44,13 +45,12 @@ Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """Expected energy cost of one load unit over the hours of its moment. [USD]"""
+    """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
     c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
-    power_kw = candidate.power_kw or 0.0
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return power_kw * usd_per_kw / load_units(problem, c, k) / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / load_units(problem, c, k) / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:
@@ -95,13 +95,17 @@ def prices_of_changes() -> Prices:
 def total_cost(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
     """Variable part of the expected TCO in objective units; `fixed_usd` is the rest."""
     everywhere = [1.0] * len(problem.moments)
-    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, everywhere)
+    )
 
 
 def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_model.LinearExprT:
     """Variable part of the TCO where one demand scenario turns out. [objective units]"""
     shares = [1 / moment.probability if moment.scenario == scenario else 0.0 for moment in problem.moments]
-    return _sum(problem, supply_terms(problem, variables) + _running_terms(problem, variables, shares))
+    return _sum(
+        problem, variables, supply_terms(problem, variables) + _running_terms(problem, variables, shares)
+    )
 
 
 def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
@@ -134,24 +138,14 @@ def _running_terms(problem: Problem, variables: Variables, shares: Sequence[floa
     return terms
 
 
-def _sum(problem: Problem, terms: Sequence[Term]) -> cp_model.LinearExprT:
-    variables = [variable for variable, _ in terms]
+def _sum(problem: Problem, variables: Variables, terms: Sequence[Term]) -> cp_model.LinearExprT:
+    decisions = [variable for variable, _ in terms]
     weights = [usd_units(usd) for _, usd in terms]
-    sizes = [abs(each) * max(variables[i].proto.domain) for i, each in enumerate(weights)]
+    sizes = [abs(each) * max(decisions[i].proto.domain) for i, each in enumerate(weights)]
     if sum(sizes) > LARGEST_SUM:
-        raise _too_dear(problem, sum(sizes), variables[sizes.index(max(sizes))].name)
-    return cp_model.LinearExpr.weighted_sum(variables, weights)
-
-
-def _too_dear(problem: Problem, units: int, variable: str) -> InputError:
-    """What is said of prices and numbers whose sum is beyond what 64-bit integers hold."""
-    most = (
-        f"{units / USD_RESOLUTION:.2g} USD, and {LARGEST_SUM / USD_RESOLUTION:.2g} USD are computed exactly"
-    )
-    message = f"its prices times the numbers that may be needed add up to {most}; most of it is {variable}"
-    return InputError(
-        [Issue(str(problem.fleet.path), 0, 0, "", message, "lower max_hosts, the price or the demand")]
-    )
+        most = max(sizes)
+        raise too_dear(problem, variables, decisions[sizes.index(most)], (most, sum(sizes)))
+    return cp_model.LinearExpr.weighted_sum(decisions, weights)
 
 
 def fixed_usd(problem: Problem) -> float:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators, price_book
-from fleetplan.fleet.inventory import Fleet, Hardware, Offer
-from fleetplan.fleet.power import all_in_power_w
+from fleetplan.fleet.inventory import Fleet, Offer
+from fleetplan.fleet.power import hardware_kind
 from fleetplan.planner.questions.why_not.subject import Kind, Subject
 
 MOST_ASSUMED_PRICE: Final = 16.0
@@ -25,7 +25,7 @@ def supplied(fleet: Fleet, subject: Subject) -> Fleet:
     if subject.kind is not Kind.HARDWARE or subject.supplied:
         return fleet
     part = accelerators()[subject.name]
-    hardware = Hardware(subject.name, part.accelerators_per_host, part, all_in_power_w(part))
+    hardware = hardware_kind(subject.name, part)
     offer = Offer(
         name=ASSUMED_OFFER,
         hardware=subject.name,

@@ -41,7 +41,7 @@ class Step:
 
 def by_kind(plan: Plan) -> tuple[Step, ...]:
     """Cost by kind, and the TCO that it adds up to."""
-    steps = [Step(kind, usd) for kind, usd in plan.cost_breakdown.items()]
+    steps = [Step(kind.replace("_", " "), usd) for kind, usd in plan.cost_breakdown.items()]
     return (*_largest_first(steps, plan.objective_usd), Step("TCO", plan.objective_usd, True))
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LARGEST_SERVICES = 12
 """Services with figures of their own, by what they cost; the page says where the others are."""
 
+LONGEST_TICK = 18
+"""Letters of a label below the axis: longer ones leave no room for the figure."""
+
 LABEL_LETTERS = 36
 """Letters of all labels that fit side by side under a figure."""
 
@@ -172,7 +175,7 @@ def capacity_figure(capacity: Capacity, colours: dict[str, int]) -> Markup:
             ends = (position - 0.38, position + 0.38)
             axes.hlines(capacity.demand[position], *ends, color=INK, lw=1.6)
             axes.hlines(capacity.planned[position], *ends, color=LIMIT, lw=1.2, ls=(0, (3, 1.5)))
-        axes.set_xticks(list(positions), list(capacity.labels))
+        axes.set_xticks(list(positions), [short(each, LONGEST_TICK) for each in capacity.labels])
         if sum(map(len, capacity.labels)) > LABEL_LETTERS:
             for text in axes.get_xticklabels():
                 text.set(rotation=40, horizontalalignment="right")

@@ -75,9 +75,9 @@ def series(index: int) -> str:
     return f"#0b0b{index % SERIES_COLOURS:02x}"
 
 
-def short(name: str) -> str:
-    """A name that fits above a figure; the tables have it whole."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+def short(name: str, most: int = LONGEST_NAME) -> str:
+    """A name that fits above a figure, or in so many letters; the tables have it whole."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def draw(paint: Painter, label: str, width_in: float = 3.6, height_in: float = 2.4) -> Markup:

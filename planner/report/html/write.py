@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fleetplan.fleet.files import write_whole
+from fleetplan.planner.cells import csv_text
 from fleetplan.planner.landscape.frontier_points import FRONTIER_FILE, FrontierPoint, frontier_table
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.report.html.page import REPORT_FILE, infeasible_page, report_page
@@ -38,5 +39,5 @@ def write_report(
     if isinstance(outcome, Infeasible):
         return write_whole(folder / REPORT_FILE, infeasible_page(outcome))
     if frontier:
-        write_whole(folder / FRONTIER_FILE, frontier_table(frontier).to_csv(index=False))
+        write_whole(folder / FRONTIER_FILE, csv_text(frontier_table(frontier)))
     return write_whole(folder / REPORT_FILE, report_page(outcome, frontier, baseline))

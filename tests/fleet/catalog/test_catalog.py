@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles, price_book, price_book_columns
-from fleetplan.fleet.power import all_in_power_w
+from fleetplan.fleet.power import all_in_power_w, idle_power_w
 
 NAMES = [
     "A100-SXM-80GB",
@@ -79,6 +79,9 @@ def test_figures_are_in_their_units(name: str) -> None:
     assert part.scale_out_gb_per_s is None or part.scale_out_gb_per_s <= part.scale_up_gb_per_s
     assert part.tdp_w is None or 200 <= part.tdp_w < 2_000
     assert part.all_in_w is None or part.tdp_w is None or part.tdp_w < part.all_in_w < 3 * part.tdp_w
+    assert part.idle_board_w is None or part.tdp_w is None or 20 < part.idle_board_w < 0.2 * part.tdp_w
+    full_w = all_in_power_w(part)
+    assert idle_power_w(part) == 0 if full_w is None else 0.1 * full_w < idle_power_w(part) < 0.3 * full_w
     assert part.scale_up_accelerators % part.accelerators_per_host == 0
     assert part.lifecycle in ("preview", "stable", "deprecated", "end-of-life")
     assert part.measured_system == MEASURED.get(name)

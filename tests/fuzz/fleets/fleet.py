@@ -17,6 +17,9 @@ PARTS = ("gpu-a", "gpu-b", "gpu-c")
 SLICES = (("day", 9.0), ("eve", 5.0), ("night", 10.0))
 OBJECTIVES = ("served", "energy", "carbon", "accelerators")
 
+IDLE_STATED = 0.6
+"""Share of the parts that state their idle power."""
+
 MOST_CELLS = 6
 """Regions, periods, slices and scenarios together: beyond, a fleet takes seconds rather than tenths."""
 
@@ -52,6 +55,7 @@ def random_fleet(
         made.file["horizon"] = _horizon(made)
     _put(made, "regions", regions(made))
     _put(made, "hardware", hardware(made))
+    _idle_power(made)
     _put(made, "pools", pools(made))
     _put(made, "offers", offers(made))
     made.file["services"] = random_services(made)
@@ -70,6 +74,14 @@ def random_fleet(
         made.file["objective"] = made.objective
     _scenarios(made)
     return made
+
+
+def _idle_power(made: Made) -> None:
+    """State the idle power of some parts; with dice of its own, so that all else stays as it was."""
+    dice = random.Random(f"idle power {made.seed}")
+    for node in made.file.get("hardware", {}).values():
+        if made.allows("hardware.idle_w") and "power_cap_w" not in node and dice.random() < IDLE_STATED:
+            node["idle_w"] = round(dice.uniform(0, node["all_in_w"] / 2))
 
 
 def _put(made: Made, key: str, block: Any) -> None:

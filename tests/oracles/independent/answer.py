@@ -11,6 +11,7 @@ from tests.oracles.independent import money
 from tests.oracles.independent.formulation import Formulation, Mode
 from tests.oracles.independent.program import Program, Solved, Terms, UnsolvedError
 from tests.oracles.independent.reading import read_facts
+from tests.oracles.independent.rows_supply import installed_units
 
 COST = "cost"
 SERVED, ENERGY, ACCELERATORS = "served", "energy", "accelerators"
@@ -89,7 +90,7 @@ def _stages(model: Formulation) -> list[tuple[str, Terms, float]]:
     elif model.facts.policy.unmet:
         stages += _unmet(model)
     if model.facts.objective == ENERGY:
-        stages.append((ENERGY, _energy(model), 0.0))
+        stages.append((ENERGY, *_energy(model)))
     if model.facts.objective == ACCELERATORS:
         stages.append((ACCELERATORS, _accelerators(model), 0.0))
     stages.append((COST, model.cost(), model.fixed.total))
@@ -131,20 +132,29 @@ def _served(model: Formulation) -> tuple[Terms, float]:
     return terms, offset
 
 
-def _energy(model: Formulation) -> Terms:
-    """Facility energy of the served traffic. [kWh]"""
+def _energy(model: Formulation) -> tuple[Terms, float]:
+    """Facility energy of the served traffic, and of all that stands whether it serves or not. [kWh]"""
     terms: Terms = {}
     for key, path in model.paths.items():
         moment, service = model.moments[path.moment], model.facts.services[path.service]
         hours = money.HOURS_PER_QUARTER * moment.weight / (1 + service.headroom)
         terms[key] = sum(
-            model.engine(spot).kw
+            model.busy_kw(model.engine(spot))
             / model.engine(spot).rates[path.name]
             * model.facts.places[path.there].pue
             * hours
             for spot in path.spots
         )
-    return terms
+    offset = 0.0
+    for p, pool in enumerate(model.pools):
+        kw = model.facts.parts[pool.part].idle_w * pool.unit / money.WATTS_PER_KW
+        unit_kwh = kw * model.facts.places[pool.region].pue * money.HOURS_PER_QUARTER
+        for q in range(len(model.facts.periods)):
+            units, columns = installed_units(model, p, q)
+            offset += units * unit_kwh
+            for key, sign in columns.items():
+                terms[key] = terms.get(key, 0.0) + sign * unit_kwh
+    return terms, offset
 
 
 def _accelerators(model: Formulation) -> Terms:

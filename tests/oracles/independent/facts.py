@@ -30,6 +30,7 @@ class Part:
     name: str
     per_host: int
     all_in_w: float
+    idle_w: float
 
 
 @dataclass(frozen=True)

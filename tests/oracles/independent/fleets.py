@@ -86,6 +86,8 @@ def _hardware(made: RandomFleet) -> dict[str, Any]:
             "accelerators_per_host": made.dice.choice((1, 2, 4, 8, 8)),
             "all_in_w": made.figure(200, 1500, 0),
         }
+        if made.chance(0.5):
+            node["idle_w"] = made.figure(0, node["all_in_w"] * made.dice.choice((0.0, 0.2, 0.6)), 0)
         parts[name] = node
     return parts
 

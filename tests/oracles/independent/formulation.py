@@ -160,8 +160,12 @@ class Formulation:
             engine, pool = self.engine(spot), self.pools[spot[2]]
             if not pool.energy_included:
                 per_kw = money.energy_usd_per_kw(facts, pool.region, moment.period)
-                usd += engine.kw / engine.rates[path.name] * per_kw
+                usd += self.busy_kw(engine) / engine.rates[path.name] * per_kw
         return usd * moment.weight / (1 + service.headroom)
+
+    def busy_kw(self, engine: Engine) -> float:
+        """What a replica under full load draws beyond its idle accelerators, which the pool pays for. [kW]"""
+        return max(0.0, engine.kw - self.facts.parts[engine.part].idle_w * engine.size / money.WATTS_PER_KW)
 
     def state(self) -> None:
         """Add every column and row."""

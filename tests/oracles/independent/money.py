@@ -79,20 +79,26 @@ def _value(facts: Facts, owned: Owned, age: int) -> float:
     return values[min(max(age, 0), len(values) - 1)]
 
 
-def _standing(facts: Facts, region: str, part: str, accelerators: int, *, included: bool) -> float:
-    """Hosting, network, software and staff of installed accelerators for a quarter. [USD]"""
+def _standing(
+    facts: Facts, region: str, part: str, accelerators: int, *, included: bool, period: int
+) -> float:
+    """Hosting, network, software, staff and idle power of installed accelerators for a quarter. [USD]"""
     kind = facts.parts[part]
     kw = kind.all_in_w * accelerators / WATTS_PER_KW
     hosting = 0.0 if included else kw * facts.places[region].hosting_usd * MONTHS_PER_QUARTER
     per_host = sum(
         usd for name, usd in facts.host_usd.items() if not (included and name == "network")
     )  # fmt: skip
-    return hosting + per_host * accelerators / kind.per_host
+    place = facts.places[region]
+    idle_kwh = kind.idle_w * accelerators / WATTS_PER_KW * HOURS_PER_QUARTER * place.pue
+    energy = 0.0 if included else idle_kwh * place.energy_usd[period]
+    return hosting + energy + per_host * accelerators / kind.per_host
 
 
 def stock_usd(facts: Facts, stock: Stock, period: int) -> Usd:
     """Return what one existing unit costs in a period, whether used or not."""
-    running = _standing(facts, stock.region, stock.part, stock.unit, included=stock.energy_included)
+    included = stock.energy_included
+    running = _standing(facts, stock.region, stock.part, stock.unit, included=included, period=period)
     capital = 0.0
     if stock.owned is None:
         running += stock.rent_usd[period] * HOURS_PER_QUARTER * stock.unit
@@ -118,7 +124,8 @@ def offer_usd(facts: Facts, offer: Offer, region: str, ordered: int) -> Usd:
     for q in range(len(facts.periods)):
         if not stands(offer, ordered, q):
             continue
-        running = _standing(facts, region, offer.part, offer.unit, included=offer.energy_included)
+        included = offer.energy_included
+        running = _standing(facts, region, offer.part, offer.unit, included=included, period=q)
         capital = 0.0
         if offer.owned is None:
             running += offer.rent_usd[ordered] * HOURS_PER_QUARTER * offer.unit

@@ -15,6 +15,9 @@ FEASIBILITY = 1e-9
 RELATIVE_GAP = 1e-9
 """(objective - bound) / objective at which HiGHS may stop."""
 
+CONTRADICTION = 1e-4
+"""Share of a solution by which a bound above it is no rounding: such an answer says nothing."""
+
 OBJECTIVE_SIZE = 1e4
 """Largest cost coefficient after scaling: HiGHS's absolute tolerances suit figures of this size."""
 
@@ -87,6 +90,8 @@ class Program:
         # A linear program has no bound of its own in `info`: its optimum is the bound.
         bound = info.mip_dual_bound if any(self.whole) else info.objective_function_value
         value, exact = self._with_integers_fixed(solver, found)
+        if bound - value > CONTRADICTION * max(abs(value), 1.0):
+            raise UnsolvedError(f"HiGHS states a bound of {bound!r} above its own solution {value!r}")
         columns = {key: exact[place] for key, place in self.index.items() if exact[place]}
         return Solved(value / scale + offset, bound / scale + offset, columns)
 

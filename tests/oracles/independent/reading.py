@@ -101,8 +101,10 @@ def _place(name: str, node: Node, periods: tuple[str, ...]) -> Place:
 
 
 def _part(name: str, node: Node) -> Part:
-    take(node, "accelerators_per_host", "all_in_w")
-    return Part(name, node.get("accelerators_per_host", 1), node.get("all_in_w", 0.0))
+    take(node, "accelerators_per_host", "all_in_w", "idle_w")
+    full = node.get("all_in_w", 0.0)
+    # docs/finance.md: 15 % of full load where the file does not say.
+    return Part(name, node.get("accelerators_per_host", 1), full, node.get("idle_w", round(0.15 * full, 3)))
 
 
 def _ways(regions: Mapping[str, Node], key: str) -> dict[frozenset[str], float]:

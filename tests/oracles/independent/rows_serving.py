@@ -94,20 +94,34 @@ def _capacity(model: Formulation) -> None:
 
 
 def _power(model: Formulation) -> None:
-    """Replicas that run take their full power, whatever their load."""
+    """Replicas that run take their full power, whatever their load; all else that stands takes idle power."""
     for name, place in model.facts.places.items():
         for m, moment in enumerate(model.moments):
             limit = place.power_kw[moment.period]
             if limit is None:
                 continue
-            terms: Terms = {
-                ("replicas", spot): model.engine(spot).kw * place.pue
-                for spot in model.carried
-                if spot[3] == m and model.pools[spot[2]].region == name
-            }
+            terms: Terms = {}
+            standing_kw = 0.0
+            for p, pool in enumerate(model.pools):
+                if pool.region == name:
+                    idle_kw = _idle_kw(model, pool.part) * place.pue
+                    units, columns = installed_units(model, p, moment.period)
+                    standing_kw += idle_kw * pool.unit * units
+                    terms |= {key: sign * idle_kw * pool.unit for key, sign in columns.items()}
+            for spot in model.carried:
+                if spot[3] == m and model.pools[spot[2]].region == name:
+                    engine = model.engine(spot)
+                    busy_kw = engine.kw - _idle_kw(model, engine.part) * engine.size
+                    terms["replicas", spot] = max(0.0, busy_kw) * place.pue
             # The planner counts whole watts.
             watt = place.pue / money.WATTS_PER_KW if model.mode is Mode.COARSE else 0.0
-            model.program.at_most(f"power[{name},{m}]", terms, limit - watt)
+            model.program.at_most(f"power[{name},{m}]", terms, limit - standing_kw - watt)
+
+
+def _idle_kw(model: Formulation, part: str) -> float:
+    """What an accelerator draws that runs nothing, in the whole watts that the planner counts. [kW]"""
+    watts = model.facts.parts[part].idle_w
+    return (math.ceil(watts) if model.mode is Mode.COARSE else watts) / money.WATTS_PER_KW
 
 
 def _shares(model: Formulation) -> None:

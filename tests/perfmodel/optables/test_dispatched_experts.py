@@ -14,7 +14,8 @@ from fleetplan.fleet.inventory import Accelerator, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind, Provenance
 from fleetplan.perfmodel.optables import OperatorSource, TableLibrary, operator_source
-from fleetplan.perfmodel.optables.measured.tables import TableFile, data_folder, read_table
+from fleetplan.perfmodel.optables.measured.folders import data_folder
+from fleetplan.perfmodel.optables.measured.tables import TableFile, read_table
 from fleetplan.perfmodel.steps import StepShape, decode_shape, part_dtypes, prefill_shape, step_operators
 from fleetplan.perfmodel.steps.merged_experts import merged_experts
 

@@ -22,7 +22,7 @@ from fleetplan.perfmodel.landscape import layout_problem
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables import TableLibrary, operator_source
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.source import OperatorSource
 from fleetplan.perfmodel.parallelism import parse_parallelism
 

@@ -10,7 +10,7 @@ from tests.perfmodel.fakes import configurations
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.steps import decode_shape, prefill_shape
 
 PARTS = {

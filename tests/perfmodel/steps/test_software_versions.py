@@ -11,7 +11,7 @@ import pytest
 from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.operators import Operator
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict import predict
 from fleetplan.perfmodel.steps import (

@@ -25,7 +25,7 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import OperatorKind, work
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.formulas.roofline import roofline_ms
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.parallelism import Layouts, parse_parallelism
 from fleetplan.perfmodel.steps import decode_shape, prefill_shape
 from fleetplan.perfmodel.steps.memory import kv_gib_per_sequence

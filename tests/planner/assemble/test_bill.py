@@ -46,7 +46,7 @@ def test_the_lines_are_the_whole_cost_kind_by_kind() -> None:
 
 def test_the_fleet_pays_every_kind_of_price() -> None:
     kinds = {line.kind for line in inputs().cost_lines}
-    running = {"hosting", "maintenance", "network", "software", "staff", "energy"}
+    running = {"hosting", "maintenance", "network", "software", "staff", "energy", "idle_energy"}
     assert kinds == {"depreciation", "rent", "resale", "transition", *running}
     assert all(line.price for line in inputs().cost_lines)
 
@@ -64,17 +64,23 @@ def test_rent_and_energy_are_hours_and_kilowatt_hours() -> None:
     assert plan.inputs is not None
     hired = [line for line in plan.inputs.cost_lines if line.pool == "hired" and line.kind == "rent"]
     assert [line.quantity for line in hired] == pytest.approx([8 * 2190.0] * 3)
-    (energy,) = [
-        line
-        for line in plan.inputs.cost_lines
-        if line.kind == "energy" and line.pool == "hired" and line.period == "2027Q2"
-    ]
+    energy, idle = (
+        next(
+            line
+            for line in plan.inputs.cost_lines
+            if line.kind == kind and line.pool == "hired" and line.period == "2027Q2"
+        )
+        for kind in ("energy", "idle_energy")
+    )
+    # Eight cards draw 0.12 kW each whether they serve or not, and up to 0.8 kW with their load.
     drawn_kw = sum(
-        row.replicas * row.utilisation * 0.8
+        row.replicas * row.utilisation * (0.8 - 0.12)
         for row in plan.placements
         if row.pool == "hired" and row.period == "2027Q2"
     )
     assert energy.quantity == pytest.approx(drawn_kw * 1.1 * 2190)
+    assert idle.quantity == pytest.approx(8 * 0.12 * 1.1 * 2190)
+    assert (energy.price, idle.price) == ("energy there 2027Q2",) * 2
 
 
 def dearer_fleets(fleet: Fleet) -> dict[str, Fleet]:

@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.perfmodel.optables import measured_versions
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.planner.cli import main
 
 FLEET = """\

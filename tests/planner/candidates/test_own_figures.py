@@ -8,7 +8,7 @@ import pytest
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.resolve import load_fleet
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search.result import SearchLimits

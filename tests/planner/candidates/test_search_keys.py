@@ -10,7 +10,7 @@ from fleetplan.fleet.resolve import load_fleet
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.landscape import RequestShape, SearchSpace, search_layouts
 from fleetplan.perfmodel.landscape.search_space import fitted
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates import build_candidates

@@ -14,8 +14,9 @@ from tests.planner.solving import Solved, solve
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import load_fleet
+from fleetplan.planner.formulation import goal_of
 from fleetplan.planner.plan import Goal, Plan
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.verify import verify
@@ -80,6 +81,25 @@ def test_a_few_load_units_are_told_apart(objective: str) -> None:
     kwh = 1e-4 * 0.5 * 1.2 * QUARTER_H
     assert reached(solved).value == pytest.approx(kwh * (0.4 if objective == "carbon" else 1.0))
     assert reached(solved).bound == pytest.approx(reached(solved).value)
+
+
+def test_shares_of_the_periods_are_exact() -> None:
+    """A third in millionths would tell plans apart that run as many accelerators."""
+    periods = ("2026Q1", "2026Q2", "2026Q3")
+    asked = replace(
+        question("accelerators"), periods=periods, services=(service("chat", 3.0, periods=periods),)
+    )
+    goal = goal_of(build_problem(replace(asked, regions=(), offers=()), ()))
+    assert goal is not None
+    assert goal.resolution == 3
+
+
+def test_nothing_is_served_at_no_gap() -> None:
+    """Weights of what is unserved are rounded; where all of it is, that is no gap."""
+    headroom = replace(service("chat", 9.04), headroom=0.13, served_weight=2.5)
+    solved = solve(question("served", services=(headroom,), offers=()), RUNS)
+    assert (reached(solved).value, reached(solved).gap) == (0.0, 0.0)
+    assert solved.result.status is SolveStatus.OPTIMAL
 
 
 def test_least_carbon_counts_the_grid_of_each_period() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from tests.planner.builders import buy_offer, candidate, fleet, hardware, rent_offer, rented_pool, service
@@ -16,6 +17,9 @@ from fleetplan.fleet.schema.values import (
     MOST_USD_PER_HOST,
     MOST_USD_PER_HOUR,
 )
+from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
 
 ENDS = (LEAST_REQUESTS_PER_S, 1.0, MOST_REQUESTS_PER_S)
 
@@ -72,5 +76,35 @@ def test_costs_beyond_what_is_computed_exactly_are_said_with_the_offer() -> None
         hardware=[hardware("A", 1)],
         offers=[rent_offer("A", MOST_USD_PER_HOUR)],
     )
-    with pytest.raises(InputError, match=r"add up to .* USD .* is acquired\[A,here,now\]; lower max_hosts"):
+    with pytest.raises(
+        InputError, match=r"offers.A: its price .* is 2.2e\+14 USD, .* up to 4.6e\+12 USD; lower"
+    ):
         solve(question, [candidate("chat", "A", 1.0)])
+
+
+DEAR = """\
+version: 1
+hardware:
+  gpu-a: {accelerators_per_host: 1}
+offers:
+- {name: cheap, hardware: gpu-a, per: accelerator, rent_usd_per_accelerator_hour: 1.0}
+- name: dear
+  hardware: gpu-a
+  per: accelerator
+  rent_usd_per_accelerator_hour: 1.0e+5
+services:
+- {name: chat, engines: rates.csv, demand: 1.0e+6}
+"""
+
+
+def test_costs_beyond_that_are_said_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(DEAR, encoding="utf-8")
+    rates = (
+        "phase,hardware,accelerators_per_replica,config,class,requests_per_s\naggregated,gpu-a,1,x,all,1.0\n"
+    )
+    (tmp_path / "rates.csv").write_text(rates, encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        plan_fleet(load_expanded_fleet(path, (), ()), SearchLimits(2.0, 0.01))
+    (issue,) = refused.value.issues
+    assert (issue.path, issue.line, issue.column, issue.key_path) == (str(path), 6, 3, "offers.dear")

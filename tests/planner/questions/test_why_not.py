@@ -218,7 +218,7 @@ def faster(question: Fleet, subject: Subject, ratio: float) -> Plan:
 def test_break_evens_of_random_fleets_hold_when_they_are_solved() -> None:
     """Without any force, what is proven in is chosen and saves, and what is proven out saves nothing."""
     checked: Mapping[str, list[int]] = {"in": [], "out": [], "speed": [], "extra": []}
-    for seed in range(60):
+    for seed in range(80):
         question = with_engine_tables(tiny_case(seed))
         free = Resolver(EXACT).solve(question)
         if free.plan is None:

@@ -92,6 +92,19 @@ def test_overload_misses_what_was_planned(planned: tuple[Problem, Plan]) -> None
     assert found.places[0].ttft.p95_ms > replayed(planned).places[0].ttft.p95_ms
 
 
+def test_requests_of_the_warm_up_alone_are_none(planned: tuple[Problem, Plan]) -> None:
+    """About one request a service: it may come in the first tenth, which does not count."""
+    endings = set()
+    for seed in range(60):
+        try:
+            found = replayed(planned, duration_s=1.0, load_ratio=1 / 60, seed=seed)
+            assert all(place.requests for place in found.places)
+            endings.add("replayed")
+        except InputError as error:
+            endings.add(error.issues[0].message.partition(" has ")[2])
+    assert "no request within 1 s, the warm-up left out" in endings
+
+
 def test_the_same_seed_gives_the_same_replay(planned: tuple[Problem, Plan]) -> None:
     first, second, other = replayed(planned), replayed(planned), replayed(planned, seed=2)
     assert first.places == second.places

@@ -74,7 +74,7 @@ def day_of_two_regions() -> Planned:
     tariff = {"energy_usd_per_kwh": (0.1, 0.12), "grid_kg_co2_per_kwh": (0.3, 0.2)}
     asked = fleet(
         services=[chat, batch],
-        hardware=[hardware("A", 1, 900.0), hardware("B", 1, 700.0)],
+        hardware=[hardware("A", 1, 900.0, 90.0), hardware("B", 1, 700.0)],
         pools=[replace(owned_pool("old", 4, 60_000.0, hardware="A", per_host=1, region="east"), owned=aged)],
         offers=[
             rent_offer("A", 1.5, regions=("east",), periods=QUARTERS),
@@ -120,7 +120,7 @@ def scarce() -> Planned:
     last = service("last", {"short": 6.0, "long": 4.0}, classes={"short": 0.6, "long": 0.4}, priority=2)
     asked = fleet(
         services=[first, last],
-        hardware=[hardware("A", 2, 800.0), hardware("B", 1)],
+        hardware=[hardware("A", 2, 800.0, 100.0), hardware("B", 1)],
         pools=[rented_pool("A", 2, 2.0, per_host=2)],
         offers=[
             replace(rent_offer("spot-B", 0.5, hardware="B", maximum=4), spot_max_share=0.5),
@@ -161,7 +161,7 @@ def least_energy() -> Planned:
     """An objective before the cost."""
     asked = fleet(
         services=[service("chat", 3.0)],
-        hardware=[hardware("hot", 1), hardware("cool", 1)],
+        hardware=[hardware("hot", 1, 1500.0, 200.0), hardware("cool", 1, 700.0, 100.0)],
         offers=[rent_offer("hot", 1.0), rent_offer("cool", 3.0)],
         regions=[region(pue=1.2, energy_usd_per_kwh=(0.1,), grid_kg_co2_per_kwh=(0.4,))],
     )

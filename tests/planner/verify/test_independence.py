@@ -35,7 +35,6 @@ FACTOR = 1.01
 
 NO_PRICES = {
     "_sum",
-    "_too_dear",
     "_unmet_exponent",
     "_unmet_weights",
     "owned_ages_quarters",

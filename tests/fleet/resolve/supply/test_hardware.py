@@ -7,7 +7,7 @@ import pytest
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.power import power_capped
+from fleetplan.fleet.power import idle_power_w, power_capped
 from fleetplan.fleet.resolve import load_fleet
 
 FLEET = """\
@@ -161,3 +161,33 @@ def test_a_calibration_is_a_file_beside_the_fleet(folder: Path) -> None:
     Path("fleet.yaml").write_text(text + "calibration: none.yaml\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"fleet\.yaml:6:14: calibration: none\.yaml cannot be read"):
         load_fleet("fleet.yaml")
+
+
+def test_idle_power_is_the_catalogues_or_its_rule() -> None:
+    idle_w = {name: idle_power_w(part) for name, part in accelerators().items()}
+    # The card's own 70 W, and 15 % of the 670 W of its share of the host.
+    assert idle_w["H100-SXM"] == pytest.approx(70 + 0.15 * (1370 - 700))
+    assert idle_w["GB200-NVL72"] == 250
+    # Nothing is known but the board power: 15 % of the all-in power that is derived from it.
+    assert idle_w["MI325X"] == pytest.approx(0.15 * 1.9 * 1000)
+    assert idle_w["TPU-v5p"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "idle_w"),
+    [
+        ("H100-SXM", "idle_w: 0", 0),
+        ("mine", "like: H100-SXM, idle_w: 123.5", 123.5),
+        ("tables-only", "accelerators_per_host: 4, all_in_w: 800, idle_w: 90", 90),
+        ("tables-only", "accelerators_per_host: 4, all_in_w: 800", 120),
+        ("tables-only", "accelerators_per_host: 4", 0),
+        ("MI325X", "power_cap_w: 800", 0.15 * (1900 - 200)),
+    ],
+)
+def test_idle_power_of_ones_own(name: str, figures: str, idle_w: float) -> None:
+    assert fleet_with(name, figures).hardware[name].idle_w_per_accelerator == pytest.approx(idle_w)
+
+
+def test_nothing_draws_more_idle_than_busy() -> None:
+    with pytest.raises(InputError, match=r"hardware\.H100-SXM\.idle_w.*cannot draw 1371 W"):
+        fleet_with("H100-SXM", "idle_w: 1371")

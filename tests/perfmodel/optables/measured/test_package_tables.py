@@ -11,7 +11,7 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import OperatorKind, Provenance
 from fleetplan.perfmodel.optables import OperatorSource, TableLibrary
 from fleetplan.perfmodel.optables.interpolation.leave_one_out import leave_one_out
-from fleetplan.perfmodel.optables.measured.tables import data_folder
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 
 pytestmark = pytest.mark.skipif(data_folder() is None, reason="aiconfigurator-core is not installed here")
 

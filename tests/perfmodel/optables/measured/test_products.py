@@ -14,8 +14,8 @@ from fleetplan.fleet.inventory import Accelerator
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables import OperatorSource, TableLibrary
 from fleetplan.perfmodel.optables.formulas.small_kernels import quantisation_ms
+from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.measured.products import QUANTISATION_FAMILIES
-from fleetplan.perfmodel.optables.measured.tables import data_folder
 
 GemmFrame = Callable[..., pd.DataFrame]
 

@@ -9,7 +9,7 @@ from tests.perfmodel.optables.conftest import SYSTEM, TableWriter
 
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables import MeasuredRows
-from fleetplan.perfmodel.optables.measured import tables as measured
+from fleetplan.perfmodel.optables.measured import folders
 from fleetplan.perfmodel.optables.measured.tables import TableFile, read_table, table_files
 
 
@@ -138,6 +138,6 @@ def test_newer_versions_come_first(
 
 
 def test_without_the_package_there_are_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured.importlib.util, "find_spec", lambda name: None)
-    assert measured.data_folder() is None
+    monkeypatch.setattr(folders.importlib.util, "find_spec", lambda name: None)
+    assert folders.data_folder() is None
     assert table_files("h200_sxm", "gemm", "vllm") == ()

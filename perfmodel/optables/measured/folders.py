@@ -1,0 +1,126 @@
+"""Folders of measured tables: that of the package, and newer ones in its layout that the user named.
+
+`plan optables use DIR` keeps the folder in the user's data folder. Its tables then stand beside those of
+the package: of one version of a framework the folder that was named last counts, and of several versions the
+newest, unless a service or a fleet names one (`framework_version`).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import write_whole
+
+PACKAGE: Final = "aiconfigurator-core"
+FOLDER: Final = "folder"
+"""What provenance calls the package of tables that lie in a folder of the user's."""
+
+BENEATH: Final = (".", "data", "systems/data", "aiconfigurator_core/systems/data")
+"""Where in a folder the systems may lie: itself, or an unpacked package."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoot:
+    """A folder of systems.
+
+    Attributes
+    ----------
+    path : Path
+        It has one folder a system: h200_sxm and the like.
+    package, version : str
+        What brought it along; the version of a user's folder is its path.
+    """
+
+    path: Path
+    package: str
+    version: str
+
+
+def data_folder() -> Path | None:
+    """Find the folder of the measured systems; None where the package is not installed."""
+    spec = importlib.util.find_spec("aiconfigurator_core")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "systems" / "data"
+    return folder if folder.is_dir() else None
+
+
+def table_roots() -> tuple[TableRoot, ...]:
+    """Return the folders of systems, those of the user before that of the package.
+
+    Raises
+    ------
+    InputError
+        A folder that was named is gone.
+    """
+    roots = [TableRoot(path, FOLDER, str(path)) for path in used_folders()]
+    for root in roots:
+        if not root.path.is_dir():
+            hint = f"`plan optables forget {root.path}` leaves it out"
+            raise InputError([Issue(str(root.path), 0, 0, "", "this folder of tables is gone", hint)])
+    own = data_folder()
+    return (*roots, *([] if own is None else [TableRoot(own, PACKAGE, _package_version())]))
+
+
+def used_folders() -> tuple[Path, ...]:
+    """Return the folders that the user named, the last one first."""
+    try:
+        known = json.loads(note_file().read_text("utf-8"))
+    except FileNotFoundError:
+        return ()
+    return tuple(Path(each) for each in known)
+
+
+def use_folder(folder: Path) -> None:
+    """Write down a folder of systems, before all others."""
+    _note([folder, *(each for each in used_folders() if each != folder)])
+
+
+def forget_folder(folder: Path) -> None:
+    """Leave a folder out from now on.
+
+    Raises
+    ------
+    InputError
+        It was not named.
+    """
+    known = used_folders()
+    named = [each for each in known if each in {folder, folder.resolve(), *_beneath(folder)}]
+    if not named:
+        used = f"used are {', '.join(map(str, known))}" if known else "no folder is used"
+        raise InputError([Issue(str(folder), 0, 0, "", "this folder of tables is not used", used)])
+    _note([each for each in known if each not in named])
+
+
+def systems_beneath(folder: Path) -> Path | None:
+    """Find the folder of systems in a folder: itself, or in an unpacked package; None where it has none."""
+    return next((each for each in _beneath(folder) if any(each.glob("*/*/*/*/*_perf.parquet"))), None)
+
+
+def note_file() -> Path:
+    """File that keeps the folders."""
+    return Path(platformdirs.user_data_dir("fleetplan")) / "table-folders.json"
+
+
+def _beneath(folder: Path) -> list[Path]:
+    return [(folder / each).resolve() for each in BENEATH]
+
+
+def _note(folders: Sequence[Path]) -> None:
+    write_whole(note_file(), json.dumps([str(each) for each in folders], indent=2) + "\n")
+
+
+def _package_version() -> str:
+    try:
+        return importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return "not recorded"

@@ -1,0 +1,29 @@
+"""What accelerators draw: idle power at all times, and more of it with their load.
+
+An accelerator that stands draws its idle power, whether a replica runs on it or not; a replica at full load
+draws its own power, and in between in proportion to its load::
+
+    draw = idle * accelerators that stand + (power - idle) * load
+
+so that a replica without load costs no more and no less than an empty accelerator.
+"""
+
+from __future__ import annotations
+
+from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.tco import W_PER_KW, it_power_kw
+from fleetplan.planner.problem.candidate import Candidate
+from fleetplan.planner.problem.problem import Problem
+from fleetplan.planner.problem.supply import SupplyPool
+
+
+def load_kw(problem: Problem, candidate: Candidate) -> float:
+    """IT power of one replica at full load above idle; 0 where it draws no more, or nothing is known. [kW]"""
+    idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
+    return max((candidate.power_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
+
+
+def idle_kwh(problem: Problem, pool: SupplyPool, accelerators: float) -> float:
+    """Energy of so many idle accelerators of a pool over a period, at the meter of the site. [kWh]"""
+    idle_w = problem.hardware[pool.hardware].idle_w_per_accelerator
+    return idle_w * accelerators / W_PER_KW * problem.regions[pool.region].pue * HOURS_PER_QUARTER

@@ -1,0 +1,116 @@
+"""One process that gives a reader every hostile file in turn, under a clock and a limit of memory.
+
+`python -m tests.hostile.driver READER FOLDER` prints one line of JSON for each input.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.hostile.inputs import INPUTS, inputs_of
+from tests.hostile.readers import READERS
+
+PATIENCE_S = 20
+"""For one file, on a machine that does other things too. [s]"""
+
+MOST_BYTES = 6 * 2**30
+"""Address space of the process: libraries take some of it without using it."""
+
+
+class TooLongError(BaseException):
+    """A reader has not ended in time."""
+
+
+def _ring(number: int, frame: Any) -> None:
+    raise TooLongError
+
+
+def main(name: str, folder: Path) -> None:
+    """Give one reader all its inputs."""
+    from fleetplan.planner import cli  # noqa: PLC0415
+
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    signal.signal(signal.SIGALRM, _ring)
+    answers = os.dup(1)
+    # The first one pays for what is imported when it is needed.
+    _answer(cli, name, "absent", folder / "first")
+    for each in inputs_of(READERS[name]):
+        found = _answer(cli, name, each, folder / each.replace(" ", "-"))
+        os.write(answers, (json.dumps({"input": each, **found}) + "\n").encode())
+
+
+def _answer(cli: Any, name: str, each: str, folder: Path) -> dict[str, Any]:
+    own = folder / "own"
+    own.mkdir(parents=True)
+    reader = READERS[name]
+    path = folder / f"hostile.{reader.form}"
+    INPUTS[each](path, reader)
+    arguments = [str(argument) for argument in reader.command(path, own)]
+    before = _files(own)
+    said = {stream: (folder / stream).open("w+b") for stream in ("out", "err")}
+    for number, stream in ((1, "out"), (2, "err")):
+        os.dup2(said[stream].fileno(), number)
+    started = time.monotonic()
+    if each == "unreadable":
+        _forbid(path)
+    signal.alarm(PATIENCE_S)
+    try:
+        cli.main(arguments)
+        code: int | str | None = 0
+    except SystemExit as end:
+        code = end.code
+    except TooLongError:
+        code = "too long"
+    except BaseException:
+        code = "traceback"
+        traceback.print_exc()
+    finally:
+        signal.alarm(0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os.open = _open
+    text = {}
+    for stream, file in said.items():
+        file.seek(0)
+        text[stream] = file.read().decode("utf-8", "replace")
+        file.close()
+    return {
+        "code": code,
+        "seconds": time.monotonic() - started,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "written": sorted(_files(own) - before),
+        **text,
+    }
+
+
+_open = os.open
+
+
+def _forbid(path: Path) -> None:
+    """Take the permission to read a file; from root, who has all of them, by the system call."""
+    path.chmod(0)
+    if os.geteuid() == 0:
+
+        def refused(name: Any, *args: Any, **named: Any) -> int:
+            if os.fspath(name) == str(path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return _open(name, *args, **named)
+
+        os.open = refused  # type: ignore[assignment]
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*")}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,69 @@
+"""Every reader against every hostile file: exit code 2 in words, soon, in little memory, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.inputs import inputs_of
+from tests.hostile.readers import READERS
+
+ROOT = Path(__file__).parents[2]
+
+BAD_INPUT = 2
+
+MOST_SECONDS = 5.0
+"""For one file; two thirds of them take less than 10 ms. [s]"""
+
+MOST_MIB = 1200.0
+"""Peak of a process that has every library of the project loaded."""
+
+MOST_LINES = 12
+"""Of an answer: an issue a line, and a hint."""
+
+MOST_LETTERS = 3_000
+"""Of a line: a message, a hint and a path."""
+
+
+@pytest.mark.parametrize("name", list(READERS))
+def test_a_hostile_file_is_one_error_in_words(name: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.hostile.driver", name, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=300,
+        env=os.environ
+        | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        | {"XDG_DATA_HOME": str(tmp_path / "data")},
+    )
+    assert ended.returncode == 0, ended.stderr
+    answers = {row["input"]: row for row in map(json.loads, ended.stdout.splitlines())}
+    assert list(answers) == inputs_of(READERS[name])
+    wrong = {each: fault for each, row in answers.items() if (fault := _fault(row))}
+    assert wrong == {}
+
+
+def _fault(row: dict[str, object]) -> str:
+    """What is wrong with an answer; empty if nothing is."""
+    said = str(row["err"])
+    shown = f"code {row['code']}: {said[-300:]}"
+    if row["code"] != BAD_INPUT:
+        return shown
+    faults = {
+        "says nothing": not said.strip(),
+        "a traceback": "Traceback" in said,
+        f"{len(said.splitlines())} lines": len(said.splitlines()) > MOST_LINES,
+        "a line without an end": max(map(len, said.splitlines()), default=0) > MOST_LETTERS,
+        f"{row['seconds']:.1f} s": float(str(row["seconds"])) > MOST_SECONDS,
+        f"{row['peak_mib']:.0f} MiB": float(str(row["peak_mib"])) > MOST_MIB,
+        f"wrote {row['written']}": bool(row["written"]),
+    }
+    found = [fault for fault, is_so in faults.items() if is_so]
+    return f"{'; '.join(found)}: {shown}" if found else ""

@@ -1,0 +1,31 @@
+"""What accelerators draw, busy and idle; written anew from the problem's data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from fleetplan.planner.problem import Problem
+
+
+def above_idle_kw(problem: Problem, c: int) -> float:
+    """What a replica at full load draws beyond the idle power of its accelerators."""
+    candidate = problem.candidates[c]
+    idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
+    return max((candidate.power_kw or 0.0) - candidate.accelerators * idle_w / 1000, 0.0)
+
+
+def standing_kw(problem: Problem, region: str, q: int) -> tuple[dict[Hashable, float], float]:
+    """What stands in a region draws idle: a unit of what comes and goes, and all that is there. [kW]"""
+    terms: dict[Hashable, float] = {}
+    existing, n_periods = 0.0, len(problem.periods)
+    for p, pool in enumerate(problem.pools):
+        if pool.region == region:
+            kw = problem.hardware[pool.hardware].idle_w_per_accelerator * pool.accelerators_per_unit / 1000
+            existing += kw * pool.existing_units
+            for a, acquisition in enumerate(pool.acquisitions):
+                for ordered in range(n_periods):
+                    if acquisition.useful_in(ordered, n_periods) and acquisition.serves(ordered, q):
+                        terms["acquired", p, a, ordered] = kw
+            if pool.retirement is not None:
+                terms |= {("retired", p, left): -kw for left in range(q + 1)}
+    return terms, existing
