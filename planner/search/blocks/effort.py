@@ -40,8 +40,11 @@ MASTER_GAP: Final = 5e-4
 MASTER_NODES_A_SECOND: Final = 40
 """Nodes of an integer master that stand for a second where work is counted."""
 
-SECONDS_A_JOB: Final = 0.002
-"""What a job counts for besides its iterations where work is counted: its way to the process and back. [s]"""
+SECONDS_A_JOB: Final = 0.02
+"""What a job without nodes counts for where work is counted; about what it takes on a core. [s]"""
+
+SECONDS_A_NODE: Final = 0.002
+"""What a node of a block counts for. [s]"""
 
 
 COUNTED_CORES: Final = 2
@@ -57,7 +60,7 @@ class Clock:
     limit_s : float
         When it ends. [s]
     deterministic : bool
-        Whether spent time is counted work (planner/search/work.py), so that every run takes the same steps.
+        Whether spent time is counted in nodes and jobs, so that every run takes the same steps.
     workers : int
         Processes that share the work.
     """
@@ -70,8 +73,8 @@ class Clock:
 
     def count(self, answers: Sequence[Answer]) -> None:
         """Note work that was done."""
-        work_s = sum(SECONDS_A_JOB + answer.work_s for answer in answers)
-        self.worked_s += work_s / COUNTED_CORES
+        nodes = sum(answer.nodes for answer in answers)
+        self.worked_s += (SECONDS_A_JOB * len(answers) + SECONDS_A_NODE * nodes) / COUNTED_CORES
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""

@@ -50,6 +50,8 @@ class Effort:
         Gap at which it is content as well. [objective units]
     rounds : bool
         Whether it also rounds and shifts what linear programs find: it has plans sooner.
+    improvements : int or None
+        Solutions, each better than the one before, after which it is content; None for no such limit.
     """
 
     time_limit_s: float | None
@@ -58,6 +60,7 @@ class Effort:
     cuts: bool = True
     gap: float = 0.0
     rounds: bool = False
+    improvements: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,10 +133,10 @@ class RollingJob:
     guide : Array
         An optimum of its linear relaxation.
     stages : tuple[Indices, ...]
-        Columns of a moment each, in the order of the decisions, in each the dearest service first; others are
-        supply, or join stages.
-    service : Indices
-        By column: the service that it places; -1 for none.
+        Columns of a moment each, in the order of the decisions, in each the dearest region first, and in
+        that the dearest service; others are supply, or join stages.
+    service, region : Indices
+        By column: the service that it places, and the region where it runs; -1 for none.
     growth : Indices
         By column: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
     slot : Indices
@@ -159,6 +162,7 @@ class RollingJob:
     guide: Array
     stages: tuple[Indices, ...]
     service: Indices
+    region: Indices
     growth: Indices
     slot: Indices
     rank: Array
@@ -192,8 +196,6 @@ class Answer:
         Nodes of its tree.
     status : str
         What HiGHS says of the model.
-    work_s : float
-        What it took, the same on every machine (planner/search/work.py). [s]
     """
 
     values: Array | None
@@ -203,4 +205,3 @@ class Answer:
     infeasible: bool = False
     nodes: int = 0
     status: str = ""
-    work_s: float = 0.0

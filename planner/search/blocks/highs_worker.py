@@ -10,7 +10,6 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import IO, Final
 
 import highspy
@@ -27,7 +26,6 @@ from fleetplan.planner.search.blocks.highs_jobs import (
 )
 from fleetplan.planner.search.blocks.rolling import construct
 from fleetplan.planner.search.blocks.sifting import sift
-from fleetplan.planner.search.work import iteration_s
 
 Options = Mapping[str, str | float | bool]
 
@@ -73,10 +71,6 @@ LINEAR_ATTEMPTS: Final[tuple[Options, ...]] = (
 """Ways to solve a linear program, the next where HiGHS gives up on the one before."""
 
 
-INTERIOR_ITERATIONS: Final = 100
-"""Iterations of the simplex that one of the interior point method counts for: it factors the program."""
-
-
 class Known:
     """The programs that jobs name by number, each with the solver that holds it."""
 
@@ -94,8 +88,10 @@ class Known:
 
 def solve(job: AnyJob, known: Known) -> Answer:
     """Solve one job."""
-    if isinstance(job, RollingJob | SiftingJob):
-        return _solve_in_steps(job, known)
+    if isinstance(job, RollingJob):
+        return construct(job, lambda stage: solve(stage, known))
+    if isinstance(job, SiftingJob):
+        return sift(job, lambda part: solve(part, known))
     # HiGHS loses its way with costs of 1e11: the largest becomes 1.
     unit = float(np.abs(job.cost).max(initial=0.0)) or 1.0
     if job.effort is None:
@@ -114,27 +110,6 @@ def solve(job: AnyJob, known: Known) -> Answer:
         for name, value in (ROUNDING if job.effort.rounds else {}).items():
             solver.setOptionValue(name, value)
     return _integer(solver, rows, job, unit)
-
-
-def _solve_in_steps(job: RollingJob | SiftingJob, known: Known) -> Answer:
-    """Solve a job that is many programs, one after the other."""
-    work_s = 0.0
-
-    def step(part: Job) -> Answer:
-        nonlocal work_s
-        answer = solve(part, known)
-        work_s += answer.work_s
-        return answer
-
-    answer = construct(job, step) if isinstance(job, RollingJob) else sift(job, step)
-    return replace(answer, work_s=work_s)
-
-
-def _work_s(info: highspy.HighsInfo, rows: Rows) -> float:
-    """What a run took, by its iterations. [s]"""
-    iterations = max(int(info.simplex_iteration_count), 0)
-    iterations += INTERIOR_ITERATIONS * max(int(info.ipm_iteration_count), 0)
-    return iterations * iteration_s(rows.rows.nnz)
 
 
 def _solver(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
@@ -168,6 +143,7 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     if effort.gap:
         solver.setOptionValue("mip_abs_gap", effort.gap / unit)
     solver.setOptionValue("mip_max_nodes", effort.node_limit)
+    solver.setOptionValue("mip_max_improving_sols", effort.improvements or highspy.kHighsIInf)
     limit_s = highspy.kHighsInf if effort.time_limit_s is None else effort.time_limit_s
     # HiGHS counts the time of all runs of one solver together.
     solver.setOptionValue("time_limit", solver.getRunTime() + limit_s)
@@ -179,34 +155,31 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     info = solver.getInfo()
     infeasible = solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible
     bound = np.inf if infeasible else float(info.mip_dual_bound) * unit
-    nodes, work_s = max(0, int(info.mip_node_count)), _work_s(info, rows)
+    nodes = max(0, int(info.mip_node_count))
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes, work_s=work_s)
+        return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes)
     found = np.array(solver.getSolution().col_value)
     values = np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
-    return Answer(values, float(job.cost @ values), bound, nodes=nodes, work_s=work_s)
+    return Answer(values, float(job.cost @ values), bound, nodes=nodes)
 
 
 def _linear(rows: Rows, cost: Array, unit: float) -> Answer:
     solver = _solver(rows, cost / unit, linear=True)
-    work_s = 0.0
     for options in LINEAR_ATTEMPTS:
         for name, value in options.items():
             solver.setOptionValue(name, value)
         solver.clearSolver()
         solver.run()
-        work_s += _work_s(solver.getInfo(), rows)
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):
             break
     if status != highspy.HighsModelStatus.kOptimal:
         infeasible = status == highspy.HighsModelStatus.kInfeasible
-        text = solver.modelStatusToString(status)
-        return Answer(None, np.inf, -np.inf, infeasible=infeasible, status=text, work_s=work_s)
+        return Answer(None, np.inf, -np.inf, infeasible=infeasible, status=solver.modelStatusToString(status))
     solution = solver.getSolution()
     objective = float(solver.getInfo().objective_function_value) * unit
     duals = np.array(solution.row_dual) * unit
-    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals, work_s=work_s)
+    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals)
 
 
 def main(source: IO[bytes], target: IO[bytes]) -> None:

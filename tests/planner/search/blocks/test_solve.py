@@ -268,7 +268,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])
     case = with_priorities(large_case(1, 6, 2, 3), None)
     seen: list[Progress] = []
-    found = solve(case.fleet, case.candidates, time_limit_s=4.0, watch=seen.append, reproducible=True)
+    found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
     assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
     attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
     assert all(each.objective_usd is None for each in attempts)
