@@ -144,9 +144,11 @@ def decode_loads(
     chance = min(
         MEAN_DECODE_CHANCE if limit.share is None else (1 - limit.share) * DECODE_PART for limit in limits
     )
-    servers = sizes * _column(places.astype(np.float64))
+    # Thousands of configurations have some dozens of batch sizes.
+    different, which = np.unique(places, return_inverse=True)
+    servers = sizes * _column(different.astype(np.float64))
     variability = Variability(burstiness, output_variation)
-    found: FloatArray = sizes * utilisation_without_wait(servers, variability, chance)
+    found: FloatArray = (sizes * utilisation_without_wait(servers, variability, chance))[which]
     return found
 
 

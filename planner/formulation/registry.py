@@ -21,8 +21,9 @@ class Part(Enum):
     MOMENT = auto()
     CELL = auto()
     SERVICE = auto()
+    REGION = auto()
     OTHER = auto()
-    """A class, pair, region, period, offer, line or pattern."""
+    """A class, pair, lost region, period, offer, line or pattern."""
 
 
 class Place(NamedTuple):
@@ -38,12 +39,15 @@ class Place(NamedTuple):
         The candidate and the pool whose use it decides.
     home : int or None
         Index of the moment whose offline work it leaves in that moment.
+    region : str or None
+        The region of its pool, else of its demand; None where it concerns several.
     """
 
     service: str | None = None
     moment: int | None = None
     slot: Slot | None = None
     home: int | None = None
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ class Group:
 
             def of_work(key: tuple[Any, ...]) -> Place:
                 cell = problem.cells[key[0]]
-                return Place(cell.service, home=cell.moment if key[0] == key[1] else None)
+                home = cell.moment if key[0] == key[1] else None
+                return Place(cell.service, home=home, region=cell.region)
 
             return of_work
 
@@ -93,7 +98,13 @@ class Group:
             elif cell is not None:
                 service = cell.service
             moment = cell.moment if cell is not None else None if m is None else key[m]
-            return Place(service, moment, None if c is None or p is None else (key[c], key[p]))
+            region: str | None = key[at[Part.REGION]] if Part.REGION in at else None
+            if p is not None:
+                region = problem.pools[key[p]].region
+            elif cell is not None:
+                region = cell.region
+            slot = None if c is None or p is None else (key[c], key[p])
+            return Place(service, moment, slot, region=region)
 
         return of
 

@@ -31,7 +31,7 @@ PairKey = tuple[int, int, int]
 
 
 _C, _P, _M, _I, _S = Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL, Part.SERVICE
-_X = Part.OTHER
+_R, _X = Part.REGION, Part.OTHER
 
 Value = TypeVar("Value")
 """A variable of the model, or what it is in a solution."""
@@ -92,7 +92,7 @@ class Decisions(Generic[Value]):
     switched: dict[ReplicaKey, Value] = decided(_C, _P, _M)
     acquired: dict[AcquireKey, Value] = decided(_P, _X, _X, kept=True, growth=1)
     in_use: dict[tuple[int, int], Value] = decided(_P, _M)
-    configuration: dict[tuple[int, str, int], Value] = decided(_C, _X, _M)
+    configuration: dict[tuple[int, str, int], Value] = decided(_C, _R, _M)
     packed: dict[tuple[int, int, tuple[int, ...]], Value] = decided(_P, _M, _X, kept=True)
     started: dict[ReplicaKey, Value] = decided(_C, _P, _M)
     surviving: dict[tuple[str, int, int, int], Value] = decided(_X, _C, _P, _M)

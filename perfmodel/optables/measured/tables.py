@@ -31,7 +31,7 @@ from fleetplan.perfmodel.optables.measured.experts import (
     expert_tables,
     wide_expert_tables,
 )
-from fleetplan.perfmodel.optables.measured.folders import FOLDER, PACKAGE, TableRoot, table_roots
+from fleetplan.perfmodel.optables.measured.folders import PACKAGE, TableRoot, table_roots
 from fleetplan.perfmodel.optables.measured.latent import absorbed_product_tables, latent_attention_tables
 from fleetplan.perfmodel.optables.measured.products import products_alone, quantisation_files
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
@@ -114,7 +114,7 @@ def table_files(
     tuple[TableFile, ...]
         Empty where nothing was measured or the package is absent.
     """
-    roots = table_roots() if folder is None else (TableRoot(folder, FOLDER, "local folder"),)
+    roots = table_roots() if folder is None else (TableRoot(folder, PACKAGE, "local folder"),)
     owner = family if family in _LIBRARIES else framework
     found: dict[str, TableFile] = {}
     for root in roots:

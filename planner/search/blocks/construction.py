@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,11 +30,17 @@ CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 LEAST_CONSTRUCTION_S: Final = 2.0
 """Its least time: that of a first plan of a company's year (12 services, 12 moments). [s]"""
 
-MOST_STAGE_S: Final = 2.0
+MOST_STAGE_S: Final = 3.0
 """Its most time for each moment. [s]"""
+
+MOST_CONSTRUCTION_S: Final = 14.0
+"""Its most time for all of them, whose relaxation comes before: a company has a first plan after 20 s. [s]"""
 
 STAGE_GAP: Final = 1e-3
 """Gap of a stage, over an even share of what the relaxation spends: what follows improves on it anyway."""
+
+WIDER: Final = (0.0, 0.1, 0.3, 1.0, math.inf)
+"""Slots that a stage looks at beside those of the relaxation, over their number, attempt by attempt."""
 
 STAGE_NODES: Final = 200
 """Nodes of a stage where work is counted."""
@@ -148,10 +155,11 @@ def construction_job(
         Whether supply, and which pools are in use, are decided before what runs.
     """
     outline, relaxation, cost = structure.outline, structure.relaxation, structure.cost
-    used = int((guide.rank == 0).sum())
+    used = max(1, int((guide.rank == 0).sum()))
     stages = _stages(structure, guide)
     share_s = CONSTRUCTION_SHARE_OF_TIME * clock.limit_s
-    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), MOST_STAGE_S * len(stages))
+    most_s = min(MOST_STAGE_S * len(stages), MOST_CONSTRUCTION_S)
+    seconds = attempt * min(max(share_s, LEAST_CONSTRUCTION_S), most_s)
     # What is spent, without what comes back by sales: the sum of both may be near zero.
     gap = STAGE_GAP * float(np.abs(cost) @ np.abs(guide.values)) / max(1, len(stages))
     return RollingJob(
@@ -160,10 +168,11 @@ def construction_job(
         guide=guide.values,
         stages=stages,
         service=outline.service,
+        region=outline.region,
         growth=outline.growth,
         slot=outline.slot,
         rank=guide.rank,
-        widths=((attempt - 1.0) * used, float(len(guide.rank))),
+        widths=tuple((attempt - 1 + more) * used for more in WIDER),
         supply=_supply(outline, relaxation) & whole_supply,
         linking=structure.linking_mask,
         penalty=penalty_of(structure, guide),
@@ -198,7 +207,8 @@ def _supply(outline: Outline, relaxation: Relaxation) -> Mask:
 def _stages(structure: Structure, guide: Guide) -> tuple[Indices, ...]:
     """Columns of each moment: by period, in a period the moment first whose supply is worth most.
 
-    In a moment, what the service with the dearest supply does comes first, and what services share last.
+    In a moment, what happens in the region with the dearest supply comes first, in a region what the service
+    with the dearest does, and what services share last.
     """
     outline = structure.outline
     prices = np.where(structure.linking_mask, np.abs(guide.duals), 0.0)
@@ -210,9 +220,10 @@ def _stages(structure: Structure, guide: Guide) -> tuple[Indices, ...]:
 
 
 def _dearest_first(columns: Indices, outline: Outline, worth: FloatArray) -> Indices:
-    """Columns of a moment by what the supply of their service is worth, those of no service last."""
-    service = outline.service[columns]
-    total = np.bincount(service + 1, worth[columns], int(outline.service.max(initial=NONE)) + 2)
-    # Services of the same worth are not mixed.
-    place = np.lexsort((service, np.where(service == NONE, np.inf, -total[service + 1])))
-    return columns[place]
+    """Columns of a moment by what the supply of their region, then that of their service, is worth."""
+    keys = []
+    for number in (outline.service[columns], outline.region[columns]):
+        total = np.bincount(number + 1, worth[columns], int(number.max(initial=NONE)) + 2)
+        # Those of none come last, and those of the same worth are not mixed.
+        keys += [number, np.where(number == NONE, np.inf, -total[number + 1])]
+    return columns[np.lexsort(keys)]

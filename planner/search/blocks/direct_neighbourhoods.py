@@ -18,7 +18,7 @@ from fleetplan.planner.search.blocks.construction import USED, Guide, Structure,
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.subprograms import Parts, slack_of, with_slack
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, slack_of, with_slack
 from fleetplan.planner.search.blocks.themes import NONE
 from fleetplan.planner.search.blocks.workers import Workers
 
@@ -45,6 +45,12 @@ MOMENTS_SHARE: Final = 0.3
 
 PASSED_TOLERANCE: Final = 1e-6
 """Passing a scaled limit by less is rounding. [largest coefficients of the row]"""
+
+PASSED_CHANCE: Final = 0.7
+"""How often a neighbourhood is around a limit that is passed, while some are."""
+
+PERIOD_SHARE, ALL_REGIONS_SHARE = 0.4, 0.7
+"""Shares of the services from which such a one frees the whole period, and the other regions as well."""
 
 WIDER_CHANCE: Final = 0.5
 """How often a neighbourhood looks at slots that neither the relaxation nor the plan uses."""
@@ -100,10 +106,13 @@ class DirectNeighbourhoods:
         self._shared: BoolArray = (outline.service == NONE) & ~self._supply
         self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
         self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
+        self._regions: list[int] = np.unique(outline.region[outline.region != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
         # Where limits are passed, while some are.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []
+        self._passed_rows: list[int] = []
+        self._passed_by: list[float] = []
 
     @property
     def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
@@ -112,6 +121,8 @@ class DirectNeighbourhoods:
             "moment": self._of_moment,
             "services": self._of_services,
             "moments and services": self._of_both,
+            "region": self._of_region,
+            "passed limit": self._of_passed,
         }
 
     def _of_moment(self, count: int) -> tuple[BoolArray, str]:
@@ -137,6 +148,41 @@ class DirectNeighbourhoods:
         free = of_them & np.isin(self._outline.moment, moments)
         return free, f"{len(services)} services in {len(moments)} moments"
 
+    def _of_region(self, count: int) -> tuple[BoolArray, str]:
+        """All services of one region, in moments that follow each other: their share is that of services."""
+        region = self._random.choice(self._regions)
+        n_moments = max(1, round(count / len(self._services) * len(self._moments)))
+        first = self._random.randrange(len(self._moments) - n_moments + 1)
+        moments = self._moments[first : first + n_moments]
+        return self._all_in([region], moments), f"one region in {len(moments)} moments"
+
+    def _of_passed(self, count: int) -> tuple[BoolArray, str]:
+        """What is around one limit that is passed: its regions and moments.
+
+        As the share of services grows, the rest of the period, and then the other regions as well.
+        """
+        row = self._random.choices(self._passed_rows, self._passed_by)[0]
+        columns, outline = self._parts.program.rows[[row]].indices, self._outline
+        # Budgets concern all moments and regions, and limits of supply none.
+        moments = _numbers(outline.moment[columns]) or self._moments
+        moments = self._random.sample(moments, min(len(moments), FEW_STAGES))
+        regions = [self._random.choice(_numbers(outline.region[columns]) or self._regions)]
+        share = count / len(self._services)
+        if share > PERIOD_SHARE:
+            periods = outline.period_of[moments]
+            moments = [each for each in self._moments if outline.period_of[each] in periods]
+        if share > ALL_REGIONS_SHARE:
+            regions = self._regions
+        free = self._all_in(regions, moments)
+        return free, f"{len(regions)} regions in {len(moments)} moments around a passed limit"
+
+    def _all_in(self, regions: list[int], moments: list[int]) -> BoolArray:
+        """All that some regions do in some moments, and the work that is left from one moment to another."""
+        outline = self._outline
+        here = np.isin(outline.region, [*regions, NONE])
+        free: BoolArray = here & np.isin(outline.moment, [*moments, NONE]) & ~self._supply
+        return free
+
     def _some_services(self, count: int) -> list[int]:
         """Some services at random, one of those first whose limits are passed."""
         services = self._random.sample(self._services, min(count, len(self._services)))
@@ -148,12 +194,14 @@ class DirectNeighbourhoods:
         """Note moments and services of the limits that some values pass; whether there are any."""
         program = self._parts.program
         used = program.rows @ values
-        beyond = np.maximum(used - program.row_upper, program.row_lower - used) > PASSED_TOLERANCE
-        columns = np.unique(program.rows[np.flatnonzero(beyond)].indices)
+        beyond = np.maximum(used - program.row_upper, program.row_lower - used)
+        rows = np.flatnonzero(beyond > PASSED_TOLERANCE)
+        columns = np.unique(program.rows[rows].indices)
         columns = columns[values[columns] > USED]
         self._hot_moments = _numbers(self._outline.moment[columns])
         self._hot_services = _numbers(self._outline.service[columns])
-        return bool(beyond.any())
+        self._passed_rows, self._passed_by = rows.tolist(), beyond[rows].tolist()
+        return bool(self._passed_rows)
 
     def objective(self, values: FloatArray) -> float:
         """Cost of some values, and the price of the limits that they pass. [objective units]"""
@@ -200,7 +248,9 @@ class DirectNeighbourhoods:
 
     def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
         """A kind, the columns that are free, which of their slots are closed, and what that is."""
-        kind = self._random.choice(list(self._kinds))
+        kind = self._random.choice(list(self._kinds)[:-1])
+        if self._passed_rows and self._random.random() < PASSED_CHANCE:
+            kind = "passed limit"
         count = min(len(self._services), max(1, round(self._share[kind] * len(self._services))))
         free, detail = self._kinds[kind](count)
         columns = np.flatnonzero(free | self._supply)

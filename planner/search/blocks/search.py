@@ -84,6 +84,12 @@ SUPPLY_GAP: Final = 1e-4
 REPAIR_SHARE_OF_TIME: Final = 0.15
 """Share of the time for repairing a plan that passes limits, after each round while there is no other."""
 
+NEW_RATE_WEIGHT: Final = 0.5
+"""Weight of the last neighbourhoods in what they are known to gain: many find nothing."""
+
+LEAST_MEASURED_S: Final = 1e-3
+"""Shorter times count as so much. [s]"""
+
 GRACE_S: Final = 1.0
 """Time past the limit after which running jobs are given up. [s]"""
 
@@ -125,6 +131,8 @@ class BlockSearch:
         )
         self._linear: Guide | None = None
         self._direct: DirectNeighbourhoods | None = None
+        # What neighbourhoods on the columns close of the gap. [objective units/s]
+        self._direct_rate = math.inf
         self._attempts = 0
         # The best plan that still passes limits, in scaled values.
         self._draft: FloatArray | None = None
@@ -289,6 +297,33 @@ class BlockSearch:
                 now = changed
                 self._standing.tell("neighbourhood", f"{change.detail} decided anew")
 
+    def _improve_while_it_pays(self, workers: Workers, open_cost: float, round_s: float) -> None:
+        """Improve the plan while that closes more of the gap in its time than the last round of pricing.
+
+        Parameters
+        ----------
+        workers : Workers
+            Who does it.
+        open_cost : float
+            What plan and bound differed by before the round. [objective units]
+        round_s : float
+            Time of the round, and the most for this. [s]
+        """
+        closed = open_cost - self._open_cost()
+        # A first plan is no measure of what a round is worth.
+        round_rate = closed / max(round_s, LEAST_MEASURED_S) if closed < math.inf else 0.0
+        until = self._clock.spent_s() + round_s
+        while self._direct is not None and self._standing.incumbent.values is not None:
+            began, before = self._clock.spent_s(), self._open_cost()
+            if self._direct_rate <= round_rate or began >= until or self._standing.finished():
+                return
+            self._improve_directly(workers, self._direct)
+            rate = (before - self._open_cost()) / max(self._clock.spent_s() - began, LEAST_MEASURED_S)
+            known = self._direct_rate < math.inf
+            self._direct_rate = (
+                NEW_RATE_WEIGHT * rate + (1 - NEW_RATE_WEIGHT) * self._direct_rate if known else rate
+            )
+
     def _choice_of(self, values: IntArray) -> Choice:
         """A plan as patterns, which are remembered."""
         scaled = values / self._relaxation.column_scale
@@ -385,7 +420,7 @@ class BlockSearch:
         """
         penalty = self._penalty(prices)
         while not self._standing.finished():
-            before = prices.bound
+            before, began, open_cost = prices.bound, self._clock.spent_s(), self._open_cost()
             new = self._price_blocks(workers, prices)
             if new is None:
                 return True
@@ -398,6 +433,7 @@ class BlockSearch:
             # Even past the limit: any plan is better than none.
             self._masters.choose_first(workers, prices.best)
             self._repair(workers)
+            self._improve_while_it_pays(workers, open_cost, self._clock.spent_s() - began)
             if self._standing.hopeless(prices.rounds):
                 return True
             self._masters.pending = prices.best

@@ -23,8 +23,8 @@ class Outline:
 
     Attributes
     ----------
-    service, moment : IntArray
-        Number of the service that it places, and index of the moment.
+    service, moment, region : IntArray
+        Number of the service that it places, index of the moment, and number of the region where it runs.
     slot : IntArray
         Number of the candidate and pool whose use it decides.
     home : IntArray
@@ -37,6 +37,7 @@ class Outline:
 
     service: IntArray
     moment: IntArray
+    region: IntArray
     slot: IntArray
     home: IntArray
     growth: IntArray
@@ -62,9 +63,10 @@ def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline
     n_variables : int
         Variables of the model.
     """
-    service, moment, slot, home = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(4))
+    service, moment, region, slot, home = (np.full(n_variables, NONE, dtype=np.int64) for _ in range(5))
     growth = np.zeros(n_variables, dtype=np.int64)
     services: dict[str, int] = {}
+    regions: dict[str, int] = {}
     slots: dict[tuple[int, int], int] = {}
     for group, place, variable in places(problem, variables):
         index = variable.index
@@ -72,13 +74,15 @@ def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline
             service[index] = services.setdefault(place.service, len(services))
         if place.moment is not None:
             moment[index] = place.moment
+        if place.region is not None:
+            region[index] = regions.setdefault(place.region, len(regions))
         if place.slot is not None:
             slot[index] = slots.setdefault(place.slot, len(slots))
         if place.home is not None:
             home[index] = place.home
         growth[index] = group.growth
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
-    return Outline(service, moment, slot, home, growth, periods)
+    return Outline(service, moment, region, slot, home, growth, periods)
 
 
 def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray:

@@ -46,7 +46,9 @@ def random_fleet(
     made.begin_block()
     if made.wants("objective", 0.2):
         # Energy and carbon need the block of regions, with the PUE of each.
-        made.objective = made.dice.choice(OBJECTIVES if made.regions != (ONE_REGION,) else OBJECTIVES[::3])
+        known = OBJECTIVES if made.regions != (ONE_REGION,) else OBJECTIVES[::3]
+        grid = made.allows("regions.grid_kg_co2_per_kwh")
+        made.objective = made.dice.choice([each for each in known if each != "carbon" or grid])
     made.counts_kv = made.wants("kv_links", 0.25)
     made.file = {"version": 1}
     if made.wants("name", 0.7):

@@ -11,12 +11,12 @@ from tests.fuzz.fleets.made import Made
 
 DENSE = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 4,
-    "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 4096, "vocab_size": 32000,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 4096, "vocab_size": 32000,
 }  # fmt: skip
 MIXTURE = {
     "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 1024,
-    "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128,
-    "intermediate_size": 2048, "num_local_experts": 8, "num_experts_per_tok": 2, "hidden_act": "silu",
+    "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 128,
+    "intermediate_size": 2048, "num_local_experts": 4, "num_experts_per_tok": 2, "hidden_act": "silu",
     "vocab_size": 32000,
 }  # fmt: skip
 SEEING = {
@@ -188,7 +188,7 @@ def _experts(made: Made) -> dict[str, Any]:
     if balance in ("auto", "eplb") and made.wants("services.techniques.experts.redundant_experts", 0.5):
         node["redundant_experts"] = made.dice.choice((0, 1, 2))
     if balance in ("auto", "none") and made.wants("services.techniques.experts.busiest_expert_ratio", 0.6):
-        node["busiest_expert_ratio"] = made.figure(0.13, 0.4)
+        node["busiest_expert_ratio"] = made.figure(0.26, 0.48)
         if made.wants("services.techniques.experts.placement", 0.7):
             node["placement"] = made.dice.choice(("mixed", "random", "sorted"))
     return node

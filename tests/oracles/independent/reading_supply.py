@@ -100,8 +100,8 @@ def _residual(value: Any, life: int) -> Residual:
 
 
 def _ages(node: Node, periods: Sequence[str]) -> tuple[int, ...]:
-    """Quarters in service at the start of each period; every period is the first where that is not said."""
-    if "in_service" not in node:
+    """Quarters in service at the start of each period; each is the first where no quarters are said."""
+    if "in_service" not in node or not all("Q" in name for name in periods):
         return (0,) * len(periods)
     return tuple(quarter(name) - quarter(node["in_service"]) for name in periods)
 
