@@ -54,6 +54,8 @@ def _service(
     if (spec.model is None) == (spec.engines is None):
         context.error(key_path, "needs exactly one of model, engines")
     elif spec.engines is not None:
+        if spec.checkpoint is not None:
+            context.error((*key_path, "checkpoint"), "has no effect: an engine table has no launch command")
         engines = read_engines(context, (*key_path, "engines"), spec.engines)
         if spec.framework_version is not None:
             message = "has no effect: rates come from the engine table, not from operator tables"
@@ -104,6 +106,7 @@ def _service(
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
+        checkpoint=spec.checkpoint,
         search=LayoutSearch(
             spec.search.layouts == "any",
             spec.search.max_accelerators,

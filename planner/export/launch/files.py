@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.planner.export.launch.commands import FRAMEWORKS, SOURCES, Launch, launch
+from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments
-from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
+from fleetplan.planner.export.launch.dynamo import dynamo_graphs
+from fleetplan.planner.export.launch.llm_d import llm_d_values
+from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
+from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook
 from fleetplan.planner.plan import Plan
 
@@ -40,7 +43,9 @@ def export_launch(plan: Plan, period: str | None, framework: str | None) -> Expo
     files: dict[str, bytes] = {}
     title = json.dumps(f"{plan.fleet}, {period or plan.periods[0]}")
     blocks = [f"# {title}: one command starts one replica."]
-    blocks += [f"# Options as documented: {SOURCES[each]}." for each in FRAMEWORKS]
+    for name in FRAMEWORKS:
+        rules = tools().framework(name)
+        blocks.append(f"# Options of {name} {rules.version}, read in: {rules.source}.")
     for each in found:
         started = launch(each, framework or each.service.framework)
         if isinstance(started, NotLaunched):
