@@ -61,7 +61,8 @@ plan: $(VENV)/.installed
 	@$(BIN)/plan $(FLEET) --out $(OUT) $(ARGS)
 
 test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n auto -m "not slow"
+	@$(BIN)/python -m pytest -n auto -m "not slow" -rs
+	@echo "deselected: the tests that take minutes (make slow)"
 
 slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n auto -m slow

@@ -1,4 +1,4 @@
-"""What is wanted: a service with its demand, its latency targets and its techniques."""
+"""Services with their demand, latency targets and techniques."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OutsideLatency:
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """What a service follows.
+    """Leader of a service whose demand follows it.
 
     Attributes
     ----------

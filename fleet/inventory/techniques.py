@@ -148,7 +148,7 @@ class KvTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Techniques:
-    """What is switched on; equal ones compare and hash alike.
+    """Techniques of a service; equal ones compare and hash alike.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is known of a service's requests beyond means.
+    """Distributions of a service's requests, beyond means.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from fleetplan.planner.formulation.scaling import RateScale, usd_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.deferral import work_places
-from fleetplan.planner.problem.kv_pairs import cell_handovers
+from fleetplan.planner.problem.kv_pairs import cell_pairs
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 REGRET_RANGE = 100
@@ -48,7 +48,7 @@ def create_variables(
     Variables
         A candidate gets variables only where its region has demand and a pool of its hardware.
     """
-    variables = Variables(handovers=cell_handovers(problem))
+    variables = Variables(kv_pairs=cell_pairs(problem))
     scales = rate_scales(problem)
     served = served_cells(problem)
     created: set[tuple[str, str, int]] = set()
@@ -62,7 +62,7 @@ def create_variables(
         for k, demand in enumerate(cell.requests_per_s):
             most = scale.demand_units(cell.most_requests_per_s[k], headroom)
             label = cell_label(problem, cell, k)
-            for index, pair in enumerate(variables.handovers[cell_index, k].pairs):
+            for index, pair in enumerate(variables.kv_pairs[cell_index, k].pairs):
                 variables.disaggregated[cell_index, k, index] = model.new_int_var(
                     0, most, f"disaggregated[{with_label(label, pair.label)}]"
                 )
@@ -238,10 +238,18 @@ def _create_supply_variables(
         if pool.retirement is not None and pool.region in problem.regions:
             for q, period in enumerate(problem.periods):
                 if pool.retirement.possible_in(q):
-                    least, most = 0, pool.existing_units
+                    least, leaving = 0, pool.existing_units
                     if problem.fixed_supply is not None:
-                        least = most = problem.fixed_supply.retired.get((p, q), 0)
-                    variables.retired[p, q] = model.new_int_var(least, most, f"retired[{pool.name},{period}]")
+                        least = leaving = problem.fixed_supply.retired.get((p, q), 0)
+                    variables.retired[p, q] = model.new_int_var(
+                        least, leaving, f"retired[{pool.name},{period}]"
+                    )
+        if pool.reserve_percent:
+            for m, moment in enumerate(problem.moments):
+                bound = min(most_units(problem, p, moment.period), most)
+                variables.hosts_in_use[p, m] = model.new_int_var(
+                    0, max(bound, 0), f"hosts_in_use[{pool.name},{moment.label}]"
+                )
         if pool.reserve_units and pool.may_stay_empty:
             for m, moment in enumerate(problem.moments):
                 # Where more than the reserve stands for good, using the pool takes nothing that is wanted.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fleetplan.planner.formulation.scaling import RateScale, whole_weights
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
 
-@once
+@memoised
 def rate_scales(problem: Problem) -> dict[str, RateScale]:
     """Integer rate units of every service that has demand."""
     largest: dict[str, float] = {}
@@ -20,7 +20,7 @@ def rate_scales(problem: Problem) -> dict[str, RateScale]:
     return {service: RateScale(rate) for service, rate in largest.items()}
 
 
-@once
+@memoised
 def load_parts(problem: Problem) -> tuple[tuple[int, ...], ...]:
     """Parts that a load unit has by candidate and class: more than one where a replica is far too fast.
 

@@ -1,4 +1,4 @@
-"""What is asked: a service of a fleet, or a model and hardware from the command line."""
+"""Question of a landscape: a service of a fleet, or a model and hardware from the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMAND_LINE: Final = "command line"
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What of a fleet turns a configuration's rate into served traffic.
+    """Supply of a fleet that turns a configuration's rate into served traffic.
 
     Attributes
     ----------
@@ -43,6 +43,8 @@ class Capacity:
         Planned capacity above demand, as a share of it.
     reserve_hosts : int
         Hosts that a pool keeps free.
+    reserve_percent : float
+        The same in per cent of those in use. [%]
     accelerators_per_host : dict[str, int]
         By hardware.
     """
@@ -51,6 +53,7 @@ class Capacity:
     headroom: float
     reserve_hosts: int
     accelerators_per_host: dict[str, int]
+    reserve_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,4 +277,5 @@ def _capacity(fleet: Fleet, service: Service) -> Capacity:
         service.headroom,
         fleet.policy.reserve_hosts_per_pool,
         {name: hardware.accelerators_per_host for name, hardware in fleet.hardware.items()},
+        fleet.policy.reserve_percent_per_pool,
     )

@@ -1,4 +1,4 @@
-"""What a plan was made from, as plan.json states it: services, demand, prices, and its bill.
+"""Inputs of a plan as plan.json states them: services, demand, prices, and its bill.
 
 Reports, spreadsheets and launch flags are made from the plan alone, so that they show what was planned and
 not what the fleet file says today.
@@ -159,7 +159,7 @@ class CostLine(InputRecord):
 
 
 class PlanInputs(InputRecord):
-    """All that a plan states about its inputs."""
+    """Inputs that a plan states."""
 
     services: tuple[ServiceInput, ...]
     demand: tuple[DemandInput, ...]

@@ -1,4 +1,4 @@
-"""What a plan says that it was made from, and how good it says that it is."""
+"""Checks of the inputs and the quality that a plan states."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
 from fleetplan.fleet.periods import quarter_index
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
-from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema.supply import OwnedSpec, PoolSpec, RegionSpec, RentedSpec
 
 # The one region of a file that defines none.
@@ -48,7 +48,7 @@ def resolve_pools(
     context: Context,
     specs: Sequence[tuple[int, PoolSpec]],
     hardware: Mapping[str, Hardware],
-    prices: Prices,
+    prices: PriceBook,
 ) -> tuple[Pool, ...]:
     """Return the pools that are valid; what is wrong with the others goes to the context."""
     pools = (_pool(context, ("pools", i), spec, hardware, prices) for i, spec in specs)
@@ -56,7 +56,7 @@ def resolve_pools(
 
 
 def _pool(
-    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: Prices
+    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: PriceBook
 ) -> Pool | None:
     region = context.region(key_path, spec.region)
     known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
@@ -64,9 +64,12 @@ def _pool(
         context.error(key_path, "needs exactly one of hosts, accelerators")
     if spec.owned is not None and spec.accelerators is not None:
         context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
-    if spec.reserve_hosts is not None and spec.accelerators is not None:
-        message = "does not go with accelerators"
-        context.error((*key_path, "reserve_hosts"), message, "single accelerators keep no reserve")
+    for name in ("reserve_hosts", "reserve_percent"):
+        if getattr(spec, name) is not None and spec.accelerators is not None:
+            message = "does not go with accelerators"
+            context.error((*key_path, name), message, "single accelerators keep no reserve")
+    if spec.reserve_hosts is not None and spec.reserve_percent is not None:
+        context.error((*key_path, "reserve_percent"), "is a second reserve", "or leave out reserve_hosts")
     if (spec.owned is None) == (spec.rented is None):
         message = "has no price" if spec.owned is None else "has two prices"
         hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
@@ -91,6 +94,7 @@ def _pool(
         maintenance_hosts=_maintenance(context, key_path, spec),
         # Single accelerators are replaced by the provider, so none is kept free for them.
         reserve_hosts=spec.reserve_hosts if by_host else 0,
+        reserve_percent=spec.reserve_percent if by_host else None,
     )
 
 
@@ -158,7 +162,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
 
 
 def _rented(
-    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: Prices
+    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: PriceBook
 ) -> Rented | None:
     if (spec.usd_per_accelerator_hour is None) == (spec.price_book is None):
         message = "needs exactly one of usd_per_accelerator_hour, price_book"

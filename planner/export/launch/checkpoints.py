@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.tools import tools
 
 STORED_BY_NAME: Final = (
@@ -27,7 +27,7 @@ class RefusedError(ValueError):
     """A framework cannot start what was planned; the message says why."""
 
 
-def launched(deployment: Deployment) -> str:
+def launched(deployment: LaunchedGroup) -> str:
     """Return the checkpoint that a deployment launches.
 
     Raises
@@ -42,7 +42,7 @@ def launched(deployment: Deployment) -> str:
     return named
 
 
-def stored_weights(deployment: Deployment) -> str | None:
+def stored_weights(deployment: LaunchedGroup) -> str | None:
     """Return the data type that a checkpoint stores; None where its name says nothing and it is one's own."""
     variant = deployment.variant
     named = launched(deployment)
@@ -55,7 +55,7 @@ def stored_weights(deployment: Deployment) -> str | None:
     return FAMILIES.get(stored, stored)
 
 
-def online_quantisation(deployment: Deployment, framework: str) -> str | None:
+def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None:
     """Return what the framework quantises the checkpoint to as it loads it; None for nothing.
 
     Raises

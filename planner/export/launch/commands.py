@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetplan.planner.export.launch.checkpoints import RefusedError
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
 from fleetplan.planner.export.launch.tensorrt_llm import tensorrt_llm
 from fleetplan.planner.export.launch.vllm import vllm
 
-WRITERS: Final[Mapping[str, Callable[[Deployment], Launch]]] = {
+WRITERS: Final[Mapping[str, Callable[[LaunchedGroup], Launch]]] = {
     "vllm": vllm,
     "sglang": sglang,
     "trtllm": tensorrt_llm,
@@ -22,13 +22,13 @@ FRAMEWORKS: Final = tuple(WRITERS)
 
 
 def launch(
-    deployment: Deployment, framework: str, writer: Callable[[Deployment], Launch] | None = None
+    deployment: LaunchedGroup, framework: str, writer: Callable[[LaunchedGroup], Launch] | None = None
 ) -> Launch | NotLaunched:
     """Return how a replica is started, or why the framework cannot run it.
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment : LaunchedGroup
         What is started.
     framework : str
         vllm, sglang or trtllm.

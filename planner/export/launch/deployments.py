@@ -21,7 +21,7 @@ DIGEST_LETTERS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class LaunchedGroup:
     """Replicas of one configuration.
 
     Attributes
@@ -91,7 +91,7 @@ class NotLaunched:
     reason: str
 
 
-def deployments(plan: Plan, period: str | None) -> tuple[tuple[Deployment, ...], tuple[NotLaunched, ...]]:
+def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ...], tuple[NotLaunched, ...]]:
     """Return the placements of a period that can be launched, and those that cannot.
 
     Parameters
@@ -132,7 +132,7 @@ def _largest(plan: Plan, period: str) -> list[Placement]:
     return list(kept.values())
 
 
-def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
+def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
     """The deployment of a row, or why there is none."""
     service = next(each for each in inputs.services if each.name == row.service)
     if not service.variants:
@@ -156,7 +156,7 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
     )
     if facts is None:
         return "the plan does not say what its models need: solve it again"
-    return Deployment(
+    return LaunchedGroup(
         facts=facts,
         placement=row,
         service=service,

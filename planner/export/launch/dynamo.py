@@ -10,7 +10,7 @@ from functools import partial
 import yaml
 
 from fleetplan.planner.export.launch.commands import launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
@@ -18,12 +18,12 @@ from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
 
 
-def dynamo_graphs(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
     """Return a DynamoGraphDeployment for each service and region, by file name.
 
     Parameters
     ----------
-    found : Sequence[Deployment]
+    found : Sequence[LaunchedGroup]
         All of one period.
 
     Returns
@@ -31,7 +31,7 @@ def dynamo_graphs(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[No
     tuple[dict[str, str], tuple[NotLaunched, ...]]
         YAML texts; and what Dynamo cannot run: parts of other vendors, layouts without options.
     """
-    groups: dict[tuple[str, str], list[tuple[Deployment, Launch]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[tuple[LaunchedGroup, Launch]]] = defaultdict(list)
     refused = []
     for each in found:
         if each.hardware.vendor != "NVIDIA":
@@ -49,14 +49,14 @@ def dynamo_graphs(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[No
     return texts, tuple(refused)
 
 
-def _start(each: Deployment) -> Launch | NotLaunched:
+def _start(each: LaunchedGroup) -> Launch | NotLaunched:
     framework = each.service.framework
     # The image has a version of its own, which may know other options than the newest one.
     version = tools().dynamo.frameworks[framework].version
     return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
 
 
-def _graph(key: tuple[str, str], parts: Sequence[tuple[Deployment, Launch]]) -> str:
+def _graph(key: tuple[str, str], parts: Sequence[tuple[LaunchedGroup, Launch]]) -> str:
     rules = tools().dynamo
     framework = parts[0][0].service.framework
     runtime = rules.frameworks[framework]
@@ -83,7 +83,7 @@ def _graph(key: tuple[str, str], parts: Sequence[tuple[Deployment, Launch]]) -> 
     return commented(title, notes) + yaml.safe_dump(graph, sort_keys=False)
 
 
-def _letters(parts: Sequence[tuple[Deployment, Launch]]) -> tuple[int, int]:
+def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:
     """Most letters of the graph's name, and of its components', that the operator's webhook admits."""
     rules = tools().dynamo
     if any(each.hosts > 1 for each, _ in parts):
@@ -94,7 +94,7 @@ def _letters(parts: Sequence[tuple[Deployment, Launch]]) -> tuple[int, int]:
     return rules.name_letters - component, component
 
 
-def _component(each: Deployment, started: Launch, letters: int) -> dict[str, object]:
+def _component(each: LaunchedGroup, started: Launch, letters: int) -> dict[str, object]:
     runtime = tools().dynamo.frameworks[each.service.framework]
     row = each.placement
     container: dict[str, object] = {
@@ -118,7 +118,7 @@ def _component(each: Deployment, started: Launch, letters: int) -> dict[str, obj
     return component
 
 
-def _arguments(each: Deployment, words: Sequence[str]) -> list[str]:
+def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
     """The options of the framework as Dynamo's worker takes them, and the phase that it serves."""
     framework, phase = each.service.framework, each.placement.phase
     if framework == "trtllm":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.llm_d import llm_d_values
 from fleetplan.planner.export.launch.replica import Launch
@@ -57,7 +57,7 @@ def export_launch(plan: Plan, period: str | None, framework: str | None) -> Expo
     return Exported({"launch.sh": ("\n".join(blocks) + "\n").encode(), **files}, tuple(refused))
 
 
-def _block(each: Deployment, started: Launch) -> str:
+def _block(each: LaunchedGroup, started: Launch) -> str:
     """One command with what it is for; names are written in JSON, so that no line break ends the comment."""
     lines = ["", f"# {each.placement.replicas} x {json.dumps(each.label)}"]
     lines += [f"# {note}" for note in started.notes]
@@ -74,7 +74,7 @@ def export_llm_d(plan: Plan, period: str | None, framework: str | None) -> Expor
     return _manifests(plan, period, llm_d_values)
 
 
-_Writer = Callable[[Sequence[Deployment]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
+_Writer = Callable[[Sequence[LaunchedGroup]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
 
 
 def _manifests(plan: Plan, period: str | None, write: _Writer) -> Exported:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.planner.export.launch.checkpoints import RefusedError
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 
 MEANS_TO_LONGEST: Final = 8
 """Longest admitted request over the mean one, where only means are known: an assumption. In the public traces
@@ -15,12 +15,12 @@ BLOCK_TOKENS: Final = 16
 """Servers keep caches in blocks; lengths are whole blocks. [tokens]"""
 
 
-def longest_sequence(deployment: Deployment) -> tuple[int, str]:
+def longest_sequence(deployment: LaunchedGroup) -> tuple[int, str]:
     """Return the tokens of the longest sequence that is admitted, and a note that says what decided.
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment : LaunchedGroup
         With lengths in every class.
 
     Returns

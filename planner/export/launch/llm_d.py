@@ -11,7 +11,7 @@ import yaml
 
 from fleetplan.planner.export.launch.checkpoints import launched
 from fleetplan.planner.export.launch.commands import launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
 from fleetplan.planner.export.launch.replica import Host, Launch, shell_line
 from fleetplan.planner.export.launch.tools import VendorRules, tools
@@ -26,14 +26,14 @@ HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
 
 
-def llm_d_values(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
     """Return values of the llm-d chart, one release a set of replicas, by file name.
 
     The releases of a service carry the same model label, so that one pool routes to all of them.
 
     Parameters
     ----------
-    found : Sequence[Deployment]
+    found : Sequence[LaunchedGroup]
         All of one period.
 
     Returns
@@ -64,13 +64,13 @@ def llm_d_values(found: Sequence[Deployment]) -> tuple[dict[str, str], tuple[Not
     return texts, tuple(refused)
 
 
-def _text(each: Deployment, started: Launch, vendor: VendorRules) -> str:
+def _text(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> str:
     title = f"llm-d-modelservice {tools().llm_d.version}: {json.dumps(each.label)}"
     values = yaml.safe_dump(_values(each, started, vendor), sort_keys=False)
     return commented(title, started.notes) + values
 
 
-def _values(each: Deployment, started: Launch, vendor: VendorRules) -> dict[str, object]:
+def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:
     phase = each.placement.phase
     role = "prefill" if phase == "prefill" else "decode"
     other = "decode" if role == "prefill" else "prefill"
@@ -92,7 +92,7 @@ def _values(each: Deployment, started: Launch, vendor: VendorRules) -> dict[str,
     }
 
 
-def parallelism(each: Deployment) -> dict[str, int]:
+def parallelism(each: LaunchedGroup) -> dict[str, int]:
     """Return the chart's degrees: `tensor` times `dataLocal` are the accelerators of a pod."""
     layout, on_host = each.layout, each.accelerators_on_a_host
     # Ranks of attention data parallelism that fit on a host whole; a rank over several hosts counts as one.
@@ -105,7 +105,7 @@ def parallelism(each: Deployment) -> dict[str, int]:
     }
 
 
-def _container(each: Deployment, started: Launch, vendor: VendorRules) -> dict[str, object]:
+def _container(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:
     rules = tools().llm_d
     port = rules.proxied_port if each.placement.phase == "decode" else rules.service_port
     container: dict[str, object] = {

@@ -13,7 +13,7 @@ import yaml
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
 from fleetplan.planner.export.launch.checkpoints import RefusedError
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 
 LOAD_BALANCERS: Final = {
     "vllm": "--enable-eplb with num_redundant_experts in --eplb-config",
@@ -116,7 +116,7 @@ def expert_notes(layout: Parallelism, framework: str) -> list[str]:
     return [BALANCED_EXPERTS.format(each=EXPERTS_PER_REDUNDANT, options=LOAD_BALANCERS[framework])]
 
 
-def draft_of(deployment: Deployment) -> tuple[str, str | None, int] | None:
+def draft_of(deployment: LaunchedGroup) -> tuple[str, str | None, int] | None:
     """Return method, checkpoint and tokens of the draft; None without speculative decoding.
 
     Raises

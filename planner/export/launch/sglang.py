@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
@@ -19,12 +19,12 @@ FIRST_WITH_ATTENTION_DP = (0, 5, 23)
 Source: sglang/srt/server_args.py of 0.5.21 and 0.5.23."""
 
 
-def sglang(deployment: Deployment, version: str = "") -> Launch:
+def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
     """The command of SGLang, whose tensor parallelism counts all ranks of a stage.
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment : LaunchedGroup
         What is started.
     version : str
         Whose options are written; empty is the version of tools.yaml.
@@ -70,7 +70,7 @@ def sglang(deployment: Deployment, version: str = "") -> Launch:
     return Launch("sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
 
 
-def _weights(deployment: Deployment) -> list[str]:
+def _weights(deployment: LaunchedGroup) -> list[str]:
     online = online_quantisation(deployment, "sglang")
     words = [] if online is None else ["--quantization", online]
     if deployment.variant.weights == "bf16":
@@ -79,14 +79,14 @@ def _weights(deployment: Deployment) -> list[str]:
     return words if kv is None else [*words, "--kv-cache-dtype", kv]
 
 
-def _scheduling(deployment: Deployment) -> list[str]:
+def _scheduling(deployment: LaunchedGroup) -> list[str]:
     running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
     # SGLang counts the requests of the whole server, not of a rank.
     words = [] if running is None else ["--max-running-requests", str(running * deployment.layout.dp)]
     return [*words, "--chunked-prefill-size", str(-1 if chunk is None else chunk)]
 
 
-def _draft(deployment: Deployment) -> list[str]:
+def _draft(deployment: LaunchedGroup) -> list[str]:
     draft = draft_of(deployment)
     if draft is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import Launch, draft_of, expert_notes
 from fleetplan.planner.export.launch.tools import tools
@@ -22,7 +22,7 @@ OPTIONS: Final = {
 """Options of trtllm-serve by the engine's argument that they set (tensorrt_llm/commands/serve.py)."""
 
 
-def tensorrt_llm(deployment: Deployment) -> Launch:
+def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
     """The command of TensorRT-LLM; over several hosts one command of Slurm starts all ranks.
 
     Raises
@@ -49,7 +49,7 @@ def tensorrt_llm(deployment: Deployment) -> Launch:
     return Launch("trtllm", tuple(words), engine, tuple(notes), deployment.hosts)
 
 
-def engine_arguments(deployment: Deployment) -> dict[str, object]:
+def engine_arguments(deployment: LaunchedGroup) -> dict[str, object]:
     """Return the arguments of TensorRT-LLM's engine, by the names of its Python interface.
 
     Raises

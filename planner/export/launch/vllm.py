@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, online_quantisation
-from fleetplan.planner.export.launch.deployments import Deployment
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
@@ -20,7 +20,7 @@ LEAST_BATCHED_TOKENS = 2048
 """Tokens that a decode server computes in a step at most, unless more sequences run: vLLM's least default."""
 
 
-def vllm(deployment: Deployment) -> Launch:
+def vllm(deployment: LaunchedGroup) -> Launch:
     """The command of vLLM; attention data parallelism and experts share the ranks of a stage.
 
     Raises
@@ -60,7 +60,7 @@ def vllm(deployment: Deployment) -> Launch:
     return Launch("vllm", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
 
 
-def _layout(deployment: Deployment) -> list[str]:
+def _layout(deployment: LaunchedGroup) -> list[str]:
     layout, facts = deployment.layout, deployment.facts
     prefills = deployment.placement.phase == "prefill"
     # Each rank that shares the prompts of a dense model holds its feed-forward part: no groups of experts.
@@ -91,7 +91,7 @@ def _layout(deployment: Deployment) -> list[str]:
     return words
 
 
-def _check_decode_context(deployment: Deployment, tp: int, cp: int) -> None:
+def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
     """Refuse decode context parallelism that vLLM refuses (config/model.py, config/vllm.py)."""
     facts = deployment.facts
     if facts.latent_attention:
@@ -112,7 +112,7 @@ def _check_decode_context(deployment: Deployment, tp: int, cp: int) -> None:
         )
 
 
-def _weights(deployment: Deployment) -> list[str]:
+def _weights(deployment: LaunchedGroup) -> list[str]:
     online = online_quantisation(deployment, "vllm")
     words = [] if online is None else ["--quantization", online]
     if deployment.variant.weights == "bf16":
@@ -121,7 +121,7 @@ def _weights(deployment: Deployment) -> list[str]:
     return words if kv is None else [*words, "--kv-cache-dtype", kv]
 
 
-def _scheduling(deployment: Deployment, length: int) -> list[str]:
+def _scheduling(deployment: LaunchedGroup, length: int) -> list[str]:
     """Sequences and tokens of a step. What vLLM counts as tokens of a step holds generated ones too."""
     running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
     words = [] if running is None else ["--max-num-seqs", str(running)]

@@ -3,22 +3,27 @@ r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod,
 For each pool p with H accelerators a unit and each moment m of period q, with footprint a'[c] (the replica's
 accelerators, or whole units where it is larger than one)::
 
-    sum_c a'[c] n[c,p,m] <= H (E[p] - retired + arrived - reserve[p] b)   capacity[...]
-    n[c,p,m] <= U b[p,m]                                                  in_use[...]
-    (reserve[p] + 1) b[p,m] <= E[p] + arrived[p,q]                        in_use_units[...]
+    sum_c a'[c] n[c,p,m] <= H (E[p,q] - left + arrived - reserve[p] in_use[p,m])   capacity[...]
+    n[c,p,m] <= U in_use[p,m]                                                  in_use[...]
+    (reserve[p] + 1) in_use[p,m] <= E[p,q] - left + arrived                    in_use_units[...]
 
-b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. For each cell,
-class k and phase, the rate that a pool in use serves is at most the demand (of offline work, what the moment
-may serve at most); the row is implied for whole b and keeps the linear relaxation from paying for a sliver of
-the reserve (one load unit each is rounding)::
+Where the reserve is in per cent of the units in use, hosts_in_use units may be filled, and the rows have them
+for the units less the reserve. Both are whole, so that the reserve is rounded up to whole units::
 
-    sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) b[p,m]   in_use_share[...]
+    (100 + percent[p]) hosts_in_use[p,m] <= 100 (E[p,q] - left + arrived)      reserve_percent[...]
 
-Where the sizes do not divide each other, z[p,m,t] units are divided by pattern t, which takes f[t,a]
-replicas of size a::
+A pool that runs nothing needs no spare host. For each cell, class k and phase, the rate that a pool in use
+serves is at most the demand (of offline work, what the moment may serve at most). The next row is implied for
+whole in_use and keeps the linear relaxation from paying for a sliver of the reserve; the last sum is one load
+unit of rounding for each load::
 
-    sum_{c of size a} n[c,p,m] <= sum_t f[t,a] z[p,m,t]                   slots[...]
-    sum_t z[p,m,t] <= units - whole units of larger replicas              patterns[...]
+    sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) in_use[p,m]   in_use_share[...]
+
+Where the sizes do not divide each other, packed[p,m,t] units are divided by pattern t, which holds
+fits[t,size] replicas of a size::
+
+    sum_{c of one size} n[c,p,m] <= sum_t fits[t,size] packed[p,m,t]           slots[...]
+    sum_t packed[p,m,t] <= units - whole units of larger replicas              patterns[...]
 
 What is out for maintenance in a period is taken from E in all of these.
 """
@@ -63,6 +68,12 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 (pool.reserve_units + 1) * variables.in_use[p, m]
                 <= standing - pool.maintenance_in(moment.period)
             ).with_name(f"in_use_units[{label}]")
+        if (p, m) in variables.hosts_in_use:
+            ratio = pool.reserve_ratio
+            standing = standing_units(problem, variables, p, moment.period)
+            held = standing - pool.maintenance_in(moment.period)
+            with_reserve = (ratio.denominator + ratio.numerator) * variables.hosts_in_use[p, m]
+            model.add(with_reserve <= ratio.denominator * held).with_name(f"reserve_percent[{label}]")
         running = {key[0]: variables.replicas[key] for key in keys}
         for pattern, count in add_patterns(model, problem, (p, m), running, units, label).items():
             variables.packed[p, m, pattern] = count
@@ -111,6 +122,8 @@ def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp
 
 def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:
     """Units of a pool that may run replicas in a moment."""
+    if (p, m) in variables.hosts_in_use:
+        return cp_model.LinearExpr.sum([variables.hosts_in_use[p, m]])
     pool, q = problem.pools[p], problem.moments[m].period
     standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
     if (p, m) in variables.in_use:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage
-from fleetplan.planner.plan import WayOut as WayOutRecord
+from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage, StatedWayOut
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5
@@ -31,7 +30,7 @@ class Explained:
     ----------
     core : Core or None
         What cannot hold together; None where the time was too short to find it.
-    ways : tuple[tuple[WayOut, Answer], ...]
+    ways : tuple[tuple[WayOut, FleetAnswer], ...]
         What could give, each with the plan that there is then; what serves everything first, then the
         cheapest plan.
     complete : bool
@@ -39,7 +38,7 @@ class Explained:
     """
 
     core: Core | None
-    ways: tuple[tuple[WayOut, Answer], ...]
+    ways: tuple[tuple[WayOut, FleetAnswer], ...]
     complete: bool
 
     def record(self) -> Conflict:
@@ -111,7 +110,7 @@ def explain_conflict(
     universe = requirements_of(forbidden)
     if forbidden.policy.must_use:
         # What must be used serves demand: without the demand there is nothing to use it for.
-        universe = tuple(each for each in universe if each.kind is not Kind.DEMAND)
+        universe = tuple(each for each in universe if each.kind is not RequirementKind.DEMAND)
     by_name = named(universe)
     clock = _Clock(resolver, deadline)
     ways = _Ways(forbidden, clock)
@@ -139,7 +138,7 @@ def explain_conflict(
     clock.deadline = deadline
     if core is not None:
         # Demand is given up last: where time is short, what money can lift is looked at.
-        first = sorted(core.requirements, key=lambda each: each.kind is Kind.DEMAND)
+        first = sorted(core.requirements, key=lambda each: each.kind is RequirementKind.DEMAND)
         for way in ways_out(forbidden, universe, first, cores, clock.feasible):
             ways.solve(way)
     if core is None and not ways.known:
@@ -152,7 +151,7 @@ class _Ways:
 
     def __init__(self, fleet: Fleet, clock: _Clock) -> None:
         self._fleet, self._clock = fleet, clock
-        self._solved: dict[frozenset[str], tuple[WayOut, Answer]] = {}
+        self._solved: dict[frozenset[str], tuple[WayOut, FleetAnswer]] = {}
 
     @property
     def known(self) -> bool:
@@ -169,7 +168,7 @@ class _Ways:
             resolver.say(f"{'; '.join(give.text for give in way.gives)}: solving")
             self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
 
-    def best_first(self) -> tuple[tuple[WayOut, Answer], ...]:
+    def best_first(self) -> tuple[tuple[WayOut, FleetAnswer], ...]:
         """What serves everything first, then the cheapest plan."""
         return tuple(
             sorted(self._solved.values(), key=lambda pair: (not pair[0].serves_everything, pair[1].most_usd))
@@ -212,15 +211,15 @@ def _first_guess(universe: Sequence[Requirement], shortages: Sequence[Shortage])
     near = [each for each in universe if not each.places or each.places & regions]
 
     def rank(requirement: Requirement) -> int:
-        if requirement.kind is Kind.DEMAND:
+        if requirement.kind is RequirementKind.DEMAND:
             return 0 if any(requirement.name.startswith(name) for name in unserved) else 2
         return 1
 
     return sorted(near, key=rank)
 
 
-def _way_record(way: WayOut, plan: Plan) -> WayOutRecord:
-    return WayOutRecord(
+def _way_record(way: WayOut, plan: Plan) -> StatedWayOut:
+    return StatedWayOut(
         gives=tuple(
             GivenWay(requirement=give.requirement.name, change=give.text, least=give.least)
             for give in way.gives

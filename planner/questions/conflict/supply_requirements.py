@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -9,8 +10,8 @@ from functools import partial
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.requirement import (
-    Kind,
     Requirement,
+    RequirementKind,
     Steps,
     moved,
     step_of,
@@ -22,6 +23,7 @@ def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
     """Pools, maxima and lead times of offers."""
     yield from map(_pool, fleet.pools)
     yield from (_reserve(pool, pool.reserve_hosts) for pool in fleet.pools if pool.reserve_hosts)
+    yield from (_percent(pool, pool.reserve_percent) for pool in fleet.pools if pool.reserve_percent)
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
             yield _maximum(offer)
@@ -37,7 +39,7 @@ def _pool(pool: Pool) -> Requirement:
 
     return Requirement(
         name=f"pool {pool.name} has {pool.hosts} {unit} of {pool.hardware}",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.more_of_pool(base, pool.name, None),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} {pool.hardware} {unit} more in {pool.name}"),
@@ -54,10 +56,25 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
 
     return Requirement(
         name=f"{hosts} hosts of pool {pool.name} stay in reserve",
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, hosts),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} reserve hosts of {pool.name} less", hosts),
+    )
+
+
+def _percent(pool: Pool, percent: float) -> Requirement:
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_pool(
+            base, pool.name, lambda each: replace(each, reserve_percent=max(0.0, percent - n))
+        )
+
+    return Requirement(
+        name=f"{percent:g} % of the hosts in use of pool {pool.name} stay in reserve",
+        kind=RequirementKind.POLICY,
+        drop=lambda base: relax(base, math.ceil(percent)),
+        places=frozenset([pool.region]),
+        steps=Steps(relax, lambda n: f"{n} % reserve of {pool.name} less", math.ceil(percent)),
     )
 
 
@@ -71,7 +88,7 @@ def _maximum(offer: Offer) -> Requirement:
 
     return Requirement(
         name=f"offer {offer.name} supplies at most {limits} {offer.unit}s of {offer.hardware}",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.maximum_changed(base, offer.name, lambda _: None),
         places=frozenset(offer.regions),
         steps=Steps(relax, lambda n: f"{n} {offer.hardware} {offer.unit}s more from offer {offer.name}"),
@@ -88,7 +105,7 @@ def _lead_time(offer: Offer) -> Requirement:
 
     return Requirement(
         name=f"offer {offer.name} has a lead time of {lead} quarters",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: relax(base, lead),
         places=frozenset(offer.regions),
         steps=Steps(
@@ -113,7 +130,7 @@ def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
 
     return Requirement(
         name=f"power of {region} is {limits} kW",
-        kind=Kind.POWER,
+        kind=RequirementKind.POWER,
         drop=lambda base: fleet_edits.power_limited(base, region, None),
         places=frozenset([region]),
         steps=Steps(relax, lambda n: f"{n * step:g} kW more in {region}"),
@@ -148,7 +165,7 @@ def _budget(label: str, limit: float, put: Callable[[Budget, float | None], Budg
 
     return Requirement(
         name=f"{label} is {limit:,.0f} USD",
-        kind=Kind.BUDGET,
+        kind=RequirementKind.BUDGET,
         drop=lambda base: fleet_edits.with_budget(base, lambda budget: put(budget, None)),
         places=frozenset(),
         steps=Steps(relax, lambda n: f"{n * step:,.0f} USD more of {label}"),

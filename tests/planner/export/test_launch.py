@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments, dns_name
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments, dns_name
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.files import FORMATS, export_launch
 from fleetplan.planner.export.launch.llm_d import llm_d_values
@@ -89,13 +89,13 @@ def facts(service: str, phase: str, hardware: str, config: str) -> LaunchInput:
     )
 
 
-def deployment(label: str = "TP2", **changes: object) -> Deployment:
+def deployment(label: str = "TP2", **changes: object) -> LaunchedGroup:
     found, _ = deployments(plan(), None)
     first = next(each for each in found if each.placement.phase == "decode")
     return replace(first, layout=parse_parallelism(label), **changes)  # type: ignore[arg-type]
 
 
-def stored_in_fp8(label: str, **changes: object) -> Deployment:
+def stored_in_fp8(label: str, **changes: object) -> LaunchedGroup:
     """A deployment whose checkpoint every framework takes as it is."""
     each = deployment(label, **changes)
     return replace(each, variant=each.variant.model_copy(update={"checkpoint": "nvidia/large-FP8"}))

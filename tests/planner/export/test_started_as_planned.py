@@ -12,7 +12,7 @@ import yaml
 from tests.planner.export.test_launch import deployment, options_of, plan
 
 from fleetplan.planner.export.launch.commands import launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.files import export_launch
 from fleetplan.planner.export.launch.llm_d import llm_d_values
@@ -21,35 +21,35 @@ from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
 from fleetplan.planner.export.launch.tools import tools
 
 
-def started(each: Deployment, framework: str = "vllm") -> Launch:
+def started(each: LaunchedGroup, framework: str = "vllm") -> Launch:
     found = launch(each, framework)
     assert isinstance(found, Launch), found.reason
     return found
 
 
-def reason(each: Deployment, framework: str = "vllm") -> str:
+def reason(each: LaunchedGroup, framework: str = "vllm") -> str:
     found = launch(each, framework)
     assert isinstance(found, NotLaunched)
     return found.reason
 
 
-def with_phase(each: Deployment, phase: str) -> Deployment:
+def with_phase(each: LaunchedGroup, phase: str) -> LaunchedGroup:
     return replace(each, placement=each.placement.model_copy(update={"phase": phase}))
 
 
-def with_variant(each: Deployment, **changes: object) -> Deployment:
+def with_variant(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
     return replace(each, variant=each.variant.model_copy(update=changes))
 
 
-def with_service(each: Deployment, **changes: object) -> Deployment:
+def with_service(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
     return replace(each, service=each.service.model_copy(update=changes))
 
 
-def with_facts(each: Deployment, **changes: object) -> Deployment:
+def with_facts(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
     return replace(each, facts=each.facts.model_copy(update=changes))
 
 
-def on_hosts_of(each: Deployment, accelerators: int, vendor: str = "NVIDIA") -> Deployment:
+def on_hosts_of(each: LaunchedGroup, accelerators: int, vendor: str = "NVIDIA") -> LaunchedGroup:
     update = {"accelerators_per_host": accelerators, "vendor": vendor}
     return replace(each, hardware=each.hardware.model_copy(update=update))
 
@@ -223,7 +223,7 @@ def test_names_of_components_fit_the_webhook(hosts: int) -> None:
             assert len(graph["metadata"]["name"]) + len(name) + roles <= 45
 
 
-def values_of(each: Deployment) -> dict[str, Any]:
+def values_of(each: LaunchedGroup) -> dict[str, Any]:
     texts, refused = llm_d_values([each])
     assert not refused, refused[0].reason
     (text,) = texts.values()
@@ -282,7 +282,7 @@ def test_images_are_those_of_the_vendor(vendor: str, family: str) -> None:
 
 
 def test_llm_d_refuses_what_it_would_turn_into_something_else() -> None:
-    def refused(each: Deployment) -> str:
+    def refused(each: LaunchedGroup) -> str:
         texts, found = llm_d_values([each])
         assert not texts
         return found[0].reason
