@@ -6,6 +6,7 @@
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
 #   make structure              measure the layout of the code, draw docs/structure.svg
+#   make interop                vLLM's and SGLang's own parsers on what every scenario exports (an environment of 5 GB)
 #   make soak                   10,000 random fleets, planned, verified and questioned (hours); FLEETS=100 FIRST=1000
 #   make soak-independent       the same against a second formulation of the documentation
 #
@@ -27,11 +28,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow soak soak-independent lint format types contracts structure clean
+.PHONY: help plan test slow interop soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,12s/^# *//p' Makefile
+	@sed -n '3,13s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -60,10 +61,26 @@ plan: $(VENV)/.installed
 	@$(BIN)/plan $(FLEET) --out $(OUT) $(ARGS)
 
 test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n auto -m "not slow"
+	@$(BIN)/python -m pytest -n auto -m "not slow" -rs
+	@echo "deselected: the tests that take minutes (make slow)"
 
 slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n auto -m slow
+
+# Frameworks without their GPU libraries: what parsers and checks of options import, and no more.
+INTEROP ?= .venv-interop
+
+$(INTEROP)/.installed: tests/interop/requirements.txt tests/interop/frameworks.txt | $(VENV)/bin/python
+	@echo "installing vLLM and SGLang without CUDA into $(INTEROP) (some minutes, once)" >&2
+	@$(PYTHON) -m venv $(INTEROP)
+	@$(INTEROP)/bin/python -m pip --disable-pip-version-check install --quiet '$(TORCH)' \
+		|| $(INTEROP)/bin/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) '$(TORCH)'
+	@$(INTEROP)/bin/python -m pip --disable-pip-version-check install --quiet -r tests/interop/requirements.txt
+	@$(INTEROP)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r tests/interop/frameworks.txt
+	@touch $@
+
+interop: $(VENV)/.installed-dev $(INTEROP)/.installed
+	@$(BIN)/python -m tests.interop $(INTEROP)/bin/python
 
 # Fleets and the seed of the first one.
 FLEETS ?= 10000

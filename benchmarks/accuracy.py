@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 if __package__ in (None, ""):
     # As a script, Python looks beside this file alone.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from benchmarks.accuracy_bars import Bar, bars
+from benchmarks.accuracy_bars import AccuracyBar, bars
 from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
@@ -29,6 +30,7 @@ from benchmarks.accuracy_table import (
     bars_text,
     coverage_text,
     exclusions_text,
+    groups_text,
     peer_text,
     slices_text,
     units_text,
@@ -38,17 +40,18 @@ from benchmarks.accuracy_table import (
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / "benchmarks" / "accuracy_notes.md"
 RESULT = ROOT / "docs" / "accuracy.md"
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 
-def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
-    """Return the whole result as Markdown, and the bars."""
+def report(path: Path, with_peer: bool) -> tuple[str, list[AccuracyBar]]:
+    """Return the page of errors as Markdown, and the bars."""
     rows = predicted(published_rows(path), ROOT)
     found = bars(rows)
     pools = predicted_pools(disaggregated_rows(path), ROOT) if path == packaged_file() else None
     if pools is not None:
         found += pool_bars(pools)
     sections = {
-        "Bars": bars_text(found),
+        "Errors by group of rows": groups_text(found),
         "Coverage": coverage_text(rows),
         "Rows left out, by rule": exclusions_text(rows),
         "Errors by slice: median / 90th percentile of the absolute error in %, and rows": slices_text(rows),
@@ -66,17 +69,28 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[Bar]]:
     return text, found
 
 
-def write(text: str, is_fuller: bool, serving: str) -> None:
-    """Write docs/accuracy.md: the notes, the packaged rows, and what the other tables add."""
-    parts = [NOTES.read_text("utf-8").rstrip()]
+PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
+FULLER: Final = "A fuller table"
+SERVING: Final = "Saturation and other benchmarks than InferenceX"
+BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
+
+
+def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str) -> None:
+    """Write docs/accuracy.md (the notes, the packaged rows, and what the other tables add) and the bars."""
+    parts, bars_of = [NOTES.read_text("utf-8").rstrip()], {}
     packaged = packaged_file()
     if is_fuller and packaged is not None:
-        parts += ["# The rows that aiconfigurator-core 0.12.0 carries", report(packaged, with_peer=True)[0]]
-    title = "# A fuller table" if is_fuller else "# The rows that aiconfigurator-core 0.12.0 carries"
-    parts += [title, text]
+        whole, bars_of[PACKAGED] = report(packaged, with_peer=True)
+        parts += [f"# {PACKAGED}", whole]
+    title = FULLER if is_fuller else PACKAGED
+    bars_of[title] = found
+    parts += [f"# {title}", text]
     if serving:
-        parts += ["# Saturation and other benchmarks than InferenceX", serving]
+        parts += [f"# {SERVING}", serving]
     RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
+    verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
+    before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])
+    RESULTS.write_text(f"{before}{BARS[0]}\n\n{verdicts}\n\n{BARS[1]}{rest.partition(BARS[1])[2]}", "utf-8")
 
 
 def main() -> int:
@@ -85,7 +99,7 @@ def main() -> int:
     )
     parser.add_argument("--measurements", type=Path, help="CSV of measurements")
     parser.add_argument("--serving", type=Path, help="CSV of published serving")
-    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
+    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md, the bars to RESULTS.md")
     parser.add_argument("--without-peer", action="store_true", help="do not run aiconfigurator")
     options = parser.parse_args()
     path = options.measurements or packaged_file()
@@ -103,8 +117,9 @@ def main() -> int:
         serving, further = serving_text(options.serving)
         found += further
         print(serving)
+    print("## Bars", bars_text(found), sep="\n\n")
     if options.write:
-        write(text, options.measurements is not None, serving)
+        write(text, found, options.measurements is not None, serving)
     return 0 if all(bar.met for bar in found) else 1
 
 

@@ -17,7 +17,7 @@ FEWEST_ROWS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class AccuracyBar:
     """One slice of the published rows and its limits.
 
     Attributes
@@ -64,21 +64,21 @@ class Bar:
         return self.median <= self.median_limit and within
 
 
-def bars(rows: pd.DataFrame) -> list[Bar]:
+def bars(rows: pd.DataFrame) -> list[AccuracyBar]:
     """Return every bar that has rows enough, given rows with their errors."""
     best = rows[rows["quality"] == "A"]
     found = [*tpot_bars(best), *_static_bars(rows), *fitted_bars(best)]
     return [bar for bar in found if bar.n_rows >= FEWEST_ROWS]
 
 
-def tpot_bars(best: pd.DataFrame) -> list[Bar]:
+def tpot_bars(best: pd.DataFrame) -> list[AccuracyBar]:
     """Return the bars of closed loops, given rows of quality A."""
     amd = best["hardware"].str.startswith("MI")
     dense = best["model_class"] == "dense"
     seventy = best["model"] == "meta-llama/Llama-3.1-70B"
 
-    def bar(name: str, chosen: pd.Series[bool], median: float, percentile: float) -> Bar:
-        return Bar(f"TPOT, {name}", best["tpot_error"][chosen], median, percentile)
+    def bar(name: str, chosen: pd.Series[bool], median: float, percentile: float) -> AccuracyBar:
+        return AccuracyBar(f"TPOT, {name}", best["tpot_error"][chosen], median, percentile)
 
     def of_70b(framework: str, hardware: str) -> pd.Series[bool]:
         return seventy & (best["framework"] == framework) & (best["hardware"] == hardware)
@@ -100,7 +100,7 @@ def tpot_bars(best: pd.DataFrame) -> list[Bar]:
     ]
 
 
-def _static_bars(rows: pd.DataFrame) -> list[Bar]:
+def _static_bars(rows: pd.DataFrame) -> list[AccuracyBar]:
     docs = rows[rows["source"] == "trtllm_docs"]
     long = docs[(docs["mode"] == "prefill") & (docs["nominal_input_tokens"] >= 2000)]
     seventy = docs[(docs["mode"] == "static") & docs["model"].str.contains("Llama-2-70b")]
@@ -110,30 +110,33 @@ def _static_bars(rows: pd.DataFrame) -> list[Bar]:
         return selected[column][selected["hardware"].isin(hardware)]
 
     return [
-        Bar("static prefill of 2,000 tokens and more, H100/H200", on(long, hopper, "prefill_error"), 4.0),
-        Bar(
+        AccuracyBar(
+            "static prefill of 2,000 tokens and more, H100/H200", on(long, hopper, "prefill_error"), 4.0
+        ),
+        AccuracyBar(
             "static prefill of 2,000 tokens and more, A100", on(long, ["A100-SXM-80GB"], "prefill_error"), 7.0
         ),
-        Bar("static end to end, 70B H100/H200", on(seventy, hopper, "latency_error"), 6.0),
+        AccuracyBar("static end to end, 70B H100/H200", on(seventy, hopper, "latency_error"), 6.0),
     ]
 
 
-def fitted_bars(best: pd.DataFrame) -> list[Bar]:
+def fitted_bars(best: pd.DataFrame) -> list[AccuracyBar]:
     """Return the bars of corrections from few rows, given rows of quality A."""
     dense = best[best["model_class"] == "dense"]
     left_out = roofline_left_out(best)
     joined = pd.concat(left_out.values()) if left_out else pd.Series(dtype=float)
     found = [
-        Bar("TPOT, dense, after three rows of one's own", after_own_rows(dense), 5.5),
-        Bar("TPOT, dense by roofline, hardware left out of the fit", joined, 10.0),
+        AccuracyBar("TPOT, dense, after three rows of one's own", after_own_rows(dense), 5.5),
+        AccuracyBar("TPOT, dense by roofline, hardware left out of the fit", joined, 10.0),
     ]
     found += [
-        Bar(f"TPOT, dense by roofline, {name} left out", errors, 10.0) for name, errors in left_out.items()
+        AccuracyBar(f"TPOT, dense by roofline, {name} left out", errors, 10.0)
+        for name, errors in left_out.items()
     ]
     for part in ("MI300X", "MI325X", "MI355X"):
         errors = after_maturity(best[best["hardware"] == part])
-        found.append(Bar(f"TPOT, {part} with one factor from eight rows", errors, 12.0))
+        found.append(AccuracyBar(f"TPOT, {part} with one factor from eight rows", errors, 12.0))
     settled = best[(best["hardware"] == "MI355X") & (best["month"] >= SETTLED_MONTH)]
     name = f"TPOT, MI355X since {SETTLED_MONTH} with one factor from eight rows"
-    found.append(Bar(name, after_maturity(settled), 12.0))
+    found.append(AccuracyBar(name, after_maturity(settled), 12.0))
     return found

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from benchmarks.accuracy_bars import Bar
+from benchmarks.accuracy_bars import AccuracyBar
 from benchmarks.accuracy_launches import REQUESTS_PER_CLIENT, streamed_tokens
 from benchmarks.accuracy_rows import HARDWARE, MEAN_LENGTH_RATIO, weights_label
 from benchmarks.accuracy_table import error_figures, markdown_table
@@ -117,11 +117,11 @@ def predicted_pools(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     )
 
 
-def pool_bars(rows: pd.DataFrame) -> list[Bar]:
+def pool_bars(rows: pd.DataFrame) -> list[AccuracyBar]:
     """Return the bars of disaggregated rows, given rows with their errors."""
     return [
-        Bar("TPOT, disaggregated, replicas stated", rows["tpot_error"], 8.0, 25.0),
-        Bar("TTFT, disaggregated, replicas stated", rows["ttft_error"], 35.0),
+        AccuracyBar("TPOT, disaggregated, replicas stated", rows["tpot_error"], 8.0, 25.0),
+        AccuracyBar("TTFT, disaggregated, replicas stated", rows["ttft_error"], 35.0),
     ]
 
 

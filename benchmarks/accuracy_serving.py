@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.accuracy_bars import Bar
-from benchmarks.accuracy_table import bars_text, error_figures, markdown_table
+from benchmarks.accuracy_bars import AccuracyBar
+from benchmarks.accuracy_table import error_figures, groups_text, markdown_table
 from benchmarks.offline import bars, predicted
 from benchmarks.offline_rows import offline_rows
 
@@ -15,15 +15,15 @@ QUANTITIES = {"tpot_ms": "TPOT", "tokens_per_s": "tokens/s", "makespan_s": "make
 """What a row measured, and what its column is called."""
 
 
-def serving_text(path: Path) -> tuple[str, list[Bar]]:
+def serving_text(path: Path) -> tuple[str, list[AccuracyBar]]:
     """Return the errors on a table of published serving as Markdown, and the bars."""
     rows = predicted(offline_rows(path))
     found = [
-        Bar(each.name, pd.Series(each.errors), each.median_limit, _limit(each.p90_limit))
+        AccuracyBar(each.name, pd.Series(each.errors), each.median_limit, _limit(each.p90_limit))
         for each in bars(rows)
     ]
     sections = {
-        "Bars": bars_text(found),
+        "Errors by group of rows": groups_text(found),
         "Errors by hardware and by set": "\n\n".join(_slices(rows, by) for by in ("hardware", "set")),
         "Rows left out": _left_out(rows),
     }

@@ -1,4 +1,4 @@
-"""The result as Markdown: slices, coverage, exclusions, bars, the peer, and what is worst."""
+"""The result as Markdown: groups, slices, coverage, exclusions, bars, the peer, and what is worst."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pandas as pd
-from benchmarks.accuracy_bars import PERCENT, Bar
+from benchmarks.accuracy_bars import PERCENT, AccuracyBar
 from benchmarks.accuracy_rules import RULES, least_latency_s
 
 SLICES: Final = ("hardware", "framework", "model_class", "weights", "quality")
@@ -57,7 +57,13 @@ def exclusions_text(rows: pd.DataFrame) -> str:
     return markdown_table(["rule", "reason", "rows"], body)
 
 
-def bars_text(bars: Sequence[Bar]) -> str:
+def groups_text(bars: Sequence[AccuracyBar]) -> str:
+    """Every group of rows that a bar is about, with its errors."""
+    body = [[bar.name, str(bar.n_rows), error_figures(bar.errors), f"{bar.bias:+.1f}"] for bar in bars]
+    return markdown_table(["rows", "number", "median / p90, %", "bias, %"], body)
+
+
+def bars_text(bars: Sequence[AccuracyBar]) -> str:
     """Every bar with its figures."""
     body = []
     for bar in bars:
@@ -137,7 +143,7 @@ def worst_text(rows: pd.DataFrame) -> str:
     return markdown_table([*keys, "rows", "bias, %"], body)
 
 
-def _missed_by(bar: Bar) -> str:
+def _missed_by(bar: AccuracyBar) -> str:
     """Percentage points above the limits."""
     over = [f"{bar.median - bar.median_limit:.1f}" if bar.median > bar.median_limit else ""]
     if bar.percentile_limit is not None and bar.percentile > bar.percentile_limit:

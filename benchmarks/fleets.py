@@ -18,90 +18,22 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
-
-
-class Variant(StrEnum):
-    """What is special about a fleet."""
-
-    PLAIN = "plain"
-    HEAD = "head"
-    SHARED = "shared"
-    SCARCE_SUPPLY = "scarce-supply"
-    SCARCE_BUDGET = "scarce-budget"
-    SCARCE_POWER = "scarce-power"
-
-
-SCARCE: Final = (Variant.SCARCE_SUPPLY, Variant.SCARCE_BUDGET, Variant.SCARCE_POWER)
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How large a fleet is: in every region a pool of every hardware, and one of single cards on demand."""
-
-    services: int
-    regions: int
-    hardware: int
-    quarters: int
-
-
-SIZES: Final[Mapping[str, Size]] = {
-    "small": Size(services=5, regions=1, hardware=2, quarters=1),
-    "medium": Size(services=30, regions=3, hardware=3, quarters=4),
-    "large": Size(services=100, regions=8, hardware=4, quarters=4),
-    "xl": Size(services=300, regions=20, hardware=4, quarters=8),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A kind of accelerator: speeds relative to the first, and what it costs.
-
-    Prices of purchases and rent: scenarios/quarterly.yaml and the price book; speeds: ratios of dense FP8
-    peaks (prefill) and of memory bandwidths (decode) of the catalogue, rounded.
-    """
-
-    name: str
-    prefill_speed: float
-    decode_speed: float
-    kw: float
-    capex_usd_per_host: int
-    rent_usd_per_accelerator_hour: float
-
-
-PARTS: Final = (
-    Part("H100-SXM", 1.0, 1.0, 1.37, 297_000, 1.78),
-    Part("H200-SXM", 1.0, 1.4, 1.37, 311_000, 2.05),
-    Part("B200-SXM", 2.2, 2.3, 1.71, 446_000, 2.60),
-    Part("MI300X", 1.3, 1.5, 1.47, 250_000, 1.30),
-    Part("A100-SXM-80GB", 0.35, 0.6, 0.85, 199_000, 1.10),
+from benchmarks.fleet_sizes import (
+    HEAD_FACTOR,
+    LANDSCAPE_EVERY,
+    LANDSCAPE_MODELS,
+    MEDIAN_ACCELERATORS,
+    PARTS,
+    SCARCE,
+    SIZES,
+    FleetPart,
+    Variant,
 )
-ACCELERATORS_PER_HOST: Final = 8
-
-ON_DEMAND: Final = PARTS[0]
-"""The part that is rented by the accelerator, dearer than by the host, in every region."""
-
-MEDIAN_ACCELERATORS: Final = 24.0
-"""What the median service of a region needs of the first part. [accelerators]"""
-
-HEAD_FACTOR: Final = 40.0
-"""So many times the demand in the variant whose services count hundreds of replicas."""
-
-STOCK_SHARE: Final = 0.35
-"""Part of the first quarter's need that stands already."""
-
-SCARCE_SHARE: Final = 0.8
-"""Part of the need that scarce supply, money or power is enough for."""
-
-LANDSCAPE_MODELS: Final = ("llama3-8b", "qwen3-14b", "llama3.3-70b", "qwen3-vl-32b")
-"""Models of the catalogue that services without an engine table name, in turn."""
-
-LANDSCAPE_EVERY: Final = 10
-"""One service in so many names a model."""
+from benchmarks.fleet_supply import capital_limit, offers_of, pools_of, regions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +84,9 @@ def write_fleet(folder: Path, size_name: str, seed: int, variant: Variant = Vari
         "version": 1,
         "name": f"{size_name}-{variant}-{seed}",
         "horizon": {"periods": periods},
-        "regions": _regions(rng, need, regions, periods, variant),
-        "pools": _pools(rng, need, regions, periods, parts),
-        "offers": _offers(rng, need, regions, periods, parts, variant),
+        "regions": regions_of(rng, need, regions, periods, variant),
+        "pools": pools_of(rng, need, regions, periods, parts),
+        "offers": offers_of(rng, need, regions, periods, parts, variant),
         "services": [service.spec for service in services],
         "policy": {
             "reserve_hosts_per_pool": 1,
@@ -162,7 +94,7 @@ def write_fleet(folder: Path, size_name: str, seed: int, variant: Variant = Vari
             "transition_usd_per_accelerator": 40,
             "unmet": "penalise" if variant in SCARCE else "forbid",
         },
-        "budget": {"capex_usd": _capital(need, regions, periods, parts, variant)},
+        "budget": {"capex_usd": capital_limit(need, regions, periods, parts, variant)},
         "finance": {"discount_rate": 0.08},
     }
     if variant is Variant.SHARED:
@@ -194,7 +126,7 @@ def _service(
     index: int,
     regions: list[str],
     periods: list[str],
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     factor: float,
 ) -> _Service:
     name = f"service-{index:03}"
@@ -249,7 +181,7 @@ CLASS_WORK: Final[Mapping[str, float]] = {"all": 1.0, "short": 0.8, "long": 2.0}
 
 
 def _write_engines(
-    rng: random.Random, path: Path, parts: tuple[Part, ...], classes: tuple[str, ...], pace: float
+    rng: random.Random, path: Path, parts: tuple[FleetPart, ...], classes: tuple[str, ...], pace: float
 ) -> None:
     """Rates of three sizes a part and phase, the smallest set by the size of the model."""
     smallest = rng.choice((1, 1, 2, 2, 4, 8))
@@ -268,7 +200,7 @@ def _write_engines(
 
 def _engine_rows(
     rng: random.Random,
-    parts: tuple[Part, ...],
+    parts: tuple[FleetPart, ...],
     classes: tuple[str, ...],
     pace: float,
     smallest: int,
@@ -296,139 +228,6 @@ def _engine_rows(
                     rate = pace * speed * suits * size * efficiency / work
                     rows.append((phase, part.name, size, f"tp{size}", k, round(rate, 4), part.kw * size))
     return rows
-
-
-def _hosts(accelerators: float) -> int:
-    return max(1, math.ceil(accelerators / ACCELERATORS_PER_HOST))
-
-
-def _regions(
-    rng: random.Random,
-    need: Mapping[tuple[str, str], float],
-    regions: list[str],
-    periods: list[str],
-    variant: Variant,
-) -> dict[str, object]:
-    """Sites whose power is enough for the need on the first part with some room, or too little."""
-    share = SCARCE_SHARE * 0.75 if variant is Variant.SCARCE_POWER else 1.25
-    found: dict[str, object] = {}
-    for region in regions:
-        pue = rng.choice((1.1, 1.15, 1.2, 1.3))
-        found[region] = {
-            "pue": pue,
-            "energy_usd_per_kwh": round(rng.uniform(0.05, 0.14), 3),
-            "power_kw": {
-                period: round(max(need[region, period], 16.0) * PARTS[0].kw * pue * share, 1)
-                for period in periods
-            },
-        }
-    return found
-
-
-def _pools(
-    rng: random.Random,
-    need: Mapping[tuple[str, str], float],
-    regions: list[str],
-    periods: list[str],
-    parts: tuple[Part, ...],
-) -> list[dict[str, object]]:
-    pools: list[dict[str, object]] = []
-    for region in regions:
-        weights = [rng.uniform(0.2, 1.0) for _ in parts]
-        for part, weight in zip(parts, weights, strict=True):
-            accelerators = STOCK_SHARE * need[region, periods[0]] * weight / sum(weights) / part.decode_speed
-            owned: dict[str, object] = {
-                "capex_usd_per_host": part.capex_usd_per_host,
-                "in_service": rng.choice(("2024Q4", "2025Q3", "2026Q2")),
-                "maintenance_ratio_per_year": 0.05,
-            }
-            if rng.random() < 0.3:
-                owned["resale_usd_per_host"] = round(part.capex_usd_per_host * 0.3)
-            pools.append(
-                {
-                    "name": f"{region}-{part.name.lower()}",
-                    "region": region,
-                    "hardware": part.name,
-                    "hosts": _hosts(accelerators) + 1,
-                    "owned": owned,
-                }
-            )
-    return pools
-
-
-def _offers(
-    rng: random.Random,
-    need: Mapping[tuple[str, str], float],
-    regions: list[str],
-    periods: list[str],
-    parts: tuple[Part, ...],
-    variant: Variant,
-) -> list[dict[str, object]]:
-    """Of every part a purchase, a rental by the quarter and a year's reservation; single cards of one."""
-    largest = _hosts(sum(max(need[region, period] for period in periods) for region in regions))
-    # What stands, and what each of these offers brings at most, add up to a share of the need.
-    scarce = variant is Variant.SCARCE_SUPPLY
-    most = max(1, round(largest * (0.12 if scarce else 2.0) / len(parts)))
-    offers: list[dict[str, object]] = []
-    for part in parts:
-        rent = part.rent_usd_per_accelerator_hour
-        common = {"hardware": part.name, "regions": list(regions)}
-        offers.append(
-            {
-                "name": f"buy-{part.name.lower()}",
-                **common,
-                "capex_usd_per_host": part.capex_usd_per_host,
-                "lead_time_quarters": 1 if len(periods) > 1 else 0,
-                "maintenance_ratio_per_year": 0.03,
-                "max_hosts": max(1, most // 4),
-            }
-        )
-        offers.append(
-            {
-                "name": f"rent-{part.name.lower()}",
-                **common,
-                "rent_usd_per_accelerator_hour": round(rent * rng.uniform(1.0, 1.2), 3),
-                "max_hosts": most,
-            }
-        )
-        if len(periods) > 1:
-            offers.append(
-                {
-                    "name": f"reserve-{part.name.lower()}",
-                    **common,
-                    "rent_usd_per_accelerator_hour": round(rent * rng.uniform(0.82, 0.95), 3),
-                    "term_quarters": 4,
-                    "lot_hosts": 2,
-                    "max_hosts": max(2, most // 4),
-                }
-            )
-    offers.append(
-        {
-            "name": "on-demand",
-            "hardware": ON_DEMAND.name,
-            "regions": list(regions),
-            "per": "accelerator",
-            "rent_usd_per_accelerator_hour": round(
-                ON_DEMAND.rent_usd_per_accelerator_hour * rng.uniform(1.3, 1.6), 3
-            ),
-            "max_accelerators": most * ACCELERATORS_PER_HOST,
-        }
-    )
-    return offers
-
-
-def _capital(
-    need: Mapping[tuple[str, str], float],
-    regions: list[str],
-    periods: list[str],
-    parts: tuple[Part, ...],
-    variant: Variant,
-) -> dict[str, int]:
-    """Money for a fifth of the first quarter's need in every quarter, or next to none where it is scarce."""
-    share = 0.01 if variant is Variant.SCARCE_BUDGET else 0.2
-    hosts = _hosts(sum(need[region, periods[0]] for region in regions))
-    dearest = max(part.capex_usd_per_host for part in parts)
-    return {period: round(hosts * share * dearest) for period in periods}
 
 
 def main() -> None:

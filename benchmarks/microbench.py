@@ -46,11 +46,11 @@ from fleetplan.perfmodel.microbench.kernels import (
 )
 from fleetplan.perfmodel.microbench.operands import Kernel, Run
 from fleetplan.perfmodel.microbench.reference import ReferenceDecoder
-from fleetplan.perfmodel.microbench.session import Goal, run_session
+from fleetplan.perfmodel.microbench.session import MeasuringGoal, run_session
 from fleetplan.perfmodel.microbench.single import measure_alone
 from fleetplan.perfmodel.microbench.sites import Extent, least_read_bytes, model_sites
 from fleetplan.perfmodel.microbench.table_files import write_table
-from fleetplan.perfmodel.microbench.timing import WARM_UPS, Effort, stable_timing
+from fleetplan.perfmodel.microbench.timing import WARM_UPS, TimingEffort, stable_timing
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.steps import ConfigurationBatch, StepShape, decode_shape, prefill_shape
@@ -79,7 +79,7 @@ STEPS: Final = (
 )
 """Batch and tokens of the steps that are compared."""
 
-EFFORT: Final = Effort()
+EFFORT: Final = TimingEffort()
 ROUNDS: Final = 8
 """So often are the steps measured again that were measured beside a slow control."""
 
@@ -111,7 +111,7 @@ def measured_part(
         lambda each: measure_alone(each, device, EFFORT, control),
         journal,
         part,
-        Goal(target_ratio=0.10, budget_s=minutes * 60, extent=Extent(2048)),
+        MeasuringGoal(target_ratio=0.10, budget_s=minutes * 60, extent=Extent(2048)),
     )
     table = write_table(journal, origin, datetime.now(UTC).date().isoformat(), folder)
     median = np.median([each.ratio for each in outcome.errors])
@@ -139,7 +139,7 @@ def configuration(batch: int, tokens: int) -> ConfigurationBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedStep:
     """A step: its times, the share of the roofline, and the control over that of calm times."""
 
     name: str
@@ -211,7 +211,7 @@ def calm_attempts(device: Device, control: Control, calm_us: float) -> dict[tupl
     return calmest
 
 
-def compared(part: Accelerator, device: Device, control: Control, calm_us: float) -> list[Compared]:
+def compared(part: Accelerator, device: Device, control: Control, calm_us: float) -> list[ComparedStep]:
     """Predict and measure the steps."""
     rows = []
     for (phase, batch, tokens), found in calm_attempts(device, control, calm_us).items():
@@ -219,7 +219,7 @@ def compared(part: Accelerator, device: Device, control: Control, calm_us: float
         shape = prefill_shape(asked) if phase == "prefill" else decode_shape(asked)
         predicted, roofline = predicted_ms(part, shape)
         name = f"{phase} {batch} x {tokens}"
-        rows.append(Compared(name, predicted, found.step_us / 1e3, roofline, found.control_us / calm_us))
+        rows.append(ComparedStep(name, predicted, found.step_us / 1e3, roofline, found.control_us / calm_us))
     return rows
 
 

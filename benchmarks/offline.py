@@ -19,7 +19,7 @@ if __package__ in (None, ""):
 import numpy as np
 import pandas as pd
 from benchmarks.offline_rows import offline_rows
-from benchmarks.queueing_bars import Bar
+from benchmarks.queueing_bars import QueueingBar
 
 from fleetplan.perfmodel.predict import predict
 
@@ -47,7 +47,7 @@ def predicted(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def bars(rows: pd.DataFrame) -> list[Bar]:
+def bars(rows: pd.DataFrame) -> list[QueueingBar]:
     """Return every bar with the errors of its rows."""
     older = rows["set"].isin(["trtllm-0.13", "trtllm-0.14"])
     wide_l40s = (rows["hardware"] == "L40S") & (rows["tp"] > 1)
@@ -63,7 +63,7 @@ def bars(rows: pd.DataFrame) -> list[Bar]:
         ("FP8 cache under vLLM, TPOT", 15.0, np.inf): rows["set"] == "vllm-fp8-kv",
     }
     return [
-        Bar(name, rows.loc[chosen & rows["error"].notna(), "error"].to_numpy(), median, p90)
+        QueueingBar(name, rows.loc[chosen & rows["error"].notna(), "error"].to_numpy(), median, p90)
         for (name, median, p90), chosen in selected.items()
     ]
 

@@ -32,7 +32,7 @@ SETUP_SHARE: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestLayout:
     """What a search finds for one phase of a row.
 
     Attributes
@@ -53,19 +53,19 @@ class Best:
     setup_requests_per_s: float
 
 
-def best_prefill(row: Disaggregated, model: Evaluator) -> Best:
+def best_prefill(row: Disaggregated, model: Evaluator) -> BestLayout:
     """Find the layout with the highest prefill rate within the TTFT limit, one prompt at a time."""
     limit_ms = TTFT_LIMIT_MS[row.model] if row.table == ONLINE else np.inf
     return _best(row, model, "prefill", limit_ms)
 
 
-def best_decode(row: Disaggregated, model: Evaluator) -> Best:
+def best_decode(row: Disaggregated, model: Evaluator) -> BestLayout:
     """Find the layout and batch with the highest decode rate within the TPOT limit."""
     limit_ms = TPOT_LIMIT_MS[row.model] if row.table == ONLINE else np.inf
     return _best(row, model, "decode", limit_ms)
 
 
-def _best(row: Disaggregated, model: Evaluator, phase: str, limit_ms: float) -> Best:
+def _best(row: Disaggregated, model: Evaluator, phase: str, limit_ms: float) -> BestLayout:
     setup = parse_parallelism(row.prefill if phase == "prefill" else row.decode)
     layouts = search_layouts(model.architecture, model.accelerator, SPACE)
     if setup not in layouts:
@@ -84,7 +84,7 @@ def _best(row: Disaggregated, model: Evaluator, phase: str, limit_ms: float) -> 
     rates: FloatArray = np.where(allowed, on_cluster(result.requests_per_s, asked), 0.0)
     is_setup = positions == layouts.index(setup)
     chosen = int(np.argmax(rates))
-    return Best(
+    return BestLayout(
         layouts[positions[chosen]],
         int(batch[chosen]),
         float(rates[chosen]),
@@ -114,6 +114,6 @@ def search_checks(parts: Catalogue) -> Iterator[Check]:
     yield from setups
 
 
-def _same_degree(name: str, found: Best, setup: str) -> Check:
+def _same_degree(name: str, found: BestLayout, setup: str) -> Check:
     paper = parse_parallelism(setup).tp
     return Check("Search, tensor parallelism", name, found.layout.tp, paper, paper, paper)

@@ -22,7 +22,7 @@ if __package__ in (None, ""):
 import numpy as np
 from benchmarks.queueing_bars import (
     AMPLE_KV,
-    Bar,
+    QueueingBar,
     capacity_cells,
     closed_bars,
     drawn,
@@ -34,7 +34,7 @@ from benchmarks.queueing_bars import (
 from benchmarks.queueing_measured import MeasuredRow, measured_rows
 
 from fleetplan.perfmodel.queueing.pool import Variability, waiting
-from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import renewal_times_ms
 
@@ -74,7 +74,7 @@ def main() -> int:
     return 0 if kept and fast and all(bar.met for bar in bars) else 1
 
 
-def _textbook() -> Bar:
+def _textbook() -> QueueingBar:
     """M/M/n by Erlang's formula added up, and M/G/1 by Pollaczek and Khinchine."""
     errors = []
     for load in (0.3, 0.7, 0.95):
@@ -89,10 +89,10 @@ def _textbook() -> Bar:
             errors.append(ours / expected - 1)
         constant = waiting(np.array([1.0]), np.array([load]), Variability(1.0, 0.0)).mean[0]
         errors.append(constant / (load / (2 * (1 - load))) - 1)
-    return Bar("M/M/n and M/D/1, mean wait against textbooks", np.array(errors), 1.0, 1.0)
+    return QueueingBar("M/M/n and M/D/1, mean wait against textbooks", np.array(errors), 1.0, 1.0)
 
 
-def _measured(rows: list[MeasuredRow]) -> list[Bar]:
+def _measured(rows: list[MeasuredRow]) -> list[QueueingBar]:
     if not rows:
         print("no published rows: aiconfigurator-core is not installed, and no --measurements are given")
         return []
@@ -102,11 +102,11 @@ def _measured(rows: list[MeasuredRow]) -> list[Bar]:
     chosen = np.array([row.seventy_billion for row in rows])
     frameworks = np.array([row.framework for row in rows])
     return [
-        Bar("published mean TTFT, 70B on H100/H200: simulated", simulated[chosen], 10.0, 22.0),
-        Bar("published mean TTFT, 70B on H100/H200: predict", errors[chosen], 10.0, 22.0),
-        Bar("published TTFT, all closed loops: predict", errors, 28.0, inf),
+        QueueingBar("published mean TTFT, 70B on H100/H200: simulated", simulated[chosen], 10.0, 22.0),
+        QueueingBar("published mean TTFT, 70B on H100/H200: predict", errors[chosen], 10.0, 22.0),
+        QueueingBar("published TTFT, all closed loops: predict", errors, 28.0, inf),
         *(
-            Bar(f"  under {name}", errors[frameworks == name], inf, inf)
+            QueueingBar(f"  under {name}", errors[frameworks == name], inf, inf)
             for name in sorted(set(frameworks.tolist()))
         ),
     ]

@@ -21,7 +21,8 @@ from fleetplan.perfmodel.queueing import SojournLimit
 from fleetplan.perfmodel.queueing.batching import open_loop
 from fleetplan.perfmodel.queueing.capacity import utilisation_within
 from fleetplan.perfmodel.queueing.pool import Variability, sojourn_mean, sojourn_percentile
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import (
     Range,
@@ -43,7 +44,7 @@ LONGEST: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class QueueingBar:
     """Errors of one kind against what is asked for.
 
     Attributes
@@ -129,7 +130,7 @@ def _ends_of_equal(arrivals: FloatArray, servers: int) -> FloatArray:
     return ends.ravel()[: arrivals.size]
 
 
-def pool_bars(seed: int, quick: bool) -> list[Bar]:
+def pool_bars(seed: int, quick: bool) -> list[QueueingBar]:
     """Means and percentiles of pools against simulations of them."""
     errors: list[tuple[float, float, float]] = []
     sizes = (1, 4, 16) if quick else (1, 2, 4, 8, 16, 32, 64)
@@ -144,9 +145,9 @@ def pool_bars(seed: int, quick: bool) -> list[Bar]:
                     errors.append(_pool_errors(servers, load, variability, count, seed))
     table = np.array(errors)
     return [
-        Bar("pool of n servers, mean TTFT", table[:, 0], 1.0, 5.0),
-        Bar("pool of n servers, p95", table[:, 1], 3.0, 10.0),
-        Bar("pool of n servers, p99", table[:, 2], 5.5, 18.0),
+        QueueingBar("pool of n servers, mean TTFT", table[:, 0], 1.0, 5.0),
+        QueueingBar("pool of n servers, p95", table[:, 1], 3.0, 10.0),
+        QueueingBar("pool of n servers, p99", table[:, 2], 5.5, 18.0),
     ]
 
 
@@ -214,7 +215,7 @@ def drawn(nominal: tuple[int, int], times: FloatArray, seed: int) -> Requests:
     return Requests(times, inputs, np.zeros(count, dtype=np.int64), outputs)
 
 
-def open_bars(seed: int, quick: bool) -> list[Bar]:
+def open_bars(seed: int, quick: bool) -> list[QueueingBar]:
     """Continuous batching under open load, up to prompts in 0.6 of the time."""
     errors: dict[float, list[list[float]]] = {1.0: [], 4.0: []}
     for budget, costs, grids in engine_tables(quick):
@@ -229,11 +230,11 @@ def open_bars(seed: int, quick: bool) -> list[Bar]:
                         found.append(cell)
     poisson, bursty = np.array(errors[1.0]), np.array(errors[4.0])
     return [
-        Bar("continuous batching, Poisson, mean TTFT", poisson[:, 0], 5.0, 12.0),
-        Bar("continuous batching, Poisson, p95", poisson[:, 1], 6.0, 15.0),
-        Bar("continuous batching, Poisson, p99", poisson[:, 2], 7.0, 20.0),
-        Bar("continuous batching, ca2 = 4, mean TTFT", bursty[:, 0], 6.0, 15.0),
-        Bar("continuous batching, ca2 = 4, p99", bursty[:, 2], 16.0, 33.0),
+        QueueingBar("continuous batching, Poisson, mean TTFT", poisson[:, 0], 5.0, 12.0),
+        QueueingBar("continuous batching, Poisson, p95", poisson[:, 1], 6.0, 15.0),
+        QueueingBar("continuous batching, Poisson, p99", poisson[:, 2], 7.0, 20.0),
+        QueueingBar("continuous batching, ca2 = 4, mean TTFT", bursty[:, 0], 6.0, 15.0),
+        QueueingBar("continuous batching, ca2 = 4, p99", bursty[:, 2], 16.0, 33.0),
     ]
 
 
@@ -265,9 +266,9 @@ def simulated_closed(
     costs: StepCosts, limits: EngineLimits, requests: Requests, clients: int, turnaround_ms: float
 ) -> tuple[FloatArray, FloatArray]:
     """TTFT and TPOT of each request of a closed loop of so many clients. [ms]"""
-    log = Log.of(requests)
+    log = RequestLog.of(requests)
     state = EngineState(0, deque(range(clients)), clients, len(requests) - clients, turnaround_ms)
-    running = engine(costs, limits, Work.of(requests), log, state)
+    running = engine(costs, limits, RequestLengths.of(requests), log, state)
     next(running)
     running.send(inf)
     first = np.array(log.first_ms)
@@ -275,7 +276,7 @@ def simulated_closed(
     return first - np.array(log.arrival_ms), (np.array(log.finish_ms) - first) / tokens
 
 
-def closed_bars(seed: int, quick: bool) -> list[Bar]:
+def closed_bars(seed: int, quick: bool) -> list[QueueingBar]:
     """Closed loops of ten rounds against the simulator."""
     rounds, errors = 10, []
     clients_of: Sequence[int] = (4, 64) if quick else (1, 4, 16, 64, 128, 256)
@@ -293,6 +294,6 @@ def closed_bars(seed: int, quick: bool) -> list[Bar]:
                 )
     table = np.array(errors)
     return [
-        Bar("closed loop, mean TTFT", table[:, 0], 5.0, 17.0),
-        Bar("closed loop, TPOT", table[:, 1], 3.0, 8.0),
+        QueueingBar("closed loop, mean TTFT", table[:, 0], 5.0, 17.0),
+        QueueingBar("closed loop, TPOT", table[:, 1], 3.0, 8.0),
     ]

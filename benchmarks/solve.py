@@ -21,13 +21,10 @@ import argparse
 import csv
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -35,100 +32,20 @@ if __package__ in (None, ""):
     # As a script, Python looks beside this file alone.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-import numpy as np
-import scipy.sparse as sp
 from benchmarks.fleets import write_fleet
-from benchmarks.solve_families import FAMILIES, Bar, Family
-from ortools.sat.python import cp_model
-from scipy.optimize import linprog
+from benchmarks.solve_families import FAMILIES, FleetFamily, SolveBar
+from benchmarks.solve_runs import SolverRun, cpsat_alone, highs_alone, linear_usd, measured, ours, whole_model
 
-from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
-from fleetplan.planner.candidates import CandidateSet, prepare
+from fleetplan.planner.candidates import prepare
 from fleetplan.planner.formulation import (
     PlanningModel,
-    Solution,
-    build_model,
     fixed_usd,
-    total_cost,
-    unmet_demand,
 )
-from fleetplan.planner.problem import Problem
-from fleetplan.planner.search import Progress, SearchLimits, SearchResult, default_workers, search
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
-from fleetplan.planner.search.unmet_prices import rounding_of
-from fleetplan.planner.units import USD_RESOLUTION
-from fleetplan.planner.verify import verify
+from fleetplan.planner.search import SearchLimits, default_workers, search
 from fleetplan.scenarios.load import load_expanded_fleet
-
-GIB: Final = 2**30
-
-COMPLETION_S: Final = 10.0
-"""Time to make HiGHS's last plan exact. [s]"""
-
 
 MEMORY_BAR_GIB: Final = 4.0
 """Of a large fleet, all processes together."""
-
-
-@dataclass(slots=True)
-class Run:
-    """What one solver did on one fleet.
-
-    Attributes
-    ----------
-    steps : list[tuple[float, float | None, float | None]]
-        Time, best plan and best bound after every step of the stage that minimises cost. [s; USD; USD]
-    wall_s : float
-        The whole solve. [s]
-    memory_gib : float
-        Most memory of all its processes together.
-    result : SearchResult or None
-        Of our search.
-    linear_usd : float or None
-        Bound of the linear relaxation, where it was asked for.
-    exact_usd : float or None
-        Of HiGHS's last plan with its replicas and supply, and loads that keep every row in exact integers;
-        None where there are none, and of other solvers, whose plans are exact.
-    """
-
-    size: str
-    variant: str
-    seed: int
-    solver: str
-    fixed_usd: float
-    steps: list[tuple[float, float | None, float | None]] = field(default_factory=list)
-    wall_s: float = 0.0
-    memory_gib: float = 0.0
-    result: SearchResult | None = None
-    violations: int = 0
-    linear_usd: float | None = None
-    exact_usd: float | None = None
-
-    def at(self, seconds: float) -> tuple[float | None, float | None]:
-        """The best plan and bound known by a time. [USD]"""
-        plan = bound = None
-        for when, better, higher in self.steps:
-            if when <= seconds:
-                plan, bound = better or plan, higher or bound
-        return plan, bound
-
-    def gap(self, seconds: float) -> float:
-        """Gap at a time; 1 without a plan or a bound."""
-        plan, bound = self.at(seconds)
-        return 1.0 if not plan or bound is None else max(0.0, (plan - bound) / plan)
-
-    def decidable_gap(self, seconds: float) -> float:
-        """The same without the cost of what exists."""
-        plan, bound = self.at(seconds)
-        if not plan or bound is None or plan <= self.fixed_usd:
-            return 1.0
-        return max(0.0, (plan - bound) / (plan - self.fixed_usd))
-
-    def first_plan_s(self) -> float:
-        """Time of the first plan; infinite without one. [s]"""
-        return min((when for when, plan, _ in self.steps if plan), default=float("inf"))
 
 
 def main() -> None:
@@ -166,7 +83,7 @@ def main() -> None:
     sys.exit(bool(missed))
 
 
-def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) -> list[Run]:
+def solve_fleet(family: FleetFamily, size: str, variant: str, seed: int, flat: bool) -> list[SolverRun]:
     """Solve one fleet by our search, and by one model each of CP-SAT and HiGHS."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = load_expanded_fleet(family.write(Path(folder), size, seed, variant), (), ())
@@ -178,7 +95,9 @@ def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) 
     asked = 0.0 if flat else 0.98 * gap_ratio
     limits = SearchLimits(limit_s, asked, seed, default_workers())
     runs = [
-        measured(Run(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits))
+        measured(
+            SolverRun(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits)
+        )
     ]
     if flat:
         solution = None if runs[0].result is None else runs[0].result.solution
@@ -188,152 +107,14 @@ def solve_fleet(family: Family, size: str, variant: str, seed: int, flat: bool) 
             return whole_model(problem, solution)
 
         for name, solve in (("CP-SAT", cpsat_alone), ("HiGHS", highs_alone)):
-            run = Run(size, variant, seed, name, fixed_usd(problem))
+            run = SolverRun(size, variant, seed, name, fixed_usd(problem))
             runs.append(measured(run, lambda run, solve=solve: solve(run, build, runs[0].wall_s)))
     for run in runs:
         print(line(run), flush=True)
     return runs
 
 
-def ours(problem: Problem, candidates: CandidateSet, limits: SearchLimits) -> Callable[[Run], None]:
-    """Our search, its plan verified."""
-
-    def solve(run: Run) -> None:
-        started = time.monotonic()
-
-        def watch(progress: Progress) -> None:
-            plan, bound = progress.objective_usd, progress.bound_usd
-            run.steps.append((time.monotonic() - started, plan, bound))
-
-        result = search(problem, limits, watch, holds=within_budgets)
-        run.wall_s = time.monotonic() - started
-        run.steps.append((run.wall_s, result.objective_usd, result.bound_usd))
-        run.result = result
-        if result.solution is not None:
-            made_from = provenance(problem.fleet, candidates, limits)
-            plan = build_plan(problem, candidates, result, made_from, solve_record(result))
-            run.violations = len(verify(problem, plan))
-
-    return solve
-
-
-def whole_model(problem: Problem, solution: Solution | None) -> PlanningModel:
-    """The fleet as one model of cost, in which no more demand of any priority is unmet than in our plan."""
-    left = {} if solution is None else solution.unmet
-    planning = build_model(problem, allow_unmet=bool(left))
-    planning.model.minimize(total_cost(problem, planning.variables))
-    units = {planning.variables.unmet[key].index: unserved for key, unserved in left.items()}
-    for priority in {service.priority for service in problem.fleet.services} if left else ():
-        unmet = unmet_demand(problem, planning.variables, priority)
-        if isinstance(unmet, int):
-            continue
-        flat = cp_model.FlatIntExpr(cp_model.LinearExpr.sum([unmet]))
-        ours = sum(
-            int(each) * units.get(variable.index, 0)
-            for variable, each in zip(flat.vars, flat.coeffs, strict=True)
-        )
-        planning.model.add(unmet <= ours + rounding_of(unmet))
-    return planning
-
-
-def cpsat_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
-    """CP-SAT with its default search on the whole model."""
-    started = time.monotonic()
-    planning = build()
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(0.1, limit_s - (time.monotonic() - started))
-    solver.parameters.num_workers = len(os.sched_getaffinity(0))
-
-    class Watch(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            usd = self.objective_value / USD_RESOLUTION, self.best_objective_bound / USD_RESOLUTION
-            run.steps.append((time.monotonic() - started, usd[0] + run.fixed_usd, usd[1] + run.fixed_usd))
-
-    status = solver.solve(planning.model, Watch())
-    bound = solver.best_objective_bound / USD_RESOLUTION + run.fixed_usd
-    plan = None
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        plan = solver.objective_value / USD_RESOLUTION + run.fixed_usd
-    run.wall_s = time.monotonic() - started
-    run.steps.append((run.wall_s, plan, bound))
-
-
-def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
-    """What the linear relaxation of the whole model costs. [USD]"""
-    relaxed = relax(read_program(planning.model), planning.continuous)
-    unit = float(np.abs(planning.model.proto.objective.coeffs).max())
-    cost = read_program(planning.model).cost * relaxed.column_scale / unit
-    sides = [(relaxed.rows, relaxed.row_upper), (-relaxed.rows, -relaxed.row_lower)]
-    kept = [(rows[np.flatnonzero(np.isfinite(limit))], limit[np.isfinite(limit)]) for rows, limit in sides]
-    answer = linprog(
-        cost,
-        A_ub=sp.vstack([rows for rows, _ in kept], format="csr"),
-        b_ub=np.concatenate([limit for _, limit in kept]),
-        bounds=np.column_stack([relaxed.lower, relaxed.upper]),
-        method="highs",
-    )
-    return float(answer.fun) * unit / USD_RESOLUTION + existing_usd
-
-
-def highs_alone(run: Run, build: Callable[[], PlanningModel], limit_s: float) -> None:
-    """HiGHS on the whole model with continuous loads; its last plan is made exact, in time of its own."""
-    started = time.monotonic()
-    planning = build()
-    cost = dict(zip(planning.model.proto.objective.vars, planning.model.proto.objective.coeffs, strict=True))
-
-    last: list[float] | None = None
-
-    def hear(answer: HighsAnswer) -> None:
-        nonlocal last
-        plan = None
-        if answer.values is not None:
-            last = answer.values
-            plan = sum(each * answer.values[j] for j, each in cost.items()) / USD_RESOLUTION + run.fixed_usd
-        bound = None if answer.bound is None else answer.bound / USD_RESOLUTION + run.fixed_usd
-        run.steps.append((time.monotonic() - started, plan, bound))
-
-    left_s = max(1.0, limit_s - (time.monotonic() - started))
-    with HighsRace(planning.model, planning.continuous, left_s, 1e-4, hear):
-        time.sleep(left_s + 0.5)
-    run.wall_s = time.monotonic() - started
-    exact = None if last is None else complete(planning.model, planning.continuous, last, COMPLETION_S)
-    if exact is not None:
-        run.exact_usd = exact.objective_value / USD_RESOLUTION + run.fixed_usd
-
-
-def measured(run: Run, solve: Callable[[Run], None]) -> Run:
-    """A run with the most memory that it had, children included."""
-    ended = threading.Event()
-    most = 0
-
-    def sample() -> None:
-        nonlocal most
-        while not ended.wait(0.25):
-            most = max(most, sum(_resident_bytes(pid) for pid in (os.getpid(), *_children(os.getpid()))))
-
-    watcher = threading.Thread(target=sample, daemon=True)
-    watcher.start()
-    solve(run)
-    ended.set()
-    watcher.join()
-    run.memory_gib = most / GIB
-    return run
-
-
-def _children(pid: int) -> list[int]:
-    listed = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="], stdout=subprocess.PIPE, check=False)
-    return [int(each) for each in listed.stdout.split()]
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    except OSError:
-        return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def line(run: Run) -> str:
+def line(run: SolverRun) -> str:
     """One run in one line."""
     plan, bound = run.at(run.wall_s)
     return (
@@ -345,7 +126,7 @@ def line(run: Run) -> str:
     )
 
 
-def judge(family: Family, size: str, variant: str, runs: Sequence[Run]) -> list[str]:
+def judge(family: FleetFamily, size: str, variant: str, runs: Sequence[SolverRun]) -> list[str]:
     """The bars that the fleets of one size and variant miss, by the median over seeds or the worst one."""
     own = [run for run in runs if run.solver == "blocks"]
     missed = []
@@ -381,7 +162,7 @@ def judge(family: Family, size: str, variant: str, runs: Sequence[Run]) -> list[
     return missed
 
 
-def against(mine: Run, other: Run) -> tuple[str, bool]:
+def against(mine: SolverRun, other: SolverRun) -> tuple[str, bool]:
     """Whether our plan is no worse than another solver's after the same time."""
     plan, _ = mine.at(mine.wall_s)
     theirs, _ = other.at(mine.wall_s + 1)
@@ -424,7 +205,7 @@ def repeats(size: str, seeds: int) -> list[str]:
     return missed
 
 
-def write_steps(path: Path, runs: Sequence[Run]) -> None:
+def write_steps(path: Path, runs: Sequence[SolverRun]) -> None:
     """Every step of every run as a table."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -435,7 +216,7 @@ def write_steps(path: Path, runs: Sequence[Run]) -> None:
                 writer.writerow((*row, round(when, 2), plan, bound, run.gap(when)))
 
 
-def draw(path: Path, runs: Sequence[Run], bars: Callable[[str, str], tuple[Bar, ...]]) -> None:
+def draw(path: Path, runs: Sequence[SolverRun], bars: Callable[[str, str], tuple[SolveBar, ...]]) -> None:
     """Gap over time, a panel for each size and variant."""
     import matplotlib as mpl  # noqa: PLC0415 - only who wants the plot waits for it
 

@@ -13,7 +13,7 @@ from benchmarks.realistic.sizes import Switch, switches_of
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class SolveBar:
     """What a fleet must reach.
 
     Attributes
@@ -32,7 +32,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class FleetFamily:
     """A generator of fleets.
 
     Attributes
@@ -48,25 +48,25 @@ class Family:
     sizes: str
     variants: str
     write: Callable[[Path, str, int, str], Path]
-    bars: Callable[[str, str], tuple[Bar, ...]]
+    bars: Callable[[str, str], tuple[SolveBar, ...]]
 
 
-RANDOM_BARS: Final[Mapping[tuple[str, str], tuple[Bar, ...]]] = {
-    ("small", "plain"): (Bar(5, 0.001, each_seed=True),),
-    ("medium", "plain"): (Bar(10, None), Bar(45, 0.03), Bar(120, 0.01)),
-    ("medium", "head"): (Bar(60, 0.005),),
-    ("large", "plain"): (Bar(120, 0.05), Bar(300, 0.02)),
-    ("xl", "plain"): (Bar(1200, 0.10),),
+RANDOM_BARS: Final[Mapping[tuple[str, str], tuple[SolveBar, ...]]] = {
+    ("small", "plain"): (SolveBar(5, 0.001, each_seed=True),),
+    ("medium", "plain"): (SolveBar(10, None), SolveBar(45, 0.03), SolveBar(120, 0.01)),
+    ("medium", "head"): (SolveBar(60, 0.005),),
+    ("large", "plain"): (SolveBar(120, 0.05), SolveBar(300, 0.02)),
+    ("xl", "plain"): (SolveBar(1200, 0.10),),
 }
 """Two cores; scarce variants have twice the gaps of the plain ones."""
 
 SCARCE_FACTOR: Final = 2.0
 
-TEAM_BAR: Final = Bar(30, 0.005)
-COMPANY_BAR: Final = Bar(120, 0.01)
-LARGE_COMPANY_BAR: Final = Bar(300, 0.02)
+TEAM_BAR: Final = SolveBar(30, 0.005)
+COMPANY_BAR: Final = SolveBar(120, 0.01)
+LARGE_COMPANY_BAR: Final = SolveBar(300, 0.02)
 
-LONG_BAR: Final = Bar(240, 0.03)
+LONG_BAR: Final = SolveBar(240, 0.03)
 """Of a company whose variant multiplies the moments: parts of the day, demand scenarios, eight quarters."""
 
 MULTIPLIES: Final = frozenset({Switch.DAY, Switch.DAY4, Switch.SCENARIOS, Switch.YEAR2})
@@ -78,18 +78,18 @@ PLAN_SHARE: Final = 0.5
 """Part of its time in which every fleet has a plan, whatever its size, seed and variant."""
 
 
-def random_bars(size: str, variant: str) -> tuple[Bar, ...]:
+def random_bars(size: str, variant: str) -> tuple[SolveBar, ...]:
     """The bars of a size and variant of the random family."""
     if variant.startswith("scarce"):
         return tuple(
-            Bar(bar.seconds, SCARCE_FACTOR * bar.gap_ratio, bar.each_seed)
+            SolveBar(bar.seconds, SCARCE_FACTOR * bar.gap_ratio, bar.each_seed)
             for bar in RANDOM_BARS.get((size, "plain"), ())
             if bar.gap_ratio is not None
         )
     return RANDOM_BARS.get((size, variant), ())
 
 
-def realistic_bars(size: str, variant: str) -> tuple[Bar, ...]:
+def realistic_bars(size: str, variant: str) -> tuple[SolveBar, ...]:
     """The bars of a size and variant of the realistic family, the first plan of every seed among them.
 
     Raises
@@ -103,21 +103,21 @@ def realistic_bars(size: str, variant: str) -> tuple[Bar, ...]:
     if size == "company" and switches_of(variant) & MULTIPLIES:
         gap = LONG_BAR
     first_s = FIRST_PLAN_S if size == "company" else PLAN_SHARE * gap.seconds
-    return Bar(first_s, None, each_seed=True), gap
+    return SolveBar(first_s, None, each_seed=True), gap
 
 
 def _write_random(folder: Path, size: str, seed: int, variant: str) -> Path:
     return fleets.write_fleet(folder, size, seed, fleets.Variant(variant))
 
 
-FAMILIES: Final[Mapping[str, Family]] = {
-    "random": Family(
+FAMILIES: Final[Mapping[str, FleetFamily]] = {
+    "random": FleetFamily(
         "small,medium,large",
         "plain,head,scarce-supply,scarce-budget,scarce-power",
         _write_random,
         random_bars,
     ),
-    "realistic": Family(
+    "realistic": FleetFamily(
         "team,company,large-company",
         "plain,day,region-loss,day+region-loss",
         realistic.write_fleet,

@@ -33,7 +33,7 @@ WIDEST_FLOOR: Final = 5
 
 
 @dataclass(frozen=True)
-class Goal:
+class StructureGoal:
     """What a package may have at most.
 
     Attributes
@@ -49,15 +49,15 @@ class Goal:
 
 
 GOALS: Final = {
-    "planner": Goal(floors=12, arrows=90),
-    "perfmodel": Goal(floors=9, arrows=65),
-    "fleet": Goal(floors=5, arrows=20),
+    "planner": StructureGoal(floors=12, arrows=90),
+    "perfmodel": StructureGoal(floors=9, arrows=65),
+    "fleet": StructureGoal(floors=5, arrows=20),
 }
 """What each package may have; a package without a goal is measured and not judged."""
 
 
 @dataclass(frozen=True)
-class Structure:
+class PackageStructure:
     """The rooms of a package.
 
     Attributes
@@ -143,7 +143,7 @@ def reached_from(rooms: Iterable[str], arrows: Iterable[tuple[str, str]]) -> dic
     return reached
 
 
-def structure_of(graph: grimp.ImportGraph, package: str) -> Structure:
+def structure_of(graph: grimp.ImportGraph, package: str) -> PackageStructure:
     """Measure one package of the import graph."""
     root = f"{ROOT_PACKAGE}.{package}"
     children = graph.find_children(root)
@@ -161,7 +161,7 @@ def structure_of(graph: grimp.ImportGraph, package: str) -> Structure:
                 entrances.add(imported)
             elif room_of[importer] != room_of[imported]:
                 arrows.add((room_of[importer], room_of[imported]))
-    return Structure(
+    return PackageStructure(
         package,
         tuple(sorted(child.removeprefix(f"{root}.") for child in children)),
         frozenset(child.removeprefix(f"{root}.") for child in children if not graph.find_children(child)),
@@ -170,7 +170,7 @@ def structure_of(graph: grimp.ImportGraph, package: str) -> Structure:
     )
 
 
-def table(structures: Sequence[Structure]) -> str:
+def table(structures: Sequence[PackageStructure]) -> str:
     """Return the measures of each package as text."""
     head = ("package", "loose modules", "rooms", "floors", "arrows", "arrows up", "imported from outside")
     rows = [
@@ -195,7 +195,7 @@ def table(structures: Sequence[Structure]) -> str:
     )
 
 
-def positions(structure: Structure) -> dict[str, tuple[float, float]]:
+def positions(structure: PackageStructure) -> dict[str, tuple[float, float]]:
     """Return where to draw each room: floors from the bottom, each ordered by the rooms that it imports."""
     places: dict[str, tuple[float, float]] = {}
     by_floor = defaultdict(list)
@@ -217,7 +217,7 @@ def positions(structure: Structure) -> dict[str, tuple[float, float]]:
     return places
 
 
-def draw(structures: Sequence[Structure], path: Path) -> None:
+def draw(structures: Sequence[PackageStructure], path: Path) -> None:
     """Draw the rooms of each package by floor; arrows that a chain implies are left out."""
     import matplotlib as mpl  # noqa: PLC0415 - only a picture needs it
     from matplotlib.figure import Figure  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What exists and what is wanted: from a fleet file to the resolved fleet.
+"""The fleet: from a fleet file to resolved supply, services and policy.
 
 `document` reads YAML into a tree whose values know their place. `schema` defines the keys and types of a
 fleet file. `catalog` holds hardware, prices and models. `resolve` turns all of it into the types of

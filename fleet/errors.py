@@ -1,4 +1,4 @@
-"""What a user did wrong: where it stands, what is allowed, and what was probably meant."""
+"""Errors of the user: where, which values are allowed, and the nearest match."""
 
 from __future__ import annotations
 

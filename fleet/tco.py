@@ -1,4 +1,4 @@
-"""What capacity costs in a quarter: write-off, rent, energy, hosting and maintenance.
+"""Cost of capacity in a quarter: write-off, rent, energy, hosting and maintenance.
 
 Pure functions of figures with units; none of them knows a plan.
 

@@ -141,7 +141,7 @@ def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: st
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What one replica runs.
+    """Configuration of one replica.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Layouts:
         return cls(*(np.array(column, dtype=np.int64) for column in columns))
 
     @classmethod
-    def joined(cls, parts: Sequence[Layouts]) -> Layouts:
+    def concatenated(cls, parts: Sequence[Layouts]) -> Layouts:
         """Return the layouts of all `parts`, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 

@@ -42,5 +42,5 @@ def _not_a_formula(value: object) -> object:
 
 
 def from_text(value: str) -> str:
-    """What `as_text` was given."""
+    """Return the text that `as_text` was given."""
     return value[1:] if value.startswith("'") and value[1:].startswith(SPREADSHEET_TRIGGERS) else value

@@ -94,12 +94,12 @@ class SolvedFleet:
 
     @property
     def placements(self) -> pd.DataFrame:
-        """What runs where: one row a service, pool, phase and configuration."""
+        """Placements: one row per service, pool, phase and configuration."""
         return self.tables["placements"]
 
     @property
     def purchases(self) -> pd.DataFrame:
-        """What is bought and rented."""
+        """Purchases and rentals."""
         return self.tables["purchases"]
 
     @property

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fleetplan.fleet.document import Document, Entry, KeyPath, Node, Place, merge, read_fragment
+from fleetplan.fleet.document import Document, Entry, KeyPath, Node, SourcePlace, merge, read_fragment
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 
 _SCENARIOS: Final = "scenarios"
@@ -99,10 +99,10 @@ def _assigned(root: Node, assignment: str) -> Node:
         message = "must be key.path=value"
         raise InputError([Issue(label, 0, 0, "", message, "such as services.chat.slo.ttft_ms=300")])
     value = read_fragment(text.strip(), label)
-    return _replaced(root, path.strip().split("."), [], value, Place(label))
+    return _replaced(root, path.strip().split("."), [], value, SourcePlace(label))
 
 
-def _replaced(node: Node, parts: Sequence[str], done: Sequence[str], value: Node, place: Place) -> Node:
+def _replaced(node: Node, parts: Sequence[str], done: Sequence[str], value: Node, place: SourcePlace) -> Node:
     """Return the tree with the value at a path, which starts with `done` above this node."""
     if not parts:
         return value
@@ -122,7 +122,9 @@ def _replaced(node: Node, parts: Sequence[str], done: Sequence[str], value: Node
     return Node.of_entries({**node.entries, key: Entry(below.key_place, child)}, node.place)
 
 
-def _item_replaced(node: Node, parts: Sequence[str], done: Sequence[str], value: Node, place: Place) -> Node:
+def _item_replaced(
+    node: Node, parts: Sequence[str], done: Sequence[str], value: Node, place: SourcePlace
+) -> Node:
     names = [item.name for item in node.items]
     known = [name for name in names if name is not None]
     name, rest = _longest(parts, known)
@@ -147,7 +149,7 @@ def _longest(parts: Sequence[str], known: Sequence[str]) -> tuple[str, Sequence[
     return parts[0], parts[1:]
 
 
-def _nested(parts: Sequence[str], value: Node, place: Place) -> Node:
+def _nested(parts: Sequence[str], value: Node, place: SourcePlace) -> Node:
     for key in reversed(parts):
         value = Node.of_entries({key: Entry(place, value)}, place)
     return value

@@ -59,7 +59,7 @@ policy: {max_configs_per_service_region: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class HeadAndTailKind:
     """What a small service of one kind looks like, as keys of the fleet file."""
 
     name: str
@@ -69,10 +69,16 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("agent", "llama3-8b", "{input_tokens: 1155, output_tokens: 211}", "{ttft_ms: 500, tpot_ms: 40}"),
-    Kind("safety", "llama3-8b", "{input_tokens: 563, output_tokens: 4}", "{ttft_ms: 200}"),
-    Kind("rewriting", "llama3-8b", "{input_tokens: 1155, output_tokens: 129}", "{ttft_ms: 200, tpot_ms: 20}"),
-    Kind("voice", "qwen3-14b", "{input_tokens: 50, output_tokens: 75}", "{ttft_ms: 200, tpot_ms: 30}"),
+    HeadAndTailKind(
+        "agent", "llama3-8b", "{input_tokens: 1155, output_tokens: 211}", "{ttft_ms: 500, tpot_ms: 40}"
+    ),
+    HeadAndTailKind("safety", "llama3-8b", "{input_tokens: 563, output_tokens: 4}", "{ttft_ms: 200}"),
+    HeadAndTailKind(
+        "rewriting", "llama3-8b", "{input_tokens: 1155, output_tokens: 129}", "{ttft_ms: 200, tpot_ms: 20}"
+    ),
+    HeadAndTailKind(
+        "voice", "qwen3-14b", "{input_tokens: 50, output_tokens: 75}", "{ttft_ms: 200, tpot_ms: 30}"
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grimp
 import pytest
-from benchmarks.structure import GOALS, Structure, draw, structure_of
+from benchmarks.structure import GOALS, PackageStructure, draw, structure_of
 
 PICTURE = Path(__file__).parents[1] / "docs" / "structure.svg"
 
@@ -28,7 +28,7 @@ def graph_of(*arrows: tuple[str, str]) -> grimp.ImportGraph:
     return graph
 
 
-def imports(*arrows: str) -> Structure:
+def imports(*arrows: str) -> PackageStructure:
     """The structure of `house`, from "house.roof > house.walls"."""
     pairs = [arrow.split(" > ") for arrow in arrows]
     return structure_of(graph_of(*((importer, imported) for importer, imported in pairs)), "house")

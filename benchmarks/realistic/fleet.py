@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 from benchmarks.realistic.kinds import KINDS
 from benchmarks.realistic.places import NETWORK_USD_PER_GB, PLACES, round_trip_ms, slices_of
-from benchmarks.realistic.services import Asked, Setting, services
+from benchmarks.realistic.services import ServiceDemand, Setting, services
 from benchmarks.realistic.sizes import PLAIN, SIZES, Switch, periods_of, slice_count, switches_of
 from benchmarks.realistic.supply import L40S_ALL_IN_W, PARTS, offers, pools
 
@@ -99,7 +99,7 @@ def write_file(path: Path, size_name: str, seed: int, variant: str = PLAIN) -> P
     return path
 
 
-def _document(rng: random.Random, setting: Setting, asked: Sequence[Asked]) -> dict[str, Any]:
+def _document(rng: random.Random, setting: Setting, asked: Sequence[ServiceDemand]) -> dict[str, Any]:
     """All blocks of the file, in the order in which people write them."""
     need = {
         (region, period): sum(each.need.get((region, period), 0.0) for each in asked)
@@ -169,7 +169,7 @@ def _regions(
     return found
 
 
-def _policy(rng: random.Random, setting: Setting, asked: Sequence[Asked]) -> dict[str, Any]:
+def _policy(rng: random.Random, setting: Setting, asked: Sequence[ServiceDemand]) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "reserve_hosts_per_pool": setting.size.reserve_hosts,
         "max_configs_per_service_region": rng.choice((3, 4, 4)),
@@ -191,7 +191,7 @@ def _capital(need: Mapping[tuple[str, str], float], setting: Setting) -> dict[st
     return dict.fromkeys(setting.periods, max(1_000_000, int(round(usd, -6))))
 
 
-def _uncertainty(asked: Sequence[Asked]) -> dict[str, Any]:
+def _uncertainty(asked: Sequence[ServiceDemand]) -> dict[str, Any]:
     """Three ways in which demand may turn out; a boom is one of the services that people use."""
     boom = {
         each.name: BOOM_RATIO for each in asked if KINDS[each.kind].priority == 1 and "demand" in each.spec

@@ -12,7 +12,7 @@ from benchmarks.realistic.kinds import Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RegionPlace:
     """A region.
 
     Attributes
@@ -32,13 +32,13 @@ class Place:
     share: float
 
 
-PLACES: Final[Mapping[str, Place]] = MappingProxyType(
+PLACES: Final[Mapping[str, RegionPlace]] = MappingProxyType(
     {
-        "us-east": Place(-5, 1.22, 0.068, 0.33, 0.38),
-        "eu-central": Place(1, 1.28, 0.145, 0.35, 0.27),
-        "us-west": Place(-8, 1.15, 0.061, 0.12, 0.25),
-        "ap-northeast": Place(9, 1.30, 0.135, 0.46, 0.20),
-        "ap-south": Place(8, 1.38, 0.120, 0.47, 0.15),
+        "us-east": RegionPlace(-5, 1.22, 0.068, 0.33, 0.38),
+        "eu-central": RegionPlace(1, 1.28, 0.145, 0.35, 0.27),
+        "us-west": RegionPlace(-8, 1.15, 0.061, 0.12, 0.25),
+        "ap-northeast": RegionPlace(9, 1.30, 0.135, 0.46, 0.20),
+        "ap-south": RegionPlace(8, 1.38, 0.120, 0.47, 0.15),
     }
 )
 """In the order in which a company opens them."""

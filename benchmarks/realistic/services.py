@@ -60,7 +60,7 @@ SECONDS_PER_DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServiceDemand:
     """A service with what it takes.
 
     Attributes
@@ -92,13 +92,13 @@ class Setting:
     periods: tuple[str, ...]
 
 
-def services(rng: random.Random, setting: Setting) -> list[Asked]:
+def services(rng: random.Random, setting: Setting) -> list[ServiceDemand]:
     """Draw the services of a fleet; those that follow another one come after it."""
     kinds = _kinds(rng, setting)
     accelerators = rng.uniform(*setting.size.accelerators)
     weights = {name: KINDS[kind].weight * math.exp(rng.gauss(0.0, 0.5)) for name, kind in kinds.items()}
     total = sum(weight for name, weight in weights.items() if not KINDS[kinds[name]].follows)
-    found: dict[str, Asked] = {}
+    found: dict[str, ServiceDemand] = {}
     for name, kind in kinds.items():
         followed = [each for each in found.values() if each.kind == KINDS[kind].follows]
         if followed:
@@ -135,7 +135,9 @@ def _kinds(rng: random.Random, setting: Setting) -> dict[str, str]:
     return named
 
 
-def _service(rng: random.Random, setting: Setting, name: str, kind_name: str, accelerators: float) -> Asked:
+def _service(
+    rng: random.Random, setting: Setting, name: str, kind_name: str, accelerators: float
+) -> ServiceDemand:
     kind = KINDS[kind_name]
     model = rng.choice(kind.models)
     places = _places(rng, setting, kind)
@@ -163,10 +165,12 @@ def _service(rng: random.Random, setting: Setting, name: str, kind_name: str, ac
     else:
         spec["demand"] = _demand(setting, kind, places, rates)
         spec["headroom"] = headroom
-    return Asked(name, kind_name, model, need, {**spec, "priority": kind.priority})
+    return ServiceDemand(name, kind_name, model, need, {**spec, "priority": kind.priority})
 
 
-def _follower(rng: random.Random, setting: Setting, name: str, kind_name: str, other: Asked) -> Asked:
+def _follower(
+    rng: random.Random, setting: Setting, name: str, kind_name: str, other: ServiceDemand
+) -> ServiceDemand:
     """A service whose requests are those of another one, twice: a prompt and its answer."""
     kind = KINDS[kind_name]
     model = rng.choice(kind.models)
@@ -174,7 +178,7 @@ def _follower(rng: random.Random, setting: Setting, name: str, kind_name: str, o
     need = {key: each * other.model.pace * ratio / model.pace for key, each in other.need.items()}
     spec = _what(setting, name, kind, model)
     spec |= {"follows": {"service": other.name, "ratio": ratio}, "headroom": other.spec["headroom"]}
-    return Asked(name, kind_name, model, need, {**spec, "priority": kind.priority})
+    return ServiceDemand(name, kind_name, model, need, {**spec, "priority": kind.priority})
 
 
 def _what(setting: Setting, name: str, kind: Kind, model: Model) -> dict[str, Any]:

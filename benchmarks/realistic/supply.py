@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MarketPart:
     """A kind of accelerator.
 
     Prices of rent are those of the package's price book (fleet/catalog/prices.yaml: InferenceX-app@7fe6d62,
@@ -42,15 +42,15 @@ class Part:
     accelerators_per_host: int = 8
 
 
-PARTS: Final[Mapping[str, Part]] = MappingProxyType(
+PARTS: Final[Mapping[str, MarketPart]] = MappingProxyType(
     {
-        "H100-SXM": Part("H100-SXM", 1.0, 1.37, 297_000, ("2023Q4", "2024Q1", "2024Q3"), 0.32),
-        "H200-SXM": Part("H200-SXM", 1.12, 1.37, 311_000, ("2025Q1", "2025Q3"), 0.45),
-        "B200-SXM": Part("B200-SXM", 2.2, 1.71, 446_000, ("2026Q1", "2026Q3"), 0.6),
-        "GB200-NVL72": Part("GB200-NVL72", 2.4, 1.87, 240_000, ("2026Q2",), 0.6, 4),
-        "MI300X": Part("MI300X", 1.5, 1.39, 210_000, ("2024Q4", "2025Q2"), 0.4),
-        "A100-SXM-80GB": Part("A100-SXM-80GB", 0.3, 0.81, 199_000, ("2021Q4", "2022Q2"), 0.16),
-        "L40S": Part("L40S", 0.2, 0.52, 95_000, ("2023Q4", "2024Q2"), 0.26),
+        "H100-SXM": MarketPart("H100-SXM", 1.0, 1.37, 297_000, ("2023Q4", "2024Q1", "2024Q3"), 0.32),
+        "H200-SXM": MarketPart("H200-SXM", 1.12, 1.37, 311_000, ("2025Q1", "2025Q3"), 0.45),
+        "B200-SXM": MarketPart("B200-SXM", 2.2, 1.71, 446_000, ("2026Q1", "2026Q3"), 0.6),
+        "GB200-NVL72": MarketPart("GB200-NVL72", 2.4, 1.87, 240_000, ("2026Q2",), 0.6, 4),
+        "MI300X": MarketPart("MI300X", 1.5, 1.39, 210_000, ("2024Q4", "2025Q2"), 0.4),
+        "A100-SXM-80GB": MarketPart("A100-SXM-80GB", 0.3, 0.81, 199_000, ("2021Q4", "2022Q2"), 0.16),
+        "L40S": MarketPart("L40S", 0.2, 0.52, 95_000, ("2023Q4", "2024Q2"), 0.26),
     }
 )
 
@@ -62,7 +62,7 @@ LIFE_QUARTERS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class MarketOffer:
     """A way to get hardware.
 
     Attributes
@@ -87,20 +87,20 @@ class Offer:
 
 
 OFFERS: Final = (
-    Offer("b200-buy", "B200-SXM", 0.10, keys={"lead_time_quarters": 1}),
+    MarketOffer("b200-buy", "B200-SXM", 0.10, keys={"lead_time_quarters": 1}),
     # A year's reservation: between the price of three years, 2.05, and that on demand, 2.50 (assumption).
-    Offer("h200-1y", "H200-SXM", 0.30, 2.30, everywhere=True, keys={"term_quarters": 4}),
-    Offer("h100-od", "H100-SXM", 0.12, 2.60, everywhere=True, keys={"per": "accelerator"}),
-    Offer("b200-3y", "B200-SXM", 0.30, 2.60, lot=4, keys={"term_quarters": 12}),
+    MarketOffer("h200-1y", "H200-SXM", 0.30, 2.30, everywhere=True, keys={"term_quarters": 4}),
+    MarketOffer("h100-od", "H100-SXM", 0.12, 2.60, everywhere=True, keys={"per": "accelerator"}),
+    MarketOffer("b200-3y", "B200-SXM", 0.30, 2.60, lot=4, keys={"term_quarters": 12}),
     # Spot: assumption.
-    Offer("h100-spot", "H100-SXM", 0.08, 1.45, keys={"spot": True, "max_share": 0.4}),
-    Offer("mi300x-buy", "MI300X", 0.06, keys={"lead_time_quarters": 1}),
-    Offer("gb200-3y", "GB200-NVL72", 0.25, 2.60, lot=18, keys={"term_quarters": 12}),
-    Offer("l40s-od", "L40S", 0.02, 1.80, everywhere=True, keys={"per": "accelerator"}),
-    Offer("h200-buy", "H200-SXM", 0.06, keys={"lead_time_quarters": 2}),
-    Offer("h100-1y", "H100-SXM", 0.15, 1.90, lot=2, keys={"term_quarters": 4}),
-    Offer("mi300x-1y", "MI300X", 0.10, 1.45, keys={"term_quarters": 4}),
-    Offer("a100-od", "A100-SXM-80GB", 0.02, 1.10, everywhere=True, keys={"per": "accelerator"}),
+    MarketOffer("h100-spot", "H100-SXM", 0.08, 1.45, keys={"spot": True, "max_share": 0.4}),
+    MarketOffer("mi300x-buy", "MI300X", 0.06, keys={"lead_time_quarters": 1}),
+    MarketOffer("gb200-3y", "GB200-NVL72", 0.25, 2.60, lot=18, keys={"term_quarters": 12}),
+    MarketOffer("l40s-od", "L40S", 0.02, 1.80, everywhere=True, keys={"per": "accelerator"}),
+    MarketOffer("h200-buy", "H200-SXM", 0.06, keys={"lead_time_quarters": 2}),
+    MarketOffer("h100-1y", "H100-SXM", 0.15, 1.90, lot=2, keys={"term_quarters": 4}),
+    MarketOffer("mi300x-1y", "MI300X", 0.10, 1.45, keys={"term_quarters": 4}),
+    MarketOffer("a100-od", "A100-SXM-80GB", 0.02, 1.10, everywhere=True, keys={"per": "accelerator"}),
 )
 """The first of them are those of every fleet; larger ones have more."""
 
@@ -147,7 +147,7 @@ def _mix(rng: random.Random, count: int) -> dict[str, float]:
     return {name: weight / total for name, weight in weights.items()}
 
 
-def _ownership(rng: random.Random, part: Part, periods: Sequence[str]) -> dict[str, Any]:
+def _ownership(rng: random.Random, part: MarketPart, periods: Sequence[str]) -> dict[str, Any]:
     """Whether hosts are owned or rented, with their prices."""
     rent = {"H100-SXM": 1.78, "H200-SXM": 2.05, "MI300X": 1.30}.get(part.name)
     if rent is not None and rng.random() < 0.25:
@@ -191,7 +191,7 @@ def offers(
 
 
 def _offer(
-    rng: random.Random, offer: Offer, regions: Sequence[str], total: float, quarters: int
+    rng: random.Random, offer: MarketOffer, regions: Sequence[str], total: float, quarters: int
 ) -> dict[str, Any]:
     part = PARTS[offer.part]
     places = list(regions)

@@ -17,7 +17,7 @@ from fleetplan.fleet.errors import InputError, Issue, nearest
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the catalogue knows of a model.
+    """Facts of a model in the catalogue.
 
     Attributes
     ----------

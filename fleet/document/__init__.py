@@ -6,7 +6,7 @@ events, `merge` to lay one tree on another.
 """
 
 from fleetplan.fleet.document.composer import compose
-from fleetplan.fleet.document.document import Document, Entry, KeyPath, Node, Place, merge
+from fleetplan.fleet.document.document import Document, Entry, KeyPath, Node, SourcePlace, merge
 from fleetplan.fleet.document.source import read_document, read_fragment
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Entry",
     "KeyPath",
     "Node",
-    "Place",
+    "SourcePlace",
     "compose",
     "merge",
     "read_document",

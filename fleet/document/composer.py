@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 import yaml
 
-from fleetplan.fleet.document.document import Entry, Node, Place, Scalar
+from fleetplan.fleet.document.document import Entry, Node, Scalar, SourcePlace
 from fleetplan.fleet.errors import Issue
 from fleetplan.fleet.printable import steering_character
 
@@ -99,7 +99,7 @@ class _Composer:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, anchor: str, place: Place) -> Node:
+    def _alias(self, anchor: str, place: SourcePlace) -> Node:
         if anchor not in self._anchors:
             self._fail(place, f"the alias *{anchor} has no anchor &{anchor} before it")
         node = self._anchors[anchor]
@@ -116,7 +116,7 @@ class _Composer:
             yield self._node(event, depth + 1)
             self._path.pop()
 
-    def _mapping(self, place: Place, depth: int) -> Node:
+    def _mapping(self, place: SourcePlace, depth: int) -> Node:
         entries: dict[str, Entry] = {}
         merged: list[Node] = []
         for event in self._events:
@@ -145,7 +145,7 @@ class _Composer:
             entries.update({key: entry for key, entry in node.value.items() if key not in entries})
         return Node.of_entries(entries, place)
 
-    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, place: SourcePlace) -> Scalar:
         text: str = event.value
         self._check_characters(text, place)
         quoted = not event.implicit[0]
@@ -158,12 +158,12 @@ class _Composer:
             return None
         return self._number(text, place) if _NUMBER.fullmatch(text) else text
 
-    def _check_characters(self, text: str, place: Place) -> None:
+    def _check_characters(self, text: str, place: SourcePlace) -> None:
         found = steering_character(text)
         if found is not None:
             self._note(place, f"the character {found} is not allowed", "it steers a terminal; leave it out")
 
-    def _number(self, text: str, place: Place) -> int | float | None:
+    def _number(self, text: str, place: SourcePlace) -> int | float | None:
         if _INTEGER.fullmatch(text):
             if len(text.lstrip("+-0")) <= MAX_INTEGER_DIGITS:
                 return int(text)
@@ -175,15 +175,15 @@ class _Composer:
         self._note(place, f"{text[:24]} is too large for a number")
         return None
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _place(self, event: yaml.Event) -> SourcePlace:
         mark = event.start_mark
         assert mark is not None, "a parser always sets the mark"
-        return Place(self._name, mark.line + 1, mark.column + 1)
+        return SourcePlace(self._name, mark.line + 1, mark.column + 1)
 
-    def _note(self, place: Place, message: str, hint: str = "") -> None:
+    def _note(self, place: SourcePlace, message: str, hint: str = "") -> None:
         key_path = "".join(self._path).removeprefix(".")
         self._issues.append(Issue(place.file, place.line, place.column, key_path, message, hint))
 
-    def _fail(self, place: Place, message: str, hint: str = "") -> NoReturn:
+    def _fail(self, place: SourcePlace, message: str, hint: str = "") -> NoReturn:
         self._note(place, message, hint)
         raise _Stop

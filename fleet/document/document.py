@@ -15,7 +15,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where something was written.
 
     Attributes
@@ -35,7 +35,7 @@ class Place:
 class Entry:
     """One key of a mapping: where the key stands, and its value."""
 
-    key_place: Place
+    key_place: SourcePlace
     node: Node
 
 
@@ -47,24 +47,24 @@ class Node:
     ----------
     value : Scalar or tuple[Node, ...] or Mapping[str, Entry]
         What was written.
-    place : Place
+    place : SourcePlace
         Where it starts.
     size : int
         Nodes of the tree when every alias is written out.
     """
 
     value: Scalar | tuple[Node, ...] | Mapping[str, Entry]
-    place: Place
+    place: SourcePlace
     size: int = field(default=1, compare=False)
 
     @classmethod
-    def of_items(cls, items: Iterable[Node], place: Place) -> Node:
+    def of_items(cls, items: Iterable[Node], place: SourcePlace) -> Node:
         """Return a list node."""
         held = tuple(items)
         return cls(held, place, 1 + sum(item.size for item in held))
 
     @classmethod
-    def of_entries(cls, entries: Mapping[str, Entry], place: Place) -> Node:
+    def of_entries(cls, entries: Mapping[str, Entry], place: SourcePlace) -> Node:
         """Return a mapping node."""
         return cls(entries, place, 1 + sum(entry.node.size for entry in entries.values()))
 
@@ -80,7 +80,7 @@ class Node:
 
     @property
     def name(self) -> str | None:
-        """What the key `name` of a mapping says; None where it is missing or no text."""
+        """Value of the key `name` of a mapping; None where it is missing or no text."""
         entry = self.entries.get("name")
         return entry.node.value if entry is not None and isinstance(entry.node.value, str) else None
 
@@ -127,7 +127,7 @@ class Document:
             found = found.child(key)
         return found
 
-    def place(self, key_path: KeyPath) -> Place:
+    def place(self, key_path: KeyPath) -> SourcePlace:
         """Return where the value at a path stands; where there is none, the nearest value around it."""
         node = self.root
         for key in key_path:
@@ -137,7 +137,7 @@ class Document:
             node = below
         return node.place
 
-    def key_place(self, key_path: KeyPath) -> Place:
+    def key_place(self, key_path: KeyPath) -> SourcePlace:
         """Return where the key that ends a path stands; where there is none, as `place`."""
         if key_path:
             parent = self.node(key_path[:-1])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.document.composer import compose
-from fleetplan.fleet.document.document import Document, Entry, Node, Place, merge
+from fleetplan.fleet.document.document import Document, Entry, Node, SourcePlace, merge
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_bytes
 
@@ -34,7 +34,7 @@ def read_document(path: Path | str) -> Document:
     InputError
         With every issue of every file that was read.
     """
-    reader = _Reader()
+    reader = _SourceReader()
     root = reader.read(Path(path), ())
     if reader.issues or root is None:
         raise InputError(reader.issues)
@@ -61,11 +61,11 @@ def read_fragment(text: str, label: str) -> Node:
     if issues:
         # Lines and columns of a word on the command line tell a user nothing.
         raise InputError(replace(issue, line=0, column=0) for issue in issues)
-    whole = Place(label)
+    whole = SourcePlace(label)
     return _relocated(node, whole) if node is not None else Node(None, whole)
 
 
-def _relocated(node: Node, place: Place) -> Node:
+def _relocated(node: Node, place: SourcePlace) -> Node:
     """Return the same tree with one place for everything in it."""
     if isinstance(node.value, Mapping):
         entries = {key: Entry(place, _relocated(entry.node, place)) for key, entry in node.value.items()}
@@ -75,14 +75,16 @@ def _relocated(node: Node, place: Place) -> Node:
     return Node(node.value, place)
 
 
-class _Reader:
+class _SourceReader:
     """Reads a file and its imports, gathering issues instead of stopping at the first."""
 
     def __init__(self) -> None:
         self.issues: list[Issue] = []
         self.hashes: dict[str, str] = {}
 
-    def read(self, path: Path, importers: tuple[Path, ...], named_at: Place | None = None) -> Node | None:
+    def read(
+        self, path: Path, importers: tuple[Path, ...], named_at: SourcePlace | None = None
+    ) -> Node | None:
         name = str(path)
         text = self._text(path, named_at)
         if text is None:
@@ -102,10 +104,10 @@ class _Reader:
             return None
         return self._with_imports(path, root, (*importers, path))
 
-    def _text(self, path: Path, named_at: Place | None) -> str | None:
+    def _text(self, path: Path, named_at: SourcePlace | None) -> str | None:
         name = str(path)
         # A file that another one imports is missed where that one names it.
-        where = named_at or Place(name, 1, 1)
+        where = named_at or SourcePlace(name, 1, 1)
         try:
             data = read_bytes(path, MAX_BYTES)
         except OSError as error:
@@ -150,7 +152,7 @@ class _Reader:
                 merged = imported if merged is None else merge(merged, imported)
         return own if merged is None else merge(merged, own)
 
-    def _imported(self, path: Path, place: Place, chain: tuple[Path, ...]) -> Node | None:
+    def _imported(self, path: Path, place: SourcePlace, chain: tuple[Path, ...]) -> Node | None:
         # A loop of links has no file at its end, and is said where it is read.
         resolved = [os.path.realpath(earlier) for earlier in chain]
         if os.path.realpath(path) in resolved:

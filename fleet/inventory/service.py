@@ -1,4 +1,4 @@
-"""What is wanted: a service with its demand, its latency targets and its techniques."""
+"""Services with their demand, latency targets and techniques."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OutsideLatency:
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """What a service follows.
+    """Leader of a service whose demand follows it.
 
     Attributes
     ----------
@@ -178,6 +178,8 @@ class Service:
         means, and limits leave queueing out.
     search : LayoutSearch
         Which configurations are searched.
+    checkpoint : str or None
+        What launch commands name; None is what `model` names.
     """
 
     name: str
@@ -208,6 +210,7 @@ class Service:
     framework_version: str = ""
     traffic: Traffic | None = None
     search: LayoutSearch = field(default_factory=LayoutSearch)
+    checkpoint: str | None = None
 
     @property
     def layout_framework(self) -> str:

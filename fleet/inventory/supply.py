@@ -1,4 +1,4 @@
-"""What there is, and what can be bought or rented: hardware, regions, pools, offers, networks."""
+"""Supply: hardware, regions, pools, offers, networks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What an owned host cost, and for how long that is written off.
+    """Price and write-off of owned hosts.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Rented:
-    """What a rented accelerator costs.
+    """Price of rented accelerators.
 
     Attributes
     ----------

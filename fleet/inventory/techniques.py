@@ -13,6 +13,7 @@ ActivationModel: TypeAlias = Literal["uniform", "balanced", "log-linear"]
 Sampling: TypeAlias = Literal["greedy", "top-p"]
 ExpertPlacement: TypeAlias = Literal["mixed", "random", "sorted"]
 ExpertOverlap: TypeAlias = Literal["none", "two-batch", "single-batch"]
+DraftMethod: TypeAlias = Literal["draft-model", "eagle", "eagle3", "mtp"]
 ExpertBalance: TypeAlias = Literal["auto", "eplb", "none", "perfect"]
 
 
@@ -30,12 +31,18 @@ class SpeculativeDecoding:
         Time of one proposed token over the time of the verifying step.
     draft_gib_per_accelerator : float
         Memory of the draft's weights and cache. [GiB]
+    method : {"draft-model", "eagle", "eagle3", "mtp"} or None
+        What proposes; None where nothing says, and the plan has no launch command.
+    draft_model : str or None
+        Checkpoint of the draft; None for mtp, whose draft is part of the model's.
     """
 
     draft_tokens: int
     acceptance_ratio: float
     draft_cost_ratio: float
     draft_gib_per_accelerator: float = 0.0
+    method: DraftMethod | None = None
+    draft_model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,7 @@ class KvTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Techniques:
-    """What is switched on; equal ones compare and hash alike.
+    """Techniques of a service; equal ones compare and hash alike.
 
     Attributes
     ----------
@@ -194,6 +201,8 @@ class ModelVariant:
         Score on the service's own scale.
     input_tokens_ratio : float
         New prompt tokens over those of the workload: below 1 with context compression.
+    checkpoint : str or None
+        As in a service.
     """
 
     name: str
@@ -202,3 +211,4 @@ class ModelVariant:
     kv: str
     quality: float
     input_tokens_ratio: float
+    checkpoint: str | None = None

@@ -63,6 +63,11 @@ class LengthHistogram:
         return sum(each.share * each.mean_output_tokens for each in self.bins)
 
     @property
+    def longest_tokens(self) -> int:
+        """Prompt and answer of the longest request. [tokens]"""
+        return max(each.input_to + each.output_to - 2 for each in self.bins)
+
+    @property
     def output_variation(self) -> float:
         """Squared coefficient of variation of the generated tokens."""
         second = sum(each.share * _second_moment(each.output_from, each.output_to) for each in self.bins)
@@ -109,7 +114,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is known of a service's requests beyond means.
+    """Distributions of a service's requests, beyond means.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ from fleetplan.fleet.resolve.slices_and_scenarios import (
 from fleetplan.fleet.resolve.supply.hardware import resolve_hardware
 from fleetplan.fleet.resolve.supply.offers import resolve_offers
 from fleetplan.fleet.resolve.supply.pools import DEFAULT_REGION, resolve_pools, resolve_regions
-from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema import FleetSpec, Parsed, parse
 from fleetplan.fleet.schema.demand import TidalSpec
 from fleetplan.fleet.schema.fleet import BudgetSpec, PolicySpec, ServiceSpec
@@ -96,7 +96,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)
     regions = resolve_regions(context, spec.regions)
     hardware = resolve_hardware(context, spec.hardware)
-    prices = Prices(context, spec.hardware)
+    prices = PriceBook(context, spec.hardware)
     pools = resolve_pools(context, _numbered(context, parsed, "pools", spec.pools), hardware, prices)
     offers = resolve_offers(context, _numbered(context, parsed, "offers", spec.offers), hardware, prices)
     regions = resolve_round_trips(context, spec, regions)

@@ -1,4 +1,4 @@
-"""What every step of resolving a fleet file shares: its names, and the list of what is wrong."""
+"""Shared state while a fleet file is resolved: its names, and the issues found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an objective needs to know of the fleet: the figures that it counts must be there."""
+"""Figures that an objective needs: they must be in the fleet file."""
 
 from __future__ import annotations
 

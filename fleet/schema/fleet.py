@@ -90,6 +90,9 @@ class VariantSpec(Spec):
     """What placements call it."""
     model: Text | None = None
     """Its model. Default: that of the service."""
+    checkpoint: Text | None = None
+    """What exported commands launch: an id or a path. Default: that of the service, if the variant names no
+    model of its own, else the model's."""
     precision: PrecisionSpec | None = None
     """Its data types. Default: those of the service."""
     quality: float
@@ -105,6 +108,9 @@ class ServiceSpec(Spec):
     """Its name in plans and reports."""
     model: Text | None = None
     """An id of the model catalogue, or the path of a `config.json` relative to this file."""
+    checkpoint: Text | None = None
+    """What exported commands launch, where it is not the model's id: an id or a path, quantised as
+    `precision` says."""
     engines: Text | None = None
     """Instead of a model: a CSV file of your own measured rates, relative to this file."""
     precision: PrecisionSpec = PrecisionSpec()

@@ -9,13 +9,14 @@ from pydantic_core import PydanticCustomError
 
 from fleetplan.fleet.inventory.techniques import (
     ActivationModel,
+    DraftMethod,
     ExpertBalance,
     ExpertOverlap,
     ExpertPlacement,
     Sampling,
     TierName,
 )
-from fleetplan.fleet.schema.values import Count, NotNegative, Positive, PositiveCount, Spec
+from fleetplan.fleet.schema.values import Count, NotNegative, Positive, PositiveCount, Spec, Text
 
 Ratio: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
@@ -31,6 +32,22 @@ class SpeculativeSpec(Spec):
     """Time of one proposed token over the time of the verifying step; 0 for look-up drafts."""
     draft_gib_per_accelerator: NotNegative = 0.0
     """Memory of the draft's weights and cache. [GiB]"""
+    method: DraftMethod | None = None
+    """What proposes, for exported launch commands: draft-model, eagle, eagle3 or mtp. Without it a plan is
+    made but no command."""
+    draft_model: Text | None = None
+    """Checkpoint of the draft, for exported launch commands; not for mtp, whose draft is in the model's."""
+
+    @model_validator(mode="after")
+    def _has_its_draft(self) -> SpeculativeSpec:
+        if self.method is None and self.draft_model is not None:
+            raise PydanticCustomError("draft_method", "draft_model needs a method")
+        if self.method is not None and (self.method == "mtp") != (self.draft_model is None):
+            own = self.method == "mtp"
+            what = "has its draft in the model: no draft_model" if own else "needs a draft_model"
+            figures = {"method": self.method, "what": what}
+            raise PydanticCustomError("draft_model", "the method {method} {what}", figures)
+        return self
 
 
 class KvTierSpec(Spec):

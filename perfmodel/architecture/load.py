@@ -14,7 +14,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
 from fleetplan.perfmodel.architecture.decoder import ModelArchitecture, NativeQuantisation
 from fleetplan.perfmodel.architecture.encoder import vision_encoder
-from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, Family
+from fleetplan.perfmodel.architecture.hf.families import FAMILIES, SHAPE_KEYS, WRAPPERS, ModelFamily
 from fleetplan.perfmodel.architecture.hf.mistral_params import as_hugging_face, is_params
 from fleetplan.perfmodel.architecture.hf.reader import ConfigReader
 from fleetplan.perfmodel.architecture.layers import LayerGroup
@@ -131,7 +131,7 @@ def _decoder(config: Mapping[str, object], name: str) -> tuple[ConfigReader, tup
     return ConfigReader(name, inner_type, text), towers or ("vision tower",)
 
 
-def _tied(reader: ConfigReader, config: Mapping[str, object], family: Family) -> bool:
+def _tied(reader: ConfigReader, config: Mapping[str, object], family: ModelFamily) -> bool:
     """Return what the decoder's part says, else the whole config, else the family's default."""
     outer = ConfigReader(reader.model, reader.model_type, config)
     stated = outer.flag("tie_word_embeddings", absent=family.tied_by_default)

@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, read_bytes
 from fleetplan.perfmodel.calibrate.fit import CalibrationFit
-from fleetplan.perfmodel.evaluator import Calibration, PhaseFit, Residual, Scope, ScopeCalibration
+from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
 
 METHOD = (
     "Huber-weighted ridge of log(measured / predicted) on the share of prefill, one ratio a phase and scope; "
@@ -175,7 +175,9 @@ def _of_scope(each: ScopeCalibration) -> _Scope:
 
 def _to_scope(each: _Scope) -> ScopeCalibration:
     return ScopeCalibration(
-        Scope(each.hardware, each.framework, each.framework_version, each.model, each.weights, each.kv),
+        CalibrationScope(
+            each.hardware, each.framework, each.framework_version, each.model, each.weights, each.kv
+        ),
         PhaseFit(each.prefill.ratio, each.prefill.row_weight),
         PhaseFit(each.decode.ratio, each.decode.row_weight),
         each.rows,

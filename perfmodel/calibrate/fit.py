@@ -14,7 +14,7 @@ from fleetplan.fleet.catalog import UnknownModelError, accelerators
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue, nearest
 from fleetplan.perfmodel.calibrate.ratios import fit_ratios
-from fleetplan.perfmodel.evaluator import Calibration, PhaseFit, Residual, Scope, ScopeCalibration
+from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
 from fleetplan.perfmodel.evaluator.phase_ratios import PhaseRatios
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.predict import Cases, parse_cases, predict
@@ -35,7 +35,7 @@ _CLOSED_LOOP: Final = "closed_loop"
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFit:
-    """What came out of a file of measurements.
+    """Calibration from a file of measurements.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class _Compared:
     usable: dict[str, NDArray[np.bool_]]
     plain: dict[str, FloatArray]
 
-    def predicted(self, rows: IntArray, ratios: dict[Scope, PhaseRatios]) -> dict[str, FloatArray]:
+    def predicted(self, rows: IntArray, ratios: dict[CalibrationScope, PhaseRatios]) -> dict[str, FloatArray]:
         """Predict rows with a calibration; other rows stay NaN."""
         trial = tuple(_entry(scope, ratio) for scope, ratio in ratios.items())
         calibration = Calibration("", "", "", "", "", "", trial)
@@ -156,9 +156,9 @@ class _Compared:
         return np.array(ratios)
 
 
-def _fit(compared: _Compared, rows: IntArray, scopes: list[Scope]) -> list[ScopeCalibration]:
+def _fit(compared: _Compared, rows: IntArray, scopes: list[CalibrationScope]) -> list[ScopeCalibration]:
     """Fit the scopes of one framework version; `scopes` names that of each row."""
-    members: dict[Scope, list[int]] = {}
+    members: dict[CalibrationScope, list[int]] = {}
     for row, scope in zip(rows.tolist(), scopes, strict=True):
         members.setdefault(scope, []).append(row)
     slower = compared.predicted(rows, dict.fromkeys(members, _TRIAL))
@@ -198,7 +198,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, FloatArray]:
     return {name: frame[name].to_numpy(dtype=np.float64) for name in FIGURES}
 
 
-def _entry(scope: Scope, ratios: PhaseRatios) -> ScopeCalibration:
+def _entry(scope: CalibrationScope, ratios: PhaseRatios) -> ScopeCalibration:
     return ScopeCalibration(
         scope, PhaseFit(ratios.prefill, 0.0), PhaseFit(ratios.decode, 0.0), 0, 0.0, 0.0, ()
     )
@@ -234,10 +234,12 @@ def _version(frame: pd.DataFrame) -> NDArray[np.object_]:
     return frame["framework_version"].fillna("").astype(str).str.strip().to_numpy(dtype=object)
 
 
-def _scopes(cases: Cases, versions: NDArray[np.object_]) -> list[Scope]:
+def _scopes(cases: Cases, versions: NDArray[np.object_]) -> list[CalibrationScope]:
     spelling = {name.lower(): name for name in accelerators()}
     return [
-        Scope(spelling.get(hardware.lower(), hardware), framework, version, _identifier(model), weights, kv)
+        CalibrationScope(
+            spelling.get(hardware.lower(), hardware), framework, version, _identifier(model), weights, kv
+        )
         for hardware, framework, version, model, weights, kv in zip(
             cases.hardware, cases.backend, versions, cases.model, cases.weights, cases.kv, strict=True
         )

@@ -7,9 +7,9 @@ own over it.
 
 from fleetplan.perfmodel.evaluator.calibration import (
     Calibration,
+    CalibrationScope,
     PhaseFit,
     Residual,
-    Scope,
     ScopeCalibration,
     holds_for,
     with_calibration,
@@ -28,11 +28,11 @@ from fleetplan.perfmodel.evaluator.step import NO_TECHNIQUES, StepEvaluator
 __all__ = [
     "NO_TECHNIQUES",
     "Calibration",
+    "CalibrationScope",
     "Evaluator",
     "PhaseFit",
     "PhaseResult",
     "Residual",
-    "Scope",
     "ScopeCalibration",
     "StepEvaluator",
     "build_evaluator",

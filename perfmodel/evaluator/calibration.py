@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What a calibration holds for.
+class CalibrationScope:
+    """Deployments that a calibration applies to.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class ScopeCalibration:
 
     Attributes
     ----------
-    scope : Scope
+    scope : CalibrationScope
         What it holds for.
     prefill, decode : PhaseFit
         Its ratios.
@@ -102,7 +102,7 @@ class ScopeCalibration:
         One a figure.
     """
 
-    scope: Scope
+    scope: CalibrationScope
     prefill: PhaseFit
     decode: PhaseFit
     n_rows: int
@@ -112,7 +112,7 @@ class ScopeCalibration:
 
     @property
     def ratios(self) -> PhaseRatios:
-        """What the evaluator multiplies by."""
+        """Return the ratios that the evaluator multiplies by."""
         return PhaseRatios(self.prefill.ratio, self.decode.ratio)
 
 
@@ -154,7 +154,7 @@ class Calibration:
         Parameters
         ----------
         hardware, framework, model, weights, kv
-            As in `Scope`; the case of names does not count.
+            As in `CalibrationScope`; the case of names does not count.
         version : str, optional
             Version of the framework; the newest that was calibrated if left out.
         """
@@ -184,7 +184,7 @@ def with_calibration(
     return evaluator if found is None else replace(evaluator, phase_ratios=found.ratios)
 
 
-def _key(scope: Scope) -> tuple[str, ...]:
+def _key(scope: CalibrationScope) -> tuple[str, ...]:
     names = (scope.hardware, scope.framework, scope.model, scope.weights, scope.kv)
     return tuple(name.lower() for name in names)
 

@@ -60,7 +60,7 @@ _MS_PER_S: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Evaluator(StepEvaluator):
-    """What the phases of serving reach, from the steps that they are made of."""
+    """Latency, rate and memory of the phases of serving, from their steps."""
 
     def prefill_memory(self, configurations: ConfigurationBatch) -> MemoryUse:
         """Memory of prompts alone: each keeps its cache until it is handed over."""

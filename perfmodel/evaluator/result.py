@@ -1,4 +1,4 @@
-"""What a phase of serving reaches."""
+"""Result of a phase of serving."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetplan.perfmodel.steps import MemoryUse, provenance_shares
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """What a phase reaches, each array of shape (n_configs,) unless said otherwise.
+    """Result of a phase, each array of shape (n_configs,) unless said otherwise.
 
     Attributes
     ----------

@@ -28,8 +28,8 @@ from fleetplan.perfmodel.steps import (
 )
 from fleetplan.perfmodel.steps.communication import dispatched
 from fleetplan.perfmodel.steps.experts import ExpertSpread
-from fleetplan.perfmodel.steps.grid_latency import crossed_step_times
-from fleetplan.perfmodel.steps.latency import joined_times
+from fleetplan.perfmodel.steps.grid_latency import grid_step_times
+from fleetplan.perfmodel.steps.latency import concatenated_times
 from fleetplan.perfmodel.steps.memory import (
     RESERVE_OF_FREE_FRAMEWORKS,
     KvResidency,
@@ -50,7 +50,7 @@ from fleetplan.perfmodel.techniques.memory import (
     with_techniques,
 )
 from fleetplan.perfmodel.techniques.offload import stream_ms, with_stall
-from fleetplan.perfmodel.techniques.record import Step
+from fleetplan.perfmodel.techniques.record import TechniqueStep
 from fleetplan.perfmodel.techniques.registry import computed_shape, with_their_operators
 
 CHUNK_CONFIGURATIONS: Final = 65_536
@@ -110,14 +110,16 @@ class StepEvaluator:
         UnsupportedArchitecture
             The model has layers that are not evaluated yet.
         """
-        if shape.is_crossed:
+        if shape.is_full_grid:
             return self._finished(shape, self._computed(shape))
         n_configs = shape.rank_tokens.size
         starts = range(0, max(n_configs, 1), CHUNK_CONFIGURATIONS)
         if len(starts) == 1:
             return self._chunk(shape)
         rows = np.arange(n_configs)
-        return joined_times([self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts])
+        return concatenated_times(
+            [self._chunk(shape.take(rows[at : at + CHUNK_CONFIGURATIONS])) for at in starts]
+        )
 
     def steps(self, shapes: Sequence[StepShape]) -> list[StepTimes]:
         """Times of several steps in one evaluation: their operators share the look-ups.
@@ -127,9 +129,9 @@ class StepEvaluator:
         UnsupportedDtype, UnsupportedArchitecture
             As `step`.
         """
-        if any(shape.is_crossed for shape in shapes):
+        if any(shape.is_full_grid for shape in shapes):
             return [self.step(shape) for shape in shapes]
-        times = self.step(StepShape.joined(shapes))
+        times = self.step(StepShape.concatenated(shapes))
         ends = np.cumsum([shape.rank_tokens.size for shape in shapes]).tolist()
         starts = [0, *ends[:-1]]
         return [times.part(slice(start, end)) for start, end in zip(starts, ends, strict=True)]
@@ -139,7 +141,7 @@ class StepEvaluator:
 
     def _computed(self, shape: StepShape) -> StepTimes:
         """Times of the operators, of the whole batch or of two halves that overlap."""
-        times = crossed_step_times if shape.is_crossed else step_times
+        times = grid_step_times if shape.is_full_grid else step_times
         overlap, source = self.techniques.expert_overlap, self._routed_source
         if overlap != "two-batch" or not dispatched(shape.layouts).any():
             return times(self.operators(shape), source, self.accelerator, overlap)
@@ -166,7 +168,7 @@ class StepEvaluator:
         operators = step_operators(architecture, self.dtypes, computed, self._spread(shape.layouts))
         if isinstance(self.source, OperatorSource):
             operators = as_run(operators, architecture, self.source.framework, self.software_date)
-        return with_their_operators(operators, Step(architecture, shape, computed, self.techniques))
+        return with_their_operators(operators, TechniqueStep(architecture, shape, computed, self.techniques))
 
     @property
     def _routed_source(self) -> OperatorTimesSource:
@@ -256,7 +258,7 @@ class StepEvaluator:
         whole = configurations.batch * self._sending_ms(configurations)
         return exposed_ms(self.techniques.kv_transfer, whole, prefill_ms, self.architecture.layer_count)
 
-    def handover_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
+    def transfer_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
         """Prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
         sending_ms = self._sending_ms(configurations)
         busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / _MS_PER_S

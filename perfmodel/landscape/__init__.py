@@ -8,9 +8,9 @@ configurations. Entry points: `service_landscape` (one table; `cached_landscape`
 from fleetplan.perfmodel.landscape.cache import cached_landscape
 from fleetplan.perfmodel.landscape.frameworks import FRAMEWORK_LAYOUTS, framework_problem
 from fleetplan.perfmodel.landscape.grid import (
-    Block,
+    GridBlock,
+    GridPlace,
     Option,
-    Place,
     evaluate_block,
     points_of,
 )
@@ -25,7 +25,7 @@ from fleetplan.perfmodel.landscape.search_space import (
     layout_problem,
     search_layouts,
 )
-from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, Task, sweep, tasks_of
+from fleetplan.perfmodel.landscape.sweeps import SweepResult, SweepSpace, SweptPart, sweep, tasks_of
 from fleetplan.perfmodel.landscape.tables import configurations_of, evidence_table, pair_table, point_table
 
 __all__ = [
@@ -35,17 +35,17 @@ __all__ = [
     "PREFILL",
     "REASONS",
     "REASON_TEXTS",
-    "Block",
+    "GridBlock",
+    "GridPlace",
     "Landscape",
     "LatencyTarget",
     "Option",
-    "Place",
     "Points",
     "RequestShape",
     "SearchSpace",
     "SweepResult",
     "SweepSpace",
-    "Task",
+    "SweptPart",
     "cached_landscape",
     "configuration_problem",
     "configurations_of",

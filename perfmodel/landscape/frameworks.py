@@ -21,7 +21,7 @@ Models = Literal["any", "experts", "latent", "none"]
 
 @dataclass(frozen=True, slots=True)
 class FrameworkLayouts:
-    """What one framework can run.
+    """Layouts that one framework can run.
 
     Attributes
     ----------

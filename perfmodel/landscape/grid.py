@@ -64,7 +64,7 @@ Axes = tuple[Sequence[Parallelism], Sequence[int], Sequence[RequestShape]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPlace:
     """Where a block stands in its search space.
 
     Attributes
@@ -86,12 +86,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class GridBlock:
     """One part of the space with its numbers, each array of shape (n_layouts, n_batches, n_requests).
 
     Attributes
     ----------
-    place : Place
+    place : GridPlace
         Where it stands.
     layouts : tuple[Parallelism, ...]
         First axis.
@@ -116,7 +116,7 @@ class Block:
         Whether rows that cannot run have numbers too.
     """
 
-    place: Place
+    place: GridPlace
     layouts: tuple[Parallelism, ...]
     batches: IntArray
     excluded: ByteArray
@@ -137,7 +137,7 @@ class Block:
         return np.where(is_early(self.excluded), np.nan, values).ravel()
 
 
-def crossed_configurations(
+def full_grid(
     layouts: Sequence[Parallelism], batches: Sequence[int], requests: Sequence[RequestShape]
 ) -> ConfigurationBatch:
     """Every layout with every batch size and every request, as arrays that broadcast.
@@ -159,8 +159,8 @@ def crossed_configurations(
 
 
 def evaluate_block(
-    option: Option, place: Place, axes: Axes, target: LatencyTarget, whole: bool = False
-) -> Block:
+    option: Option, place: GridPlace, axes: Axes, target: LatencyTarget, whole: bool = False
+) -> GridBlock:
     """Evaluate one phase over a cross product of layouts, batch sizes and requests.
 
     Parameters
@@ -180,7 +180,7 @@ def evaluate_block(
     layouts, batches, requests = axes
     shape = (len(layouts), len(batches), len(requests))
     evaluator = option.evaluator
-    configurations = crossed_configurations(layouts, batches, requests)
+    configurations = full_grid(layouts, batches, requests)
     memory = memory_of_phase(evaluator, place.phase, configurations, option.scheduling)
     excluded = _exclusions_before(option, place.phase, layouts, memory, shape)
     kept = _evaluated_axes(excluded, whole)
@@ -192,7 +192,7 @@ def evaluate_block(
             requests,
         )
         try:
-            found = _phase_numbers(option, place.phase, crossed_configurations(*part))
+            found = _phase_numbers(option, place.phase, full_grid(*part))
         except UnsupportedDtype:
             # Nothing of this precision runs here, whatever its memory.
             excluded[:] = CODES["dtype"]
@@ -211,7 +211,7 @@ def evaluate_block(
         * (configurations.input_tokens + configurations.output_tokens)
         * (SECONDS_PER_HOUR / _TOKENS_PER_MILLION)
     )
-    return Block(
+    return GridBlock(
         place,
         tuple(layouts),
         np.array(batches, dtype=np.int64),
@@ -235,7 +235,7 @@ def _phase_numbers(option: Option, phase: str, configurations: ConfigurationBatc
     transfer_ms, rate = np.zeros((1, 1, 1)), result.requests_per_s
     if phase == PREFILL:
         transfer_ms = evaluator.kv_transfer_ms(configurations, result.latency_ms)
-        rate = np.minimum(rate, evaluator.handover_requests_per_s(configurations))
+        rate = np.minimum(rate, evaluator.transfer_requests_per_s(configurations))
     return {
         "latency_ms": result.latency_ms,
         "ttft_ms": result.ttft_ms + transfer_ms,
@@ -252,7 +252,7 @@ def _blank_numbers(shape: tuple[int, int, int]) -> dict[str, FloatArray]:
     return {name: np.full(shape, np.nan) for name in _NUMBERS}
 
 
-def block_frontier(block: Block) -> Points:
+def block_frontier(block: GridBlock) -> Points:
     """Usable configurations of a block that no other one of the same request beats."""
     shape = block.excluded.shape
     usable = block.excluded == USABLE
@@ -278,7 +278,7 @@ def _exclusions_before(
     memory: MemoryUse,
     shape: tuple[int, int, int],
 ) -> ByteArray:
-    """What excludes rows before they are evaluated: the layout, and memory."""
+    """Exclude rows before they are evaluated: by layout, and by memory."""
     architecture = option.evaluator.architecture
     excluded = np.zeros(shape, dtype=np.uint8)
     # What is written later wins, so the first reason comes last.
@@ -319,7 +319,7 @@ def _per(figure: float | None, amount: FloatArray, shape: tuple[int, int, int]) 
     return np.broadcast_to(figure / amount, shape)
 
 
-def points_of(block: Block, flat: IntArray) -> Points:
+def points_of(block: GridBlock, flat: IntArray) -> Points:
     """Return the configurations of a block at some positions of its flattened arrays."""
     layout, batch, request = np.unravel_index(flat, block.excluded.shape)
     layouts = np.empty(len(block.layouts), dtype=object)

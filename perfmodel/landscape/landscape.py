@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetplan.perfmodel.evaluator import Evaluator
-from fleetplan.perfmodel.landscape.grid import Block, Option, evaluate_block, points_of
+from fleetplan.perfmodel.landscape.grid import GridBlock, Option, evaluate_block, points_of
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
@@ -114,7 +114,7 @@ def service_landscape(
     return Landscape.of_table(pd.concat(frames, ignore_index=True))
 
 
-def _table(block: Block, whole: SweepSpace) -> pd.DataFrame:
+def _table(block: GridBlock, whole: SweepSpace) -> pd.DataFrame:
     """Rows of a block, in its order."""
     excluded = block.excluded.ravel()
     points = points_of(block, np.arange(excluded.size, dtype=np.int64))

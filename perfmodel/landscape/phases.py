@@ -126,8 +126,8 @@ def _load(configurations: ConfigurationBatch, scheduling: Scheduling) -> Load:
 def _aggregated(
     evaluator: Evaluator, configurations: ConfigurationBatch, scheduling: Scheduling
 ) -> PhaseResult:
-    is_crossed = configurations.batch.ndim > 1
-    flat = _flattened(configurations) if is_crossed else configurations
+    is_full_grid = configurations.batch.ndim > 1
+    flat = _flattened(configurations) if is_full_grid else configurations
     ttft, tpot, rate = np.empty((3, *flat.batch.shape))
     sequences, starts = np.empty((2, *flat.batch.shape))
     # A batch above the default is one that the server is started with.
@@ -141,7 +141,7 @@ def _aggregated(
         ttft[at], tpot[at], rate[at] = found.ttft_ms, found.tpot_ms, found.requests_per_s
         sequences[at], starts[at] = found.sequences, found.starts
     memory = memory_of_phase(evaluator, AGGREGATED, configurations, scheduling)
-    if is_crossed:
+    if is_full_grid:
         shape = _crossed_shape(configurations)
         ttft, tpot, rate = (values.reshape(shape) for values in (ttft, tpot, rate))
         times = StepTimes.without_detail(tpot)

@@ -60,13 +60,13 @@ class Points:
         return Points(*(getattr(self, name)[rows] for name in Points.__slots__))
 
     @classmethod
-    def joined(cls, parts: Sequence[Points]) -> Points:
+    def concatenated(cls, parts: Sequence[Points]) -> Points:
         """Return the points of all parts, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
     @property
     def costs(self) -> tuple[FloatArray, ...]:
-        """What is to be small: minus throughput, latencies, cost; shape (n_points,) each.
+        """Objectives to minimise: minus throughput, latencies, cost; shape (n_points,) each.
 
         A latency that the phase does not have, or a cost that is not known, decides nothing.
         """

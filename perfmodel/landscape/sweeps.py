@@ -20,9 +20,9 @@ import numpy as np
 
 from fleetplan.perfmodel.landscape.grid import (
     Axes,
-    Block,
+    GridBlock,
+    GridPlace,
     Option,
-    Place,
     block_frontier,
     evaluate_block,
 )
@@ -37,7 +37,7 @@ BLOCK_CONFIGURATIONS: Final = 524_288
 
 @dataclass(frozen=True, slots=True)
 class SweepSpace:
-    """What is swept.
+    """Options and requests of a sweep.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SweepSpace:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep found.
+    """Result of a sweep.
 
     Attributes
     ----------
@@ -77,13 +77,13 @@ class SweepResult:
 
     @property
     def frontier(self) -> Points:
-        """What no other option's configuration beats either, request by request and phase by phase."""
+        """Pareto frontier over all options, by request and phase."""
         return frontiers(self.candidates, across_options=True)
 
 
 def sweep(
     space: SweepSpace,
-    on_block: Callable[[Block], None] | None = None,
+    on_block: Callable[[GridBlock], None] | None = None,
     threads: int | None = None,
 ) -> SweepResult:
     """Evaluate every configuration of a space and keep the frontiers.
@@ -120,14 +120,14 @@ def sweep(
             on_block(block)
     if not found:
         raise ValueError("a sweep needs at least one layout, batch size and request")
-    return SweepResult(total, dict(counts), frontiers(Points.joined(found), across_options=False))
+    return SweepResult(total, dict(counts), frontiers(Points.concatenated(found), across_options=False))
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SweptPart:
     """A block that is to be evaluated."""
 
-    place: Place
+    place: GridPlace
     axes: Axes
 
     @property
@@ -136,7 +136,7 @@ class Task:
         return math.prod(len(axis) for axis in self.axes)
 
 
-def tasks_of(space: SweepSpace) -> Iterator[Task]:
+def tasks_of(space: SweepSpace) -> Iterator[SweptPart]:
     """Cut a space into blocks, in the order in which its rows are numbered."""
     first_row = 0
     for position, option in enumerate(space.options):
@@ -152,14 +152,16 @@ def tasks_of(space: SweepSpace) -> Iterator[Task]:
                 step = max(1, BLOCK_CONFIGURATIONS // (len(layouts) * len(part)))
                 for start in range(0, len(space.requests), step):
                     chosen = space.requests[start : start + step]
-                    task = Task(Place(position, phase, first_row, start), (layouts, part, chosen))
+                    task = SweptPart(GridPlace(position, phase, first_row, start), (layouts, part, chosen))
                     first_row += task.size
                     yield task
 
 
-def _in_threads(tasks: Iterator[Task], space: SweepSpace, threads: int) -> Iterator[tuple[Block, Points]]:
+def _in_threads(
+    tasks: Iterator[SweptPart], space: SweepSpace, threads: int
+) -> Iterator[tuple[GridBlock, Points]]:
     """Blocks in the order of the tasks, a few ahead of whoever takes them."""
-    waiting: deque[Future[tuple[Block, Points]]] = deque()
+    waiting: deque[Future[tuple[GridBlock, Points]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for task in tasks:
@@ -173,6 +175,6 @@ def _in_threads(tasks: Iterator[Task], space: SweepSpace, threads: int) -> Itera
                 future.cancel()
 
 
-def _evaluated(space: SweepSpace, task: Task) -> tuple[Block, Points]:
+def _evaluated(space: SweepSpace, task: SweptPart) -> tuple[GridBlock, Points]:
     block = evaluate_block(space.options[task.place.option], task.place, task.axes, space.target)
     return block, block_frontier(block)

@@ -1,4 +1,4 @@
-"""What runs the kernels and takes their time; this module has the CPU, `gpu` has GPUs."""
+"""Devices that run and time kernels; this module has the CPU, `gpu` has GPUs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOK_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What can be said of a device right now; None where nothing says it.
+    """Current state of a device; None for what is not known.
 
     Attributes
     ----------
@@ -221,12 +221,12 @@ def open_device(
 
 
 def refused(device: str, message: str, hint: str) -> InputError:
-    """What says that a device cannot be used."""
+    """Return the error that a device cannot be used."""
     return InputError([Issue(f"--device {device}", 0, 0, "", message, hint)])
 
 
 def _jiffies_used() -> dict[int, int]:
-    """What every core has worked since the machine started. Source: proc(5), /proc/stat."""
+    """Busy time of every core since the machine started. Source: proc(5), /proc/stat."""
     used = {}
     for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
         name, *counts = line.split()

@@ -11,7 +11,7 @@ from fleetplan.perfmodel.microbench.device import Device
 from fleetplan.perfmodel.microbench.kernels import kernel
 from fleetplan.perfmodel.microbench.operands import Kernel, Run
 from fleetplan.perfmodel.microbench.points import point
-from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
+from fleetplan.perfmodel.microbench.timing import TimingEffort, stable_timing
 from fleetplan.perfmodel.operators import OperatorKind
 
 COPY_BYTES: Final = 2**28
@@ -23,7 +23,7 @@ PRODUCT_SIDE: Final = {"cpu": 2048, "cuda": 8192}
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFigures:
-    """What a machine reaches.
+    """Measured peaks of a machine.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class MeasuredFigures:
     device_to_host_gb_per_s: float | None = None
 
 
-def measured_figures(device: Device, effort: Effort) -> MeasuredFigures:
+def measured_figures(device: Device, effort: TimingEffort) -> MeasuredFigures:
     """Measure them; no more than half of the free memory is used."""
     memory_gib = device.free_bytes() / 2**30
     elements = int(min(COPY_BYTES, device.free_bytes() / 4)) // 4
@@ -59,11 +59,11 @@ def measured_figures(device: Device, effort: Effort) -> MeasuredFigures:
     return MeasuredFigures(_bf16_tflops(device, effort), within, memory_gib, to_device, to_host)
 
 
-def _bf16_tflops(device: Device, effort: Effort) -> float:
+def _bf16_tflops(device: Device, effort: TimingEffort) -> float:
     side = PRODUCT_SIDE[device.where.type]
     product = kernel(point(OperatorKind.GEMM, "bf16", m=side, n=side, k=side), device)
     return 2 * side**3 / stable_timing(product, device, effort).latency_us / 1e6
 
 
-def _gb_per_s(run: Run, moved_bytes: int, device: Device, effort: Effort) -> float:
+def _gb_per_s(run: Run, moved_bytes: int, device: Device, effort: TimingEffort) -> float:
     return moved_bytes / stable_timing(Kernel.of(run), device, effort).latency_us / 1e3

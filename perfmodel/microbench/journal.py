@@ -1,4 +1,4 @@
-"""What was measured already: one line of JSON a point, written and flushed as soon as it is known.
+"""Journal of measured points: one line of JSON each, written and flushed at once.
 
 A run that was interrupted finds its points here. A line that was cut short by the interruption is dropped;
 all others are whole. Lines say which device and which software they come from, and another one is refused.
@@ -36,7 +36,7 @@ class _Line(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all points of a journal share; a journal of another origin is not continued.
+    """Origin of all points of a journal; a journal of another origin is not continued.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is measured: an operator at some dimensions, and what came of it."""
+"""Points of measurement: an operator at some dimensions, and its time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Name of the point in messages."""
         return f"{self.kind} {self.dtype} " + " ".join(f"{name}={value}" for name, value in self.dims)
 
 

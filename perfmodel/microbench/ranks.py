@@ -15,7 +15,7 @@ import torch.multiprocessing
 from fleetplan.perfmodel.microbench.device import DeviceState, open_device
 from fleetplan.perfmodel.microbench.operands import Kernel
 from fleetplan.perfmodel.microbench.points import Measurement, Point
-from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
+from fleetplan.perfmodel.microbench.timing import TimingEffort, stable_timing
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, OperatorKind
 
 LONGEST_WAIT: Final = timedelta(minutes=2)
@@ -28,7 +28,7 @@ Result = tuple[Point, float, float, int, str]
 def measure_groups(
     points: Sequence[Point],
     device: str,
-    effort: Effort,
+    effort: TimingEffort,
     keep: Callable[[Measurement | tuple[Point, str]], None],
 ) -> None:
     """Measure collectives, group size by group size; every result is handed over as soon as it is there.
@@ -39,7 +39,7 @@ def measure_groups(
         All-reduce, all-gather, reduce-scatter, all-to-all and messages between two.
     device : str
         cpu, or cuda: rank r takes GPU r.
-    effort : Effort
+    effort : TimingEffort
         How much is spent on a point.
     keep : Callable
         Receives each measurement, or a point with the reason why there is none.
@@ -58,7 +58,7 @@ def _measure_group(
     points: Sequence[Point],
     ranks: int,
     device: str,
-    effort: Effort,
+    effort: TimingEffort,
     keep: Callable[[Measurement | tuple[Point, str]], None],
 ) -> None:
     context = torch.multiprocessing.get_context("spawn")
@@ -131,7 +131,7 @@ def _rank(
     device: str,
     meeting: str,
     points: list[Point],
-    effort: Effort,
+    effort: TimingEffort,
     results: torch.multiprocessing.SimpleQueue[Result],
 ) -> None:
     backend = "gloo" if device == "cpu" else "nccl"

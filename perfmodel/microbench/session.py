@@ -28,7 +28,7 @@ _GROWING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class MeasuringGoal:
     """When a run is at its end.
 
     Attributes
@@ -47,8 +47,8 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run came to.
+class MeasuringOutcome:
+    """Result of a measuring session.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ class Outcome:
     disturbed: int = 0
 
 
-class Progress:
+class MeasuringProgress:
     """Told what a run does; this one says nothing."""
 
     def planned(self, points: int) -> None:
-        """So many points are known to be left."""
+        """Set the number of points that are left."""
 
     def begins(self, next_point: Point) -> None:
         """A point is begun."""
@@ -86,9 +86,9 @@ def run_session(
     measure: MeasurePoint,
     journal: Journal,
     accelerator: Accelerator,
-    goal: Goal,
-    progress: Progress | None = None,
-) -> Outcome:
+    goal: MeasuringGoal,
+    progress: MeasuringProgress | None = None,
+) -> MeasuringOutcome:
     """Measure the first points of all sites, then those beside the worst errors.
 
     After each sweep, points that were measured while the machine was slow are measured again.
@@ -103,13 +103,13 @@ def run_session(
         Holds what is known, and receives what is measured.
     accelerator : Accelerator
         Whose speed of light the errors use.
-    goal : Goal
+    goal : MeasuringGoal
         When to stop.
-    progress : Progress, optional
+    progress : MeasuringProgress, optional
         Told what happens.
     """
     started = time.monotonic()
-    told = Progress() if progress is None else progress
+    told = MeasuringProgress() if progress is None else progress
 
     def time_is_up() -> bool:
         return goal.budget_s is not None and time.monotonic() - started > goal.budget_s
@@ -137,9 +137,9 @@ def run_group_session(
     measure_all: Callable[[list[Point]], None],
     journal: Journal,
     accelerator: Accelerator,
-    goal: Goal,
-    progress: Progress | None = None,
-) -> Outcome:
+    goal: MeasuringGoal,
+    progress: MeasuringProgress | None = None,
+) -> MeasuringOutcome:
     """Do the same for points that several processes run together, and that are measured in one go.
 
     Parameters
@@ -159,7 +159,7 @@ def run_group_session(
         measure_all(left)
         return True
 
-    told = Progress() if progress is None else progress
+    told = MeasuringProgress() if progress is None else progress
     return _until_reached(sites, all_at_once, journal, accelerator, goal, told)
 
 
@@ -168,9 +168,9 @@ def _until_reached(
     attempt_all: Callable[[list[Point]], bool],
     journal: Journal,
     accelerator: Accelerator,
-    goal: Goal,
-    told: Progress,
-) -> Outcome:
+    goal: MeasuringGoal,
+    told: MeasuringProgress,
+) -> MeasuringOutcome:
     """Attempt the first points, then those beside the worst errors, until there are none or time is up."""
     before = len(journal.measured)
     asked = set(sites)
@@ -183,10 +183,10 @@ def _until_reached(
         wanted = next_points(errors, journal.measured, goal.target_ratio, goal.extent)
         if not reached or all(journal.knows(each) for each in wanted):
             late = len(disturbed(journal.measured.values()))
-            return Outcome(len(journal.measured) - before, errors, not reached, late)
+            return MeasuringOutcome(len(journal.measured) - before, errors, not reached, late)
 
 
-def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: Progress) -> None:
+def _attempt(each: Point, measure: MeasurePoint, journal: Journal, told: MeasuringProgress) -> None:
     told.begins(each)
     reason = _larger_than_failed(each, journal.skipped)
     if not reason:
@@ -210,7 +210,7 @@ def _to_repeat(journal: Journal, attempts: Counter[Point]) -> list[Point]:
     return again
 
 
-def _repeat(each: Point, measure: MeasurePoint, journal: Journal, told: Progress) -> None:
+def _repeat(each: Point, measure: MeasurePoint, journal: Journal, told: MeasuringProgress) -> None:
     """Measure a disturbed point again; the calmer measurement is kept."""
     told.begins(each)
     before = journal.measured[each]

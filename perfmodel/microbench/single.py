@@ -8,11 +8,11 @@ from fleetplan.perfmodel.microbench.control import Control
 from fleetplan.perfmodel.microbench.device import Device
 from fleetplan.perfmodel.microbench.kernels import OUT_OF_MEMORY, kernel
 from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable
-from fleetplan.perfmodel.microbench.timing import Effort, stable_timing
+from fleetplan.perfmodel.microbench.timing import TimingEffort, stable_timing
 
 
 def measure_alone(
-    point: Point, device: Device, effort: Effort, control: Control | None = None
+    point: Point, device: Device, effort: TimingEffort, control: Control | None = None
 ) -> Measurement:
     """Measure a point on one device.
 
@@ -22,7 +22,7 @@ def measure_alone(
         What runs.
     device : Device
         Where.
-    effort : Effort
+    effort : TimingEffort
         How much is spent on it.
     control : Control, optional
         Run before and after it.

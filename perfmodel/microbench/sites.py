@@ -1,4 +1,4 @@
-"""What is worth measuring: the operators of some models, or a grid that most models lie within."""
+"""Sites to measure: the operators of some models, or a grid that most models lie within."""
 
 from __future__ import annotations
 

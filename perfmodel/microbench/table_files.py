@@ -1,4 +1,4 @@
-"""What was measured, as a table of one's own with its provenance on every row."""
+"""Measurements as an operator table, with their provenance on every row."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ STABLE_BLOCKS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class TimingEffort:
     """How much is spent on a point.
 
     Attributes
@@ -66,7 +66,7 @@ class Timing:
     repeats: int
 
 
-def stable_timing(kernel: Kernel, device: Device, effort: Effort) -> Timing:
+def stable_timing(kernel: Kernel, device: Device, effort: TimingEffort) -> Timing:
     """Run a kernel until its time stands still.
 
     Within a block the mean counts: times of operators have to add up to that of a step, as means do, and as

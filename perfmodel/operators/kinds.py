@@ -42,7 +42,7 @@ from fleetplan.perfmodel.operators.work_done import (
 
 
 class Limit(Enum):
-    """What decides on the time of an operator; `optables/formulas/roofline.py` has a formula for each."""
+    """Resource that limits an operator; `optables/formulas/roofline.py` has a formula for each."""
 
     WEIGHTS = auto()
     """Products with weights: the matrix peak of their data type, and the bytes of weights and activations."""
@@ -70,7 +70,7 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KindRecord:
-    """What the model knows of one operator kind.
+    """Facts of one operator kind.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def _routed() -> KindRecord:
 
 
 class OperatorKind(StrEnum):
-    """What an operator does, with its record."""
+    """Kind of an operator, with its record."""
 
     record: KindRecord
 

@@ -1,4 +1,4 @@
-"""What is measured, and how far predictions from it are off: the tables of `plan optables`."""
+"""Coverage and cross-validation errors of the operator tables, for `plan optables`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fleetplan.perfmodel.optables.rows import site_dimensions
 from fleetplan.perfmodel.optables.source import operator_source
 from fleetplan.perfmodel.optables.unique import unique_rows
 
-BARS: Final[dict[OperatorKind, float]] = {
+ACCEPTED_MEDIAN: Final[dict[OperatorKind, float]] = {
     OperatorKind.GEMM: 0.05,
     OperatorKind.PREFILL_ATTENTION: 0.03,
     OperatorKind.DECODE_ATTENTION: 0.03,
@@ -45,7 +45,7 @@ LEFT_OUT_SITES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What answers for one operator, data type, part and framework.
+    """Measurements that answer for one operator, data type, part and framework.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class TableError:
         A measurement within a sweep left out; None where no sweep is long enough.
     sites : ErrorQuantiles or None
         Whole sweeps left out; None where there are no neighbours to borrow from.
-    bar_ratio : float or None
+    accepted_ratio : float or None
         Largest acceptable median of `nodes`; None where there is no aim.
     """
 
@@ -93,7 +93,7 @@ class TableError:
     dtype: str
     nodes: ErrorQuantiles | None
     sites: ErrorQuantiles | None
-    bar_ratio: float | None
+    accepted_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class ErrorSummary:
         Median over the tables of that quantile of each.
     worst_median_ratio : float or None
         Largest median error of nodes.
-    bar_ratio : float or None
+    accepted_ratio : float or None
         As in `TableError`.
-    n_missed : int
-        Tables over it.
+    n_above : int
+        Tables whose median error is above it.
     """
 
     operator: str
@@ -124,8 +124,8 @@ class ErrorSummary:
     worst_median_ratio: float | None
     site_median_ratio: float | None
     site_p90_ratio: float | None
-    bar_ratio: float | None
-    n_missed: int
+    accepted_ratio: float | None
+    n_above: int
 
 
 def coverage(hardware: Sequence[str] = (), frameworks: Sequence[str] = ()) -> Iterator[Coverage]:
@@ -186,14 +186,14 @@ def errors(
         nodes = _errors_or_none(partial(left_out_nodes, part, chosen.rows))
         sites = _errors_or_none(partial(left_out_sites, part, chosen.rows, LEFT_OUT_SITES))
         if nodes is not None or sites is not None:
-            yield TableError(part.name, framework, kind.value, dtype, nodes, sites, BARS.get(kind))
+            yield TableError(part.name, framework, kind.value, dtype, nodes, sites, ACCEPTED_MEDIAN.get(kind))
 
 
-def missed(error: TableError) -> bool:
-    """Whether a table is over its bar."""
-    if error.bar_ratio is None or error.nodes is None:
+def is_above(error: TableError) -> bool:
+    """Whether the median error of a table is above the accepted one."""
+    if error.accepted_ratio is None or error.nodes is None:
         return False
-    return error.nodes.median_ratio > error.bar_ratio
+    return error.nodes.median_ratio > error.accepted_ratio
 
 
 def summary(found: Sequence[TableError]) -> list[ErrorSummary]:
@@ -216,8 +216,8 @@ def _summary(operator: str, dtype: str, tables: list[TableError]) -> ErrorSummar
         max(each.median_ratio for each in nodes) if nodes else None,
         median(each.median_ratio for each in sites) if sites else None,
         median(each.p90_ratio for each in sites) if sites else None,
-        tables[0].bar_ratio,
-        sum(missed(each) for each in tables),
+        tables[0].accepted_ratio,
+        sum(is_above(each) for each in tables),
     )
 
 

@@ -1,4 +1,4 @@
-"""What every source of operator times returns, and the errors it may raise."""
+"""Operator times as every source returns them, and the errors it may raise."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ModeResult:
     names: tuple[str, ...]
 
 
-class Answers:
+class PredictionColumns:
     """The columns of the answer, filled group by group."""
 
     def __init__(self, reason: NDArray[np.object_]) -> None:

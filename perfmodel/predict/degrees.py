@@ -42,7 +42,7 @@ class Degrees:
 
 @dataclass(frozen=True, slots=True)
 class PoolCase:
-    """What a row says of a disaggregated deployment beside the parallelism of decode.
+    """Figures of a disaggregated deployment beside the parallelism of decode.
 
     Attributes
     ----------

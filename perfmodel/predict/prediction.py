@@ -27,7 +27,7 @@ from fleetplan.perfmodel.optables import UnsupportedDtype
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
 from fleetplan.perfmodel.predict.case_files import read_cases
 from fleetplan.perfmodel.predict.cases import DISAGGREGATED, Cases, parse_cases
-from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, Answers, ModeResult
+from fleetplan.perfmodel.predict.columns import NUMBER_COLUMNS, OUTPUT_COLUMNS, ModeResult, PredictionColumns
 from fleetplan.perfmodel.predict.degrees import Degrees
 from fleetplan.perfmodel.predict.disaggregated import disaggregated_result
 from fleetplan.perfmodel.predict.step_modes import step_result
@@ -87,7 +87,7 @@ def predict(
         Required columns are missing.
     """
     cases = parse_cases(frame, path)
-    answers = Answers(cases.reason)
+    answers = PredictionColumns(cases.reason)
     known = accelerators() if parts is None else parts
     keys = pd.DataFrame(
         {
@@ -112,7 +112,7 @@ def _predict_group(
     cases: Cases,
     rows: IntArray,
     folder: Path,
-    answers: Answers,
+    answers: PredictionColumns,
     calibration: Calibration | None,
     parts: Mapping[str, Accelerator],
 ) -> None:
@@ -169,7 +169,7 @@ def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
 
 
 def _runnable(
-    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: Answers
+    cases: Cases, rows: IntArray, evaluator: Evaluator, answers: PredictionColumns
 ) -> tuple[IntArray, list[Parallelism]]:
     """Return the rows whose parallelism can run, with their layouts; the others are rejected."""
     kept: list[int] = []
@@ -208,7 +208,12 @@ def _layout(degrees: Degrees, evaluator: Evaluator, phase: str, framework: str) 
 
 
 def _predict_mode(
-    cases: Cases, rows: IntArray, layouts: Layouts, mode: str, evaluator: Evaluator, answers: Answers
+    cases: Cases,
+    rows: IntArray,
+    layouts: Layouts,
+    mode: str,
+    evaluator: Evaluator,
+    answers: PredictionColumns,
 ) -> None:
     replicas = np.maximum(1, cases.n_accelerators[rows] // layouts.accelerators)
     try:
@@ -287,7 +292,7 @@ def _loop_result(state: SteadyState, load: Load) -> ModeResult:
 
 
 def _reject_overload(
-    answers: Answers, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
+    answers: PredictionColumns, rows: IntArray, state: SteadyState, replicas: NDArray[np.int64]
 ) -> None:
     for position in np.flatnonzero(~state.sustained).tolist():
         most = state.requests_per_s[position] * replicas[position]

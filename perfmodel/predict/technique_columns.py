@@ -61,7 +61,7 @@ _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
 @dataclass(frozen=True, slots=True)
 class CaseTechniques:
-    """What the technique columns of a row say.
+    """Settings of the technique columns of a row.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class PoolsState:
 
 @dataclass(frozen=True, slots=True)
 class _Prompts:
-    """What prefill replicas do, each of shape (n_configs,); rates are per ms."""
+    """Rates of prefill replicas, each of shape (n_configs,); per ms."""
 
     alone_ms: FloatArray
     each_ms: FloatArray

@@ -1,4 +1,4 @@
-"""What pools of prefill and of decode replicas carry within limits that hold under load.
+"""Capacity of pools of prefill and of decode replicas within limits under load.
 
 A prefill replica of PP stages takes the next batch when its first stage is free, so it is a server that is
 taken for T / PP by a batch that is done after T. A batch is waited for as if it always took the time of a

@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetplan.fleet.inventory import LatencyLimit
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.engine import EngineLimits, Log
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, RequestLog
 from fleetplan.perfmodel.replay.pools import Router, run_engines
 from fleetplan.perfmodel.serving import RequestKind, Requests, StepCosts, renewal_times_ms, requests_of
 
@@ -55,7 +55,7 @@ class EnginePool:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """What requests look like, and the latencies that they must keep.
+    """Lengths of requests, and the latency targets that they must keep.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _running(pool: EnginePool, target: LoadTarget) -> int:
     return max(1, min(pool.limits.sequences, pool.limits.kv_tokens // each))
 
 
-def within(requests: Requests, log: Log, target: LoadTarget) -> bool:
+def within(requests: Requests, log: RequestLog, target: LoadTarget) -> bool:
     """Whether what a simulation logged keeps the limits, its warm-up left out."""
     counted = slice(int(len(requests) * WARM_UP_SHARE), None)
     first = np.array(log.first_ms)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Layouts, Parallelism
-from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import Range, StepCosts, default_scheduling, step_costs
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.techniques.memory import session_gib

@@ -13,136 +13,27 @@ and generated tokens again, before all that wait. SGLang runs prompts in iterati
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf, sqrt
 
-from fleetplan.perfmodel.serving import Requests, StepCosts
-from fleetplan.perfmodel.serving.requests import NO_SESSION
+from fleetplan.perfmodel.replay.engine_state import (
+    EngineLimits,
+    EngineState,
+    KeptSessions,
+    RequestLengths,
+    RequestLog,
+)
+from fleetplan.perfmodel.serving import StepCosts
 
 _ID_BITS = 32
 _ID_MASK = (1 << _ID_BITS) - 1
 _GRAIN_BITS = 4  # log2 of PROMPT_GRAIN_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """What bounds the batch of an engine.
-
-    Attributes
-    ----------
-    sequences : int
-        Most running sequences.
-    iteration_tokens : int
-        Most tokens of an iteration, generated ones included. [tokens]
-    kv_tokens : int
-        Tokens that the cache holds. [tokens]
-    prompts_apart : bool
-        Whether prompts run in iterations of their own, as in SGLang.
-    session_tokens : int
-        Tokens of ended sessions that are kept beside the cache of running sequences; the oldest go first.
-        [tokens]
-    """
-
-    sequences: int
-    iteration_tokens: int
-    kv_tokens: int
-    prompts_apart: bool = False
-    session_tokens: int = 0
-
-
-@dataclass(slots=True)
-class Log:
-    """What a simulation notes of each request, as lists in the order of the requests. [ms].
-
-    Attributes
-    ----------
-    arrival_ms, start_ms, first_ms, finish_ms : list[float]
-        Arrival at the engine, start of its first iteration, first token, last token.
-    computed_tokens : list[int]
-        Prompt tokens that were computed, again after a preemption. [tokens]
-    preemptions : list[int]
-        How often it lost its cache.
-    engine : list[int]
-        Which engine served it.
-    """
-
-    arrival_ms: list[float]
-    start_ms: list[float]
-    first_ms: list[float]
-    finish_ms: list[float]
-    computed_tokens: list[int]
-    preemptions: list[int]
-    engine: list[int]
-
-    @classmethod
-    def of(cls, requests: Requests) -> Log:
-        """Return the log of requests of which nothing is known but their arrival."""
-        n = len(requests)
-        never = [inf] * n
-        return cls(requests.arrival_ms.tolist(), never[:], never[:], never[:], [0] * n, [0] * n, [-1] * n)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Lengths of all requests of a simulation as lists, which all of its engines share.
-
-    Attributes
-    ----------
-    new_tokens, prefix_tokens, output_tokens, session : list[int]
-        As in `Requests`.
-    prefilled : bool
-        Whether the prompts are computed elsewhere, so that engines only generate.
-    """
-
-    new_tokens: list[int]
-    prefix_tokens: list[int]
-    output_tokens: list[int]
-    session: list[int]
-    prefilled: bool = False
-
-    @classmethod
-    def of(cls, requests: Requests, prefilled: bool = False) -> Work:
-        """Return the lengths of `requests`."""
-        return cls(
-            requests.input_tokens.tolist(),
-            requests.prefix_tokens.tolist(),
-            requests.output_tokens.tolist(),
-            requests.sessions.tolist(),
-            prefilled,
-        )
-
-
-@dataclass(slots=True)
-class EngineState:
-    """What an engine shares with whoever drives it.
-
-    Attributes
-    ----------
-    number : int
-        Its place among the engines, as the log names it.
-    pending : deque[int]
-        Requests on their way, in the order of their arrival.
-    unfinished : int
-        Requests that were sent to it and have not ended.
-    released : int
-        In a closed loop, requests that still follow when another ends; they are those with the highest
-        numbers.
-    turnaround_ms : float
-        From the end of a request to the arrival of the one that follows it. [ms]
-    """
-
-    number: int = 0
-    pending: deque[int] = field(default_factory=deque)
-    unfinished: int = 0
-    released: int = 0
-    turnaround_ms: float = 0.0
-
-
 def engine(
-    costs: StepCosts, limits: EngineLimits, work: Work, log: Log, state: EngineState
+    costs: StepCosts, limits: EngineLimits, work: RequestLengths, log: RequestLog, state: EngineState
 ) -> Generator[float, float, None]:
     """Run an engine: send it a time, and it runs every iteration that starts before that.
 
@@ -156,201 +47,264 @@ def engine(
     ValueError
         A request is longer than the cache.
     """
-    token_ms, decode_ms, slope_ms = costs.token_ms, costs.decode_ms, costs.decode_ms_per_context_token
-    prompt_ms = costs.prompt_ms
-    most, budget, cache, apart = (
-        limits.sequences,
-        limits.iteration_tokens,
-        limits.kv_tokens,
-        limits.prompts_apart,
-    )
-    new, prefix, output, prefilled = work.new_tokens, work.prefix_tokens, work.output_tokens, work.prefilled
-    arrival, start, first, finish = log.arrival_ms, log.start_ms, log.first_ms, log.finish_ms
-    pending, number = state.pending, state.number
-    waiting: deque[int] = deque()
-    ends: list[int] = []  # heap of (iteration of the last token, request)
-    admitted: list[int] = []  # in order, ended ones included; only for preemption
-    again: dict[int, int] = {}  # tokens that a preempted request had generated
-    sessions = _Sessions(limits.session_tokens, work)
-    now = 0.0
-    step = running = context = held = 0
-    left = 0  # tokens of the first waiting prompt that are still to be computed; 0: it was not begun
+    arrival, pending = log.arrival_ms, state.pending
+    run = _Run(costs, limits, work, log, state)
     until = yield inf
     while True:
-        while pending and arrival[pending[0]] <= now:
-            waiting.append(pending.popleft())
-        if not running and not waiting:
+        while pending and arrival[pending[0]] <= run.now:
+            run.waiting.append(pending.popleft())
+        if not run.running and not run.waiting:
             if pending and arrival[pending[0]] < until:
-                now = arrival[pending[0]]
-                continue
-            until = yield inf
-            continue
-        if now >= until:
-            next_end = now
-            if running and not waiting:
-                steps = (ends[0] >> _ID_BITS) - step
-                growth = slope_ms[running] * running / 2
-                each_ms = token_ms[running] + decode_ms[running] + slope_ms[running] * context - growth
-                next_end += steps * (each_ms + growth * steps)
-            until = yield next_end
-            continue
-        if cache - held < running:
-            victim = _last(admitted, finish)
-            if running == 1 and not left:
-                raise ValueError(f"request {victim} grows beyond the cache of {cache} tokens")
-            position = next(k for k, each in enumerate(ends) if each & _ID_MASK == victim)
-            made = output[victim] - ((ends[position] >> _ID_BITS) - step)
-            ends[position] = ends[-1]
-            ends.pop()
-            heapify(ends)
-            again[victim] = made
-            size = prefix[victim] + new[victim] + made
-            running -= 1
-            context -= size
-            held -= size
-            if left:
-                # The prompt that was begun stays first, so that its tokens are not lost.
-                waiting.insert(1, victim)
+                run.now = arrival[pending[0]]
             else:
-                waiting.appendleft(victim)
-            log.preemptions[victim] += 1
-            continue
+                until = yield inf
+        elif run.now >= until:
+            until = yield run.next_end_ms()
+        elif limits.kv_tokens - run.held < run.running:
+            run.preempt()
+        else:
+            if not (run.waiting and run.computes_prompts()):
+                run.generate(until)
+            while run.now > until:
+                # Whoever asks meanwhile must not see yet what this run ends.
+                until = yield run.next_end_ms()
+            if run.ends and run.ends[0] >> _ID_BITS <= run.step:
+                run.finish()
+
+
+class _Run:
+    """The batch of an engine, and what happens to it.
+
+    Attributes
+    ----------
+    waiting : deque[int]
+        Requests that have arrived and are not admitted.
+    ends : list[int]
+        Heap of (iteration of the last token, request) of the running sequences, as one number.
+    admitted : list[int]
+        Requests in the order of their admission, ended ones included; only for preemption.
+    again : dict[int, int]
+        Tokens that a preempted request had generated.
+    now : float
+        [ms]
+    step : int
+        Iterations that generated tokens.
+    running, context, held : int
+        Running sequences, the tokens of their contexts, and the tokens of the cache that are taken.
+    left : int
+        Tokens of the first waiting prompt that are still to be computed; 0 where it was not begun.
+    """
+
+    __slots__ = (
+        "admitted",
+        "again",
+        "context",
+        "costs",
+        "ends",
+        "held",
+        "left",
+        "limits",
+        "log",
+        "now",
+        "running",
+        "sessions",
+        "state",
+        "step",
+        "waiting",
+        "work",
+    )
+
+    def __init__(
+        self,
+        costs: StepCosts,
+        limits: EngineLimits,
+        work: RequestLengths,
+        log: RequestLog,
+        state: EngineState,
+    ) -> None:
+        self.costs, self.limits, self.work, self.log, self.state = costs, limits, work, log, state
+        self.sessions = KeptSessions(limits.session_tokens, work)
+        self.waiting: deque[int] = deque()
+        self.ends: list[int] = []
+        self.admitted: list[int] = []
+        self.again: dict[int, int] = {}
+        self.now = 0.0
+        self.step = self.running = self.context = self.held = self.left = 0
+
+    def next_end_ms(self) -> float:
+        """When the next sequence ends if nothing arrives before; now where something waits or ends."""
+        if not self.running or self.waiting:
+            return self.now
+        steps = (self.ends[0] >> _ID_BITS) - self.step
+        if steps <= 0:
+            return self.now
+        each_ms, growth_ms = self._iteration_ms()
+        return self.now + steps * (each_ms + growth_ms * steps)
+
+    def _iteration_ms(self) -> tuple[float, float]:
+        """Time of n iterations of the running sequences as n (first + second n)."""
+        costs, running = self.costs, self.running
+        slope_ms = costs.decode_ms_per_context_token[running]
+        growth_ms = slope_ms * running / 2
+        each_ms = costs.token_ms[running] + costs.decode_ms[running] + slope_ms * self.context - growth_ms
+        return each_ms, growth_ms
+
+    def preempt(self) -> None:
+        """Take the cache of the sequence that was admitted last; it computes all of it again."""
+        work, ends, log = self.work, self.ends, self.log
+        while log.finish_ms[self.admitted[-1]] != inf:
+            self.admitted.pop()
+        victim = self.admitted.pop()
+        if self.running == 1 and not self.left:
+            cache = self.limits.kv_tokens
+            raise ValueError(f"request {victim} grows beyond the cache of {cache} tokens")
+        position = next(k for k, each in enumerate(ends) if each & _ID_MASK == victim)
+        made = work.output_tokens[victim] - ((ends[position] >> _ID_BITS) - self.step)
+        ends[position] = ends[-1]
+        ends.pop()
+        heapify(ends)
+        self.again[victim] = made
+        size = work.prefix_tokens[victim] + work.new_tokens[victim] + made
+        self.running -= 1
+        self.context -= size
+        self.held -= size
+        if self.left:
+            # The prompt that was begun stays first, so that its tokens are not lost.
+            self.waiting.insert(1, victim)
+        else:
+            self.waiting.appendleft(victim)
+        log.preemptions[victim] += 1
+
+    def computes_prompts(self) -> bool:
+        """Run an iteration with waiting prompts, in the order of their arrival, cut where the budget ends.
+
+        False where none of them has room; nothing has run then.
+        """
         done: list[int] = []
-        tokens, attention, room = 0, 0.0, budget if apart else budget - running
-        while waiting and room > 0 and running + len(done) < most:
+        tokens, attention_ms, limits, waiting = 0, 0.0, self.limits, self.waiting
+        new, prefix, again = self.work.new_tokens, self.work.prefix_tokens, self.again
+        prompt_ms, most = self.costs.prompt_ms, limits.sequences - self.running
+        room = limits.iteration_tokens - (0 if limits.prompts_apart else self.running)
+        while waiting and room > 0 and len(done) < most:
             i = waiting[0]
             total = prefix[i] + new[i] + again.get(i, 0)
-            if not left:
-                # Every sequence of this iteration, this one too, gains a token at its end.
-                if held + total + running + len(done) + 1 > cache:
-                    if not held:
-                        raise ValueError(f"request {i} of {total} tokens is longer than the cache of {cache}")
-                    break
-                hit = prefix[i] + sessions.found(i) if i not in again else prefix[i]
-                left = 0 if prefilled and i not in again else max(1, total - hit)
-                held += total
-                if start[i] == inf:
-                    start[i] = now
-                    log.engine[i] = number
-                log.computed_tokens[i] += left
+            if not self.left and not self._admit(i, total, self.running + len(done)):
+                break
+            left = self.left
             taken = left if left <= room else room
             if taken:
                 before = total - left
-                attention += prompt_ms[(before + taken) >> _GRAIN_BITS] - prompt_ms[before >> _GRAIN_BITS]
+                attention_ms += prompt_ms[(before + taken) >> _GRAIN_BITS] - prompt_ms[before >> _GRAIN_BITS]
                 tokens += taken
                 room -= taken
-            left -= taken
+            self.left = left = left - taken
             if left:
                 break
             waiting.popleft()
             done.append(i)
-        if tokens or done:
-            decoding = 0 if apart else running
-            if tokens:
-                now += token_ms[tokens + decoding] + attention
-                if decoding:
-                    now += decode_ms[decoding] + slope_ms[decoding] * context
-                    step += 1
-                    context += decoding
-                    held += decoding
-            for i in done:
-                # Computing a prompt, also again, ends with a token.
-                made = again.pop(i, 0) + 1
-                if made == 1:
-                    first[i] = now
-                running += 1
-                held += 1
-                context += prefix[i] + new[i] + made
-                heappush(ends, step + output[i] - made << _ID_BITS | i)
-                admitted.append(i)
-        else:
-            if not running:
-                # Nothing runs and nothing was admitted: what waits has no room beside a begun prompt.
-                raise AssertionError("an engine with work did nothing")
-            steps = (ends[0] >> _ID_BITS) - step
-            fitting = (cache - held) // running
-            steps = min(steps, fitting)
-            growth = slope_ms[running] * running / 2
-            each_ms = token_ms[running] + decode_ms[running] + slope_ms[running] * context - growth
-            took = steps * (each_ms + growth * steps)
-            target = until
-            if pending and not waiting and arrival[pending[0]] < until:
-                target = arrival[pending[0]]
-            if now + took > target:
-                gap = target - now
-                exact = 2 * gap / (each_ms + sqrt(each_ms * each_ms + 4 * growth * gap))
-                fewer = int(exact)
-                if fewer < exact or not fewer:
-                    fewer += 1
-                if fewer < steps:
-                    steps = fewer
-                    took = steps * (each_ms + growth * steps)
-            now += took
-            step += steps
-            context += steps * running
-            held += steps * running
-        while now > until:
-            # Whoever asks meanwhile must not see yet what this run ends.
-            next_end = now
-            if not waiting and ends[0] >> _ID_BITS > step:
-                steps = (ends[0] >> _ID_BITS) - step
-                growth = slope_ms[running] * running / 2
-                each_ms = token_ms[running] + decode_ms[running] + slope_ms[running] * context - growth
-                next_end += steps * (each_ms + growth * steps)
-            until = yield next_end
+        if not tokens and not done:
+            return False
+        self._iterate(done, tokens, attention_ms)
+        return True
+
+    def _admit(self, i: int, total: int, others: int) -> bool:
+        """Give a request its cache of so many tokens, if there is room beside the others."""
+        log, cache = self.log, self.limits.kv_tokens
+        # Every sequence of this iteration, this one too, gains a token at its end.
+        if self.held + total + others + 1 > cache:
+            if not self.held:
+                raise ValueError(f"request {i} of {total} tokens is longer than the cache of {cache}")
+            return False
+        is_new = i not in self.again
+        hit = self.work.prefix_tokens[i] + (self.sessions.found(i) if is_new else 0)
+        self.left = 0 if self.work.prefilled and is_new else max(1, total - hit)
+        self.held += total
+        if log.start_ms[i] == inf:
+            log.start_ms[i] = self.now
+            log.engine[i] = self.state.number
+        log.computed_tokens[i] += self.left
+        return True
+
+    def _iterate(self, done: list[int], tokens: int, attention_ms: float) -> None:
+        """Run one iteration with tokens of prompts, of which it ends some."""
+        costs, work = self.costs, self.work
+        decoding = 0 if self.limits.prompts_apart else self.running
+        if tokens:
+            self.now += costs.token_ms[tokens + decoding] + attention_ms
+            if decoding:
+                slope_ms = costs.decode_ms_per_context_token[decoding]
+                self.now += costs.decode_ms[decoding] + slope_ms * self.context
+                self.step += 1
+                self.context += decoding
+                self.held += decoding
+        new, prefix, output, first = (
+            work.new_tokens,
+            work.prefix_tokens,
+            work.output_tokens,
+            self.log.first_ms,
+        )
+        again, ends, step, context = self.again, self.ends, self.step, self.context
+        for i in done:
+            # Computing a prompt, also again, ends with a token.
+            made = 1
+            if i in again:
+                made += again.pop(i)
+            else:
+                first[i] = self.now
+            context += prefix[i] + new[i] + made
+            heappush(ends, step + output[i] - made << _ID_BITS | i)
+        self.context = context
+        self.running += len(done)
+        self.held += len(done)
+        self.admitted += done
+
+    def generate(self, until: float) -> None:
+        """Run iterations without prompts: to the next end or arrival, to a full cache, or past `until`."""
+        running, pending, arrival = self.running, self.state.pending, self.log.arrival_ms
+        if not running:
+            # Nothing runs and nothing was admitted: what waits has no room beside a begun prompt.
+            raise AssertionError("an engine with work did nothing")
+        steps = min((self.ends[0] >> _ID_BITS) - self.step, (self.limits.kv_tokens - self.held) // running)
+        each_ms, growth_ms = self._iteration_ms()
+        took_ms = steps * (each_ms + growth_ms * steps)
+        target = until
+        if pending and not self.waiting and arrival[pending[0]] < until:
+            target = arrival[pending[0]]
+        if self.now + took_ms > target:
+            gap = target - self.now
+            exact = 2 * gap / (each_ms + sqrt(each_ms * each_ms + 4 * growth_ms * gap))
+            fewer = int(exact)
+            if fewer < exact or not fewer:
+                fewer += 1
+            if fewer < steps:
+                steps = fewer
+                took_ms = steps * (each_ms + growth_ms * steps)
+        self.now += took_ms
+        self.step += steps
+        self.context += steps * running
+        self.held += steps * running
+
+    def finish(self) -> None:
+        """Take the sequences off that have their last token; in a closed loop others follow them."""
+        ends, step, log, state = self.ends, self.step, self.log, self.state
+        new, prefix, output = self.work.new_tokens, self.work.prefix_tokens, self.work.output_tokens
+        keeps_sessions = self.limits.session_tokens > 0
         while ends and ends[0] >> _ID_BITS <= step:
             i = heappop(ends) & _ID_MASK
-            finish[i] = now
+            log.finish_ms[i] = self.now
             size = prefix[i] + new[i] + output[i]
-            running -= 1
-            context -= size
-            held -= size
+            self.running -= 1
+            self.context -= size
+            self.held -= size
             state.unfinished -= 1
-            sessions.keep(i)
+            if keeps_sessions:
+                self.sessions.keep(i)
             if state.released:
                 state.released -= 1
-                follower = len(arrival) - 1 - state.released
-                arrival[follower] = now + state.turnaround_ms
-                pending.append(follower)
+                follower = len(log.arrival_ms) - 1 - state.released
+                log.arrival_ms[follower] = self.now + state.turnaround_ms
+                state.pending.append(follower)
                 state.unfinished += 1
-        if len(admitted) > 4 * most:
-            admitted = [i for i in admitted if finish[i] == inf and i not in again]
-
-
-def _last(admitted: list[int], finish: list[float]) -> int:
-    """Take the running request that was admitted last off the list."""
-    while finish[admitted[-1]] != inf:
-        admitted.pop()
-    return admitted.pop()
-
-
-class _Sessions:
-    """Caches of ended requests that the next request of their session finds, the oldest given up first."""
-
-    __slots__ = ("kept", "limit", "tokens", "work")
-
-    def __init__(self, limit: int, work: Work) -> None:
-        self.limit = limit
-        self.work = work
-        self.kept: OrderedDict[int, int] = OrderedDict()
-        self.tokens = 0
-
-    def found(self, request: int) -> int:
-        """Tokens of the prompt of `request` that its session left, at least one token short of all."""
-        session = self.work.session[request]
-        if session == NO_SESSION or session not in self.kept:
-            return 0
-        tokens = self.kept.pop(session)
-        self.tokens -= tokens
-        return min(tokens, self.work.new_tokens[request] - 1)
-
-    def keep(self, request: int) -> None:
-        """Keep the cache of an ended request for the next one of its session."""
-        work, session = self.work, self.work.session[request]
-        if session == NO_SESSION or not self.limit:
-            return
-        tokens = work.new_tokens[request] + work.output_tokens[request]
-        self.tokens += tokens - self.kept.pop(session, 0)
-        self.kept[session] = tokens
-        while self.tokens > self.limit:
-            self.tokens -= self.kept.popitem(last=False)[1]
+        if len(self.admitted) > 4 * self.limits.sequences:
+            finish, again = log.finish_ms, self.again
+            self.admitted = [i for i in self.admitted if finish[i] == inf and i not in again]

@@ -18,7 +18,8 @@ from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.replay.deployed import kv_token_capacity
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.serving import (
     Load,
     Range,
@@ -45,7 +46,7 @@ class TooManyRequestsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _OfflineOutcome:
     """One engine's requests: mean of those that run at once, mean latencies, and when the last one ends."""
 
     running: float
@@ -110,7 +111,7 @@ def _run(
     count: int,
     length_variation: float,
     known: dict[tuple[int, ...], tuple[StepCosts, int]],
-) -> _Outcome:
+) -> _OfflineOutcome:
     scheduling, layouts = load.scheduling, load.layouts
     degrees = tuple(int(getattr(layouts, name)[row]) for name in ("pp", "tp", "dp", "ffn_tp", "ep", "cp"))
     requests = _requests(evaluator, load, row, count, length_variation)
@@ -126,8 +127,10 @@ def _run(
         known[key] = step_costs(evaluator, parallelism, reach), cache
     costs, cache = known[key]
     limits = EngineLimits(sequences, budget, max(cache, longest), scheduling.admission.prompts_apart)
-    log = Log.of(requests)
-    running = engine(costs, limits, Work.of(requests), log, EngineState(0, deque(range(count)), count))
+    log = RequestLog.of(requests)
+    running = engine(
+        costs, limits, RequestLengths.of(requests), log, EngineState(0, deque(range(count)), count)
+    )
     next(running)
     running.send(inf)
     first, finish = np.array(log.first_ms), np.array(log.finish_ms)
@@ -135,7 +138,7 @@ def _run(
     gained = tokens_per_step(evaluator.techniques.speculative)
     tokens = gained * (requests.output_tokens[later] - 1)
     outside = float(load.front_end_ms[row])
-    return _Outcome(
+    return _OfflineOutcome(
         running=float((finish - np.array(log.start_ms)).sum()) / float(finish.max()),
         ttft_ms=float(first.mean()) + outside,
         tpot_ms=float(((finish - first)[later] / tokens).mean())

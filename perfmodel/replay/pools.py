@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.serving import PROMPT_GRAIN_TOKENS, Requests, StepCosts
 
 Router: TypeAlias = Literal["random", "round-robin", "least-loaded"]
@@ -26,7 +27,7 @@ def run_engines(
     router: Router,
     seed: int,
     prefilled: bool = False,
-) -> Log:
+) -> RequestLog:
     """Serve requests by `engines` equal engines of continuous batching.
 
     Parameters
@@ -44,7 +45,7 @@ def run_engines(
     prefilled : bool
         Whether prompts were computed elsewhere.
     """
-    log, work = Log.of(requests), Work.of(requests, prefilled)
+    log, work = RequestLog.of(requests), RequestLengths.of(requests, prefilled)
     if router == "least-loaded" and engines > 1:
         _run_least_loaded(costs, limits, requests, engines, work, log)
         return log
@@ -74,7 +75,12 @@ def _dealt(requests: Requests, engines: int, router: Router, seed: int) -> np.nd
 
 
 def _run_least_loaded(
-    costs: StepCosts, limits: EngineLimits, requests: Requests, engines: int, work: Work, log: Log
+    costs: StepCosts,
+    limits: EngineLimits,
+    requests: Requests,
+    engines: int,
+    work: RequestLengths,
+    log: RequestLog,
 ) -> None:
     states = [EngineState(number) for number in range(engines)]
     running = [engine(costs, limits, work, log, state) for state in states]

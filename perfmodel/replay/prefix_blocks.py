@@ -1,4 +1,4 @@
-"""What prompts share, from the hashes of their blocks."""
+"""Shared prefixes of prompts, from the hashes of their blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMON_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What prompts share.
+    """Shared prefixes of prompts.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
-from fleetplan.perfmodel.replay.engine import Log
+from fleetplan.perfmodel.replay.engine_state import RequestLog
 from fleetplan.perfmodel.replay.pools import PrefillPool, Router, run_engines, run_prefill
 from fleetplan.perfmodel.serving import Requests
 
@@ -58,7 +58,7 @@ class EngineGroup:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """All that serves one service in one region.
+    """Replicas that serve one service in one region.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class GroupUse:
-    """What one group did.
+    """Use of one group of engines.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class GroupUse:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRun:
-    """What became of each request, arrays of shape (n_requests,).
+    """Times of each request, arrays of shape (n_requests,).
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class _Outcome:
         )
 
 
-def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, prefilled: bool) -> Log:
+def _engine_log(group: EngineGroup, part: Requests, router: Router, seed: int, prefilled: bool) -> RequestLog:
     steps = part
     if group.engine.tokens_per_step != 1.0:
         # Where an iteration brings several tokens a request takes fewer iterations.

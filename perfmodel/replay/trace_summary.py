@@ -1,4 +1,4 @@
-"""What a trace says of a service: rates, bursts, the course of the day, lengths, prefixes, sessions."""
+"""Statistics of a trace: rates, bursts, the course of the day, lengths, prefixes, sessions."""
 
 from __future__ import annotations
 

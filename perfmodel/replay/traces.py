@@ -62,7 +62,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TraceRow:
     arrival_s: float
     input_tokens: int
     output_tokens: int
@@ -71,7 +71,7 @@ class _Row:
     blocks: tuple[int, ...] = ()
 
 
-_Reader = Callable[[Mapping[str, object]], _Row]
+_Reader = Callable[[Mapping[str, object]], _TraceRow]
 
 
 def read_trace(path: Path) -> Trace:
@@ -87,7 +87,7 @@ def read_trace(path: Path) -> Trace:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
-    rows: list[_Row] = []
+    rows: list[_TraceRow] = []
     rejected: list[str] = []
     try:
         form, read, records = _format(path, lines)
@@ -141,7 +141,7 @@ def _csv_records(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[
             yield number, dict(zip(header, fields, strict=False))
 
 
-def _azure(record: Mapping[str, object]) -> _Row:
+def _azure(record: Mapping[str, object]) -> _TraceRow:
     # Seven digits of a second are more than Python reads, and some releases name a time zone.
     text = str(record["TIMESTAMP"]).strip().replace(" ", "T", 1)
     whole, _, rest = text.partition(".")
@@ -150,7 +150,7 @@ def _azure(record: Mapping[str, object]) -> _Row:
     moment = datetime.fromisoformat(f"{whole}.{digits[:6]:0<6}{zone}" if digits else text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return _Row(moment.timestamp(), _tokens(record["ContextTokens"]), _tokens(record["GeneratedTokens"]))
+    return _TraceRow(moment.timestamp(), _tokens(record["ContextTokens"]), _tokens(record["GeneratedTokens"]))
 
 
 def _leading_digits(text: str) -> Iterator[str]:
@@ -161,8 +161,8 @@ def _leading_digits(text: str) -> Iterator[str]:
         yield character
 
 
-def _burstgpt(record: Mapping[str, object]) -> _Row:
-    return _Row(
+def _burstgpt(record: Mapping[str, object]) -> _TraceRow:
+    return _TraceRow(
         float(str(record["Timestamp"])),
         _tokens(record["Request tokens"]),
         _tokens(record["Response tokens"]),
@@ -170,8 +170,8 @@ def _burstgpt(record: Mapping[str, object]) -> _Row:
     )
 
 
-def _own(record: Mapping[str, object]) -> _Row:
-    return _Row(
+def _own(record: Mapping[str, object]) -> _TraceRow:
+    return _TraceRow(
         float(str(record["arrival_s"])),
         _tokens(record["input_tokens"]),
         _tokens(record["output_tokens"]),
@@ -180,11 +180,11 @@ def _own(record: Mapping[str, object]) -> _Row:
     )
 
 
-def _mooncake(record: Mapping[str, object]) -> _Row:
+def _mooncake(record: Mapping[str, object]) -> _TraceRow:
     blocks = record.get("hash_ids") or []
     if not isinstance(blocks, list):
         raise ValueError("hash_ids is no list")
-    return _Row(
+    return _TraceRow(
         float(str(record["timestamp"])) / _MS_PER_S,
         _tokens(record["input_length"]),
         _tokens(record["output_length"]),
@@ -206,7 +206,7 @@ def _tokens(value: object) -> int:
     return int(number)
 
 
-def _checked(row: _Row) -> _Row:
+def _checked(row: _TraceRow) -> _TraceRow:
     if row.input_tokens < 1 or row.output_tokens < 1:
         raise ValueError("a request needs at least one prompt token and one generated token")
     if row.prefix_tokens < 0 or not np.isfinite(row.arrival_s):
@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
     return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else brief(str(error))
 
 
-def _requests(rows: Sequence[_Row]) -> Requests:
+def _requests(rows: Sequence[_TraceRow]) -> Requests:
     def column(name: str) -> IntArray:
         return np.array([getattr(row, name) for row in rows], dtype=np.int64)
 
@@ -232,7 +232,7 @@ def _requests(rows: Sequence[_Row]) -> Requests:
     )
 
 
-def _sessions(rows: Sequence[_Row]) -> IntArray:
+def _sessions(rows: Sequence[_TraceRow]) -> IntArray:
     """Session of each request by number; empty where the trace names none."""
     if any(row.blocks for row in rows):
         return prefixes_of([row.blocks for row in rows]).session
@@ -241,5 +241,5 @@ def _sessions(rows: Sequence[_Row]) -> IntArray:
     return np.array(found if names else [], dtype=np.int64)
 
 
-def _prefixes(rows: Sequence[_Row]) -> Prefixes | None:
+def _prefixes(rows: Sequence[_TraceRow]) -> Prefixes | None:
     return prefixes_of([row.blocks for row in rows]) if any(row.blocks for row in rows) else None

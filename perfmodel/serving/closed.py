@@ -84,7 +84,7 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a request spends outside the engine, which TTFT here leaves out. [ms].
+    """Time of a request outside the engine, which TTFT here leaves out. [ms].
 
     Attributes
     ----------

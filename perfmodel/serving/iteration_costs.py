@@ -182,7 +182,7 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
     slope = (by_layout(many.latency_ms) - few_ms) / (sequences * (far - near))
     slope = np.maximum(slope, 0.0)
     rows = np.repeat(np.arange(len(layouts)), sequences.size)
-    shared = interpolated(np.tile(sequences, len(layouts)), tokens, token_ms, rows)
+    (shared,) = interpolated(np.tile(sequences, len(layouts)), tokens, rows, token_ms)
     without_context = few_ms - slope * sequences * near - shared.reshape(slope.shape)
     cumulative = np.maximum.accumulate(by_layout(_prompt_part(by_length)), axis=1)
     none = np.zeros((len(layouts), 1))
@@ -199,29 +199,30 @@ def step_grids(evaluator: Evaluator, layouts: Sequence[Parallelism], wanted: Ran
 
 
 def interpolated(
-    at: FloatArray | IntArray, points: FloatArray | IntArray, table: FloatArray, rows: IntArray
-) -> FloatArray:
-    """Read a row of a table at each of some places, straight between two points, shape (n,).
+    at: FloatArray | IntArray, points: FloatArray | IntArray, rows: IntArray, *tables: FloatArray
+) -> list[FloatArray]:
+    """Read a row of each table at some places, straight between two points, shape (n,) each.
 
     Parameters
     ----------
     at : FloatArray or IntArray
         Where to read, shape (n,); beyond the points the last value holds.
     points : FloatArray or IntArray
-        Where the table is known, rising, shape (n_points,).
-    table : FloatArray
-        Shape (n_rows, n_points).
+        Where the tables are known, rising, shape (n_points,).
     rows : IntArray
         The row of each place, shape (n,).
+    *tables : FloatArray
+        Shape (n_rows, n_points) each.
     """
-    if table.shape[0] == 1:
-        alone: FloatArray = np.interp(at, points, table[0])
-        return alone
+    if tables[0].shape[0] == 1:
+        return [np.interp(at, points, table[0]) for table in tables]
     below = np.clip(np.searchsorted(points, at, side="right") - 1, 0, points.size - 2)
     share = np.clip((at - points[below]) / (points[below + 1] - points[below]), 0.0, 1.0)
     flat = rows * points.size + below
-    values = table.ravel()
-    found: FloatArray = values[flat] + share * (values[flat + 1] - values[flat])
+    found = []
+    for table in tables:
+        low = table.ravel()[flat]
+        found.append(low + share * (table.ravel()[flat + 1] - low))
     return found
 
 

@@ -112,8 +112,7 @@ class IterationTimes:
 
     def _attention_ms(self, tokens: FloatArray) -> FloatArray:
         """Attention over a prompt up to some token of it. [ms]."""
-        grids = self.grids
-        return interpolated(tokens, grids.lengths, grids.prompt_ms, self.layouts)
+        return interpolated(tokens, self.grids.lengths, self.layouts, self.grids.prompt_ms)[0]
 
     @property
     def most_sequences(self) -> float:
@@ -167,13 +166,12 @@ class IterationTimes:
         return np.zeros_like(sequences) if self.admission.prompts_apart else sequences
 
     def _tokens_ms(self, tokens: FloatArray) -> FloatArray:
-        return interpolated(tokens, self.grids.tokens, self.grids.token_ms, self.layouts)
+        return interpolated(tokens, self.grids.tokens, self.layouts, self.grids.token_ms)[0]
 
     def _generation_ms(self, sequences: FloatArray) -> FloatArray:
         """Attention and what else only generated tokens need. [ms]."""
         grids = self.grids
-        slope = interpolated(sequences, grids.sequences, grids.slope_ms, self.layouts)
-        alone = interpolated(sequences, grids.sequences, grids.decode_ms, self.layouts)
+        slope, alone = interpolated(sequences, grids.sequences, self.layouts, grids.slope_ms, grids.decode_ms)
         return alone + slope * sequences * self.lengths.context_tokens
 
 

@@ -64,7 +64,7 @@ class Scheduling:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingOverrides:
-    """What a server was started with; None is the default of its framework.
+    """Scheduling options of a server; None is the default of its framework.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def _given(overrides: SchedulingOverrides, names: tuple[str, ...]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkDefault:
-    """What a framework does on accelerators of some memory from a month on, until a later row replaces it.
+    """Default of a framework on accelerators of some memory, from a month on until a later row replaces it.
 
     Attributes
     ----------

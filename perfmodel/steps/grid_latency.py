@@ -35,7 +35,7 @@ _LAYOUTS: Final = 0
 _REQUESTS: Final = 2
 
 
-def crossed_step_times(
+def grid_step_times(
     operators: Iterable[Operator],
     source: OperatorTimesSource,
     accelerator: Accelerator,
@@ -107,7 +107,7 @@ class _Folds:
 
     @property
     def key(self) -> tuple[bytes, bytes]:
-        """What arrays that were folded alike share."""
+        """Key of arrays that were folded alike."""
         return (
             b"" if self.layouts is None else self.layouts.tobytes(),
             b"" if self.requests is None else self.requests.tobytes(),

@@ -40,7 +40,7 @@ NO_DETAIL: Final = ""
 
 
 class OperatorTimesSource(Protocol):
-    """What the evaluator needs of a source of operator times."""
+    """Interface of a source of operator times."""
 
     def times(self, kind: OperatorKind, dtype: str, dims: dict[str, IntArray]) -> OperatorTimes:
         """Time and provenance of an operator for an array of configurations."""
@@ -208,7 +208,7 @@ class _Totals:
         return ratio
 
 
-def joined_times(parts: list[StepTimes]) -> StepTimes:
+def concatenated_times(parts: list[StepTimes]) -> StepTimes:
     """Return the times of all `parts`, one after the other."""
     # A chunk without, say, any pipeline does not name its operators.
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))

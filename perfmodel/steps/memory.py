@@ -1,4 +1,4 @@
-"""What a configuration keeps in the memory of its fullest accelerator, and whether that fits."""
+"""Memory use of a configuration on its fullest accelerator, and whether it fits."""
 
 from __future__ import annotations
 

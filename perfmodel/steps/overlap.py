@@ -1,4 +1,4 @@
-"""What of the travel of tokens to experts and back is hidden behind other work.
+"""Share of the travel of tokens to experts and back that other work hides.
 
 A layer of experts over several accelerators waits for its tokens twice. Two-batch overlap keeps two halves
 of a batch in flight, so that one computes while the other waits. Single-batch overlap sends the outputs of
@@ -56,7 +56,7 @@ def occupied_ms(dims: dict[str, IntArray], time_ms: FloatArray) -> FloatArray:
 
 
 def visible_ms(covering_ms: FloatArray, travelling_ms: FloatArray, occupying_ms: FloatArray) -> FloatArray:
-    """What is waited for beside the work that covers it, in the broadcast shape. [ms].
+    """Visible wait beside the work that covers it, in the broadcast shape. [ms].
 
     Work W, travel T and the part O of T that stops work take max(W + O, T) together.
     """

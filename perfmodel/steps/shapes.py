@@ -1,4 +1,4 @@
-"""What is evaluated: configurations of a model, and the steps that they run."""
+"""Configurations of a model, and the shapes of the steps that they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetplan.perfmodel.parallelism import Layouts
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What a step of each configuration works on, each array of shape (n_configs,).
+    """Sequences and tokens of a step of each configuration, each array of shape (n_configs,).
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class StepShape:
     context_tokens: IntArray
 
     @property
-    def is_crossed(self) -> bool:
+    def is_full_grid(self) -> bool:
         """Whether it is a cross product whose axes broadcast; see `steps.grid_latency`."""
         return self.prefill_sequences.ndim > 1 or self.layouts.pp.ndim > 1
 
@@ -100,10 +100,10 @@ class StepShape:
         return -(-self.stage_tokens // self.layouts.ep)
 
     @classmethod
-    def joined(cls, shapes: Sequence[StepShape]) -> StepShape:
+    def concatenated(cls, shapes: Sequence[StepShape]) -> StepShape:
         """Return the steps of all `shapes`, one after the other."""
         return cls(
-            Layouts.joined([shape.layouts for shape in shapes]),
+            Layouts.concatenated([shape.layouts for shape in shapes]),
             np.concatenate([shape.prefill_sequences for shape in shapes]),
             np.concatenate([shape.new_tokens for shape in shapes]),
             np.concatenate([shape.prefix_tokens for shape in shapes]),
@@ -125,7 +125,7 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationBatch:
-    """What to evaluate, each array of shape (n_configs,).
+    """Configurations to evaluate, each array of shape (n_configs,).
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What one accelerator holds and computes of an attention layer: heads, weights, cache, recurrent state."""
+"""Part of an attention layer on one accelerator: heads, weights, cache, recurrent state."""
 
 from __future__ import annotations
 

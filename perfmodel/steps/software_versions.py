@@ -1,4 +1,4 @@
-"""What the software of a framework ran otherwise until a month: operators of a step, rewritten.
+"""Operators that older versions of a framework ran with other kernels.
 
 Tables hold the kernels of today. Published rows, and servers that nobody touches, may be older than a kernel.
 Each entry is a fact of the documentation of that software; none has a fitted figure.
@@ -16,7 +16,7 @@ from fleetplan.perfmodel.operators import ActivationScales, Operator, OperatorKi
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What is known of the software beside its framework.
+    """Date and activation scales of the software.
 
     Attributes
     ----------

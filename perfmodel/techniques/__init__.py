@@ -5,7 +5,7 @@ own, and `registry.TECHNIQUES` lists them. `technique_problem` says why a model 
 `evaluator` applies them.
 """
 
-from fleetplan.perfmodel.techniques.record import Step, Technique, TechniqueColumn
+from fleetplan.perfmodel.techniques.record import Technique, TechniqueColumn, TechniqueStep
 from fleetplan.perfmodel.techniques.registry import TECHNIQUES, technique_problem
 
-__all__ = ["TECHNIQUES", "Step", "Technique", "TechniqueColumn", "technique_problem"]
+__all__ = ["TECHNIQUES", "Technique", "TechniqueColumn", "TechniqueStep", "technique_problem"]

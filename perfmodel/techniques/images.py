@@ -16,7 +16,7 @@ from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, Operator, OperatorKind
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.steps.parts import constant, gemm
-from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Step, Technique, number
+from fleetplan.perfmodel.techniques.record import PROMPTING_MODES, Technique, TechniqueStep, number
 
 
 def image_problem(architecture: ModelArchitecture, techniques: Techniques) -> str:
@@ -82,7 +82,7 @@ def image_operators(
     yield Operator("image_all_reduce", OperatorKind.ALL_REDUCE, "bf16", ranks, twice)
 
 
-def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+def _operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterator[Operator]:
     yield from operators
     yield from image_operators(step.architecture, step.asked, step.techniques)
 

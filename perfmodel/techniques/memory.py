@@ -1,4 +1,4 @@
-"""What techniques change in the memory of an accelerator: shared caches, kept sessions, drafts, offload."""
+"""Effect of techniques on memory: shared caches, kept sessions, drafts, offload."""
 
 from __future__ import annotations
 

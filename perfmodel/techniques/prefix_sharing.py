@@ -18,7 +18,7 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Techniques
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind
-from fleetplan.perfmodel.techniques.record import ALL_MODES, Step, Technique, number
+from fleetplan.perfmodel.techniques.record import ALL_MODES, Technique, TechniqueStep, number
 from fleetplan.perfmodel.techniques.speculative import verified_tokens
 
 SHARED_ATTENTION = "shared_prefix_attention"
@@ -98,7 +98,7 @@ def _refused(cells: Mapping[str, str]) -> Iterator[str]:
         yield "shared_prefix_tokens: exceeds prefix_tokens, of which it is a part"
 
 
-def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+def _operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterator[Operator]:
     queries = verified_tokens(step.techniques)
     return split_attention(operators, step.techniques, queries, step.asked.layouts.cp)
 

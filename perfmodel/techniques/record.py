@@ -64,7 +64,7 @@ def choice(allowed: tuple[str, ...], *needs: str) -> TechniqueColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TechniqueStep:
     """A step as techniques see it.
 
     Attributes
@@ -103,13 +103,13 @@ def _same_shape(shape: StepShape, techniques: Techniques) -> StepShape:
     return shape
 
 
-def _same_operators(operators: Iterable[Operator], step: Step) -> Iterable[Operator]:
+def _same_operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterable[Operator]:
     return operators
 
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """What a technique changes; what is left out it leaves alone.
+    """Effects of a technique; fields that are left out change nothing.
 
     Attributes
     ----------
@@ -132,4 +132,4 @@ class Technique:
     refused: Callable[[Mapping[str, str]], Iterator[str]] = _nothing_refused
     problem: Callable[[ModelArchitecture, str, Techniques], str] = _no_problem
     shape: Callable[[StepShape, Techniques], StepShape] = _same_shape
-    operators: Callable[[Iterable[Operator], Step], Iterable[Operator]] = _same_operators
+    operators: Callable[[Iterable[Operator], TechniqueStep], Iterable[Operator]] = _same_operators

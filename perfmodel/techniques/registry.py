@@ -14,7 +14,7 @@ from fleetplan.perfmodel.techniques.expert_routing import EXPERTS
 from fleetplan.perfmodel.techniques.images import IMAGES
 from fleetplan.perfmodel.techniques.offload import OFFLOAD
 from fleetplan.perfmodel.techniques.prefix_sharing import SHARED_CACHE
-from fleetplan.perfmodel.techniques.record import Step, Technique
+from fleetplan.perfmodel.techniques.record import Technique, TechniqueStep
 from fleetplan.perfmodel.techniques.sampling import SAMPLING
 from fleetplan.perfmodel.techniques.session_cache import SESSION_CACHE
 from fleetplan.perfmodel.techniques.speculative import SPECULATIVE
@@ -45,7 +45,7 @@ def computed_shape(shape: StepShape, techniques: Techniques) -> StepShape:
     return shape
 
 
-def with_their_operators(operators: Iterable[Operator], step: Step) -> Iterable[Operator]:
+def with_their_operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterable[Operator]:
     """Return the operators of a step with those that techniques change and add."""
     for technique in TECHNIQUES:
         operators = technique.operators(operators, step)

@@ -14,7 +14,7 @@ from fleetplan.perfmodel.operators import Operator, OperatorKind
 from fleetplan.perfmodel.optables.formulas.token_sampling import SAMPLING_NS_PER_LOGIT
 from fleetplan.perfmodel.steps import StepShape
 from fleetplan.perfmodel.steps.parts import constant, counts
-from fleetplan.perfmodel.techniques.record import Step, Technique, choice
+from fleetplan.perfmodel.techniques.record import Technique, TechniqueStep, choice
 
 
 def sampling_operators(vocab_size: int, shape: StepShape, techniques: Techniques) -> Iterator[Operator]:
@@ -44,7 +44,7 @@ def sampling_problem(framework: str, techniques: Techniques) -> str:
     return f"sampling: what top-p costs is known of {known} alone, not of {framework}"
 
 
-def _operators(operators: Iterable[Operator], step: Step) -> Iterator[Operator]:
+def _operators(operators: Iterable[Operator], step: TechniqueStep) -> Iterator[Operator]:
     yield from operators
     yield from sampling_operators(step.architecture.vocab_size, step.computed, step.techniques)
 

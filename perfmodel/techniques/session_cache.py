@@ -26,7 +26,7 @@ _BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class TierHits:
-    """What one tier serves, each of shape (n_configs,).
+    """Hits of one tier, each of shape (n_configs,).
 
     Attributes
     ----------

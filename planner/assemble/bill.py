@@ -24,7 +24,7 @@ from fleetplan.planner.problem.supply import SupplyPool
 FLEET_FILE: Final = "the fleet file"
 
 CENT_USD: Final = 0.005
-"""What is below is rounding, not a cost. [USD]"""
+"""Amounts below this are rounding, not a cost. [USD]"""
 
 _UNITS: Final = {
     "depreciation": "hosts x share of the price written off",
@@ -145,7 +145,7 @@ def _price_of(
 
 
 def _decided(bill: _Bill, p: int, solution: Solution) -> None:
-    """What decisions on the supply of a pool cost; a key ends with the period of the decision."""
+    """Add the lines of decisions on the supply of a pool; their keys end with the period of the decision."""
     problem, periods = bill.problem, bill.problem.periods
     pool, zero = problem.pools[p], (0.0,) * len(periods)
     for name, charges in supply_charges().items():
@@ -196,7 +196,7 @@ def _changes(bill: _Bill, placements: tuple[Placement, ...]) -> None:
 
 
 def _unpriced(bill: _Bill, placements: tuple[Placement, ...]) -> None:
-    """What follows no single price: the way of requests from other regions, and what starts every day."""
+    """Add the lines that follow no single price: data of requests from other regions, and daily starts."""
     data: dict[tuple[str, str, str], float] = defaultdict(float)
     daily: dict[tuple[str, str, str], float] = defaultdict(float)
     for row in placements:

@@ -1,4 +1,4 @@
-"""What changes from one period or slice to the next: replicas that start, end, or wait idle."""
+"""Changes from one period or slice to the next: replicas that start, end, or wait idle."""
 
 from __future__ import annotations
 

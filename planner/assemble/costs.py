@@ -1,4 +1,4 @@
-"""What a plan costs and emits by period, service and pool, from its placements and pools."""
+"""Cost and carbon of a plan by period, service and pool, from its placements and pools."""
 
 from __future__ import annotations
 
@@ -141,5 +141,5 @@ def cost_breakdown(problem: Problem, solution: Solution, rows: Sequence[Placemen
 
 
 def _running_kinds(rows: Sequence[Placement]) -> dict[str, float]:
-    """What placements cost besides their shares of pools, by kind. [USD]"""
+    """Running cost of placements by kind: all cost but their shares of pools. [USD]"""
     return {kind: sum(getattr(row, f"{kind}_usd") for row in rows) for kind in RUNNING_KINDS}

@@ -1,4 +1,4 @@
-"""What a plan reaches of an objective that comes before TCO, without rounding."""
+"""Value that a plan reaches of an objective before TCO, without rounding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fleetplan.planner.assemble.costs import placed_kwh
 from fleetplan.planner.formulation import Reached, grid_kg_per_kwh
-from fleetplan.planner.plan import DemandScenarioCost, Goal, Placement, PoolUse, Unmet
+from fleetplan.planner.plan import DemandScenarioCost, Placement, PoolUse, StatedGoal, Unmet
 from fleetplan.planner.problem import Problem, find_candidate
 
 
@@ -17,7 +17,7 @@ def reached_goal(
     uses: Sequence[PoolUse],
     unmet: Sequence[Unmet],
     scenarios: Sequence[DemandScenarioCost],
-) -> Goal | None:
+) -> StatedGoal | None:
     """The goal's part of a plan document; None where TCO comes first.
 
     Parameters
@@ -46,7 +46,7 @@ def reached_goal(
     else:
         value = figure_of(problem, goal.name, rows, uses)
         bound = min(reached.bound, value)
-    return Goal(
+    return StatedGoal(
         objective=goal.name,
         unit=goal.unit,
         value=value,
@@ -69,13 +69,13 @@ def _served(problem: Problem, unmet: Sequence[Unmet]) -> float:
 
 
 def figure_of(problem: Problem, name: str, rows: Sequence[Placement], uses: Sequence[PoolUse]) -> float:
-    """Energy [kWh], carbon [kg CO2] or accelerators of what runs and of what stands idle."""
+    """Energy [kWh], carbon [kg CO2] or accelerators of running replicas and of idle accelerators."""
     running = sum(_used(problem, name, row) for row in rows)
     return running + sum(_idle(problem, name, use) for use in uses)
 
 
 def _used(problem: Problem, name: str, row: Placement) -> float:
-    """What a placement adds to energy [kWh], carbon [kg CO2] or accelerators."""
+    """Return the energy [kWh], carbon [kg CO2] or accelerators that a placement adds."""
     candidate, moment = find_candidate(problem, row), problem.moment_of(row)
     if candidate is None:
         raise ValueError(f"no candidate {row.config}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from fleetplan.fleet.inventory import RequestClass, Service
 from fleetplan.planner.assemble.bill import cost_lines
+from fleetplan.planner.assemble.launches import launches_of, variants_of
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.plan.inputs import (
@@ -15,7 +16,6 @@ from fleetplan.planner.plan.inputs import (
     PlanInputs,
     RegionInput,
     ServiceInput,
-    VariantInput,
 )
 from fleetplan.planner.problem import Problem
 
@@ -60,16 +60,17 @@ def state_inputs(
         ),
         prices=prices,
         cost_lines=lines,
+        launches=launches_of(problem, placements),
     )
 
 
 def _service(service: Service) -> ServiceInput:
-    techniques = service.techniques
+    techniques, draft = service.techniques, service.techniques.speculative
     cached = any((each.context_tokens or 0) > (each.input_tokens or 0) for each in service.classes)
     return ServiceInput(
         name=service.name,
         framework=service.framework,
-        variants=_variants(service),
+        variants=variants_of(service),
         classes=tuple(_class(each) for each in service.classes),
         ttft_ms=service.ttft_ms,
         tpot_ms=service.tpot_ms,
@@ -78,7 +79,9 @@ def _service(service: Service) -> ServiceInput:
         headroom=service.headroom,
         priority=service.priority,
         chunk_tokens=techniques.chunk_tokens,
-        draft_tokens=None if techniques.speculative is None else techniques.speculative.draft_tokens,
+        draft_tokens=None if draft is None else draft.draft_tokens,
+        draft_method=None if draft is None else draft.method,
+        draft_model=None if draft is None else draft.draft_model,
         prefix_caching=cached or techniques.shared_prefix_tokens > 0 or techniques.persistent_kv is not None,
     )
 
@@ -95,18 +98,6 @@ def _load_limits(service: Service) -> tuple[str, ...]:
         + ("in the mean" if each.share is None else f"for {100 * each.share:g} % of the requests")
         for name, each in limits
     )
-
-
-def _variants(service: Service) -> tuple[VariantInput, ...]:
-    if service.variants:
-        return tuple(
-            VariantInput(name=each.name, model=each.model, weights=each.weights, kv=each.kv)
-            for each in service.variants
-        )
-    if service.model is None:
-        return ()
-    precision = service.precision
-    return (VariantInput(name="", model=service.model, weights=precision.weights, kv=precision.kv),)
 
 
 def _class(request_class: RequestClass) -> ClassInput:

@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.problem import Problem, Slot
-from fleetplan.planner.problem.kv_pairs import Handovers, Pair, cell_handovers
+from fleetplan.planner.problem.kv_pairs import KvPairs, Pair, cell_pairs
 
 ROUNDING_RATIO: Final = 1e-9
 """What is left of a pair's traffic below this share of it is rounding, no flow."""
 
 
-def kv_flows(problem: Problem, traffic: Traffic) -> tuple[KvFlow, ...]:
+def kv_flows(problem: Problem, traffic: ServedTraffic) -> tuple[KvFlow, ...]:
     """Flows of every cell and class that has several pairs of groups, or links with a capacity."""
     rows = []
-    for (cell_index, k), known in cell_handovers(problem).items():
+    for (cell_index, k), known in cell_pairs(problem).items():
         if len(known.pairs) < 2 and not any(pair.links for pair in known.pairs):
             continue
         for pair, sender, receiver, rate in _flows(traffic, (cell_index, k), known):
@@ -55,7 +55,7 @@ def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, .
 
 
 def _flows(
-    traffic: Traffic, place: tuple[int, int], known: Handovers
+    traffic: ServedTraffic, place: tuple[int, int], known: KvPairs
 ) -> Iterator[tuple[Pair, Slot, Slot, float]]:
     """The traffic of each pair, divided over its slots in their order: as few flows as that takes."""
     cell, k = place

@@ -1,9 +1,9 @@
-"""What a plan costs by the rounded figures that the solver worked with."""
+"""Cost of a plan by the rounded figures of the solver's model."""
 
 from __future__ import annotations
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
-from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
@@ -17,7 +17,7 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
 
 
-def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
+def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> float:
     """TCO of what a plan runs, buys, rents and retires, by the coefficients of the model. [USD]
 
     Less than the solver's objective where the plan leaves out what nothing needs.
@@ -28,7 +28,7 @@ def model_usd(problem: Problem, solution: Solution, traffic: Traffic) -> float:
         Sets and data.
     solution : Solution
         What is bought, rented and retired.
-    traffic : Traffic
+    traffic : ServedTraffic
         What runs.
     """
     total = 0.0

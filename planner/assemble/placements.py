@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
 from fleetplan.planner.assemble.pools import pool_usd, units_in_pool
-from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import (
     ReplicaKey,
     Solution,
@@ -26,7 +26,7 @@ from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.problem.power_draw import load_kw
 
 
-def placements(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[Placement, ...]:
+def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[Placement, ...]:
     """One placement for each set of replicas, with its share of cost."""
     served: dict[ReplicaKey, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (c, k, p, cell), rate in traffic.rates.items():
@@ -102,7 +102,7 @@ def _in_reading_order(problem: Problem, rows: Iterable[Placement]) -> tuple[Plac
 
 
 def _rates_of_other_regions(
-    problem: Problem, traffic: Traffic
+    problem: Problem, traffic: ServedTraffic
 ) -> dict[ReplicaKey, dict[str, dict[str, float]]]:
     """Traffic that comes from another region, by replicas, region and class. [requests/s]"""
     found: dict[ReplicaKey, dict[str, dict[str, float]]] = {}
@@ -124,7 +124,7 @@ def _worst(latencies: tuple[float | None, ...], names: list[str], by_class: dict
     return max(known, default=None)
 
 
-def unmet_rows(problem: Problem, traffic: Traffic) -> tuple[Unmet, ...]:
+def unmet_rows(problem: Problem, traffic: ServedTraffic) -> tuple[Unmet, ...]:
     """Unserved traffic by cell and class."""
     rows = []
     for (cell_index, k), rate in sorted(traffic.unmet.items()):

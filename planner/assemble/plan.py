@@ -18,7 +18,7 @@ from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import Plan, Provenance, Solve, UnmetGap
+from fleetplan.planner.plan import Plan, PlanProvenance, Solve, UnmetGap
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import SearchResult
 
@@ -27,7 +27,7 @@ def build_plan(
     problem: Problem,
     candidates: CandidateSet,
     result: SearchResult,
-    provenance: Provenance,
+    provenance: PlanProvenance,
     solve: Solve,
 ) -> Plan:
     """A plan document from what a search found, costs recomputed without rounding."""

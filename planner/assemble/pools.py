@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fleetplan.planner.assemble.traffic import Traffic
+from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.plan import PoolUse
@@ -51,7 +51,7 @@ def capacity_kinds(problem: Problem, solution: Solution) -> dict[tuple[str, str]
 
 
 def leaving_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
-    """What hosts that leave a pool at the start of a period cost at once, less their sale. [USD]"""
+    """Write-off of hosts that leave a pool at the start of a period, less their sale. [USD]"""
     retirement = problem.pools[p].retirement
     return 0.0 if retirement is None else solution.retired.get((p, q), 0) * retirement.leaving_usd(q)
 
@@ -62,8 +62,8 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
     return sum(kinds.values()) - leaving_usd(problem, solution, p, q)
 
 
-def pool_uses(problem: Problem, traffic: Traffic, solution: Solution) -> tuple[PoolUse, ...]:
-    """What every pool holds and runs, pools that stay empty left out."""
+def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
+    """Return the units and the use of every pool and moment; empty pools are left out."""
     used: dict[tuple[int, int], int] = defaultdict(int)
     for (c, p, m), replicas in traffic.replicas.items():
         footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)

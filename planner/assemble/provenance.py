@@ -1,4 +1,4 @@
-"""What a plan rests on: versions, files and prices, measured shares of its spend, published errors."""
+"""Provenance of a plan: versions, files and prices, measured shares of its spend, published errors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.perfmodel.predict import TPOT_ERROR
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import ModelError, Placement, Provenance, Solve
+from fleetplan.planner.plan import ModelError, Placement, PlanProvenance, Solve
 from fleetplan.planner.search import SearchLimits, SearchResult
 
 
-def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> Provenance:
+def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> PlanProvenance:
     """Where a plan of a fleet comes from; what its spend rests on is not known yet."""
     versions = {}
     for package in ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core"):
@@ -25,7 +25,7 @@ def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> 
             versions[package] = "not installed"
     prices = {offer.price_source for offer in fleet.offers}
     prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
-    return Provenance(
+    return PlanProvenance(
         fleetplan_version=versions["fleetplan"],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         fleet_file=str(fleet.path),
@@ -58,8 +58,8 @@ def solve_record(result: SearchResult) -> Solve:
     )
 
 
-def with_evidence(known: Provenance, rows: Sequence[Placement]) -> Provenance:
-    """The same with how the rates that a plan pays for were obtained, and their published errors."""
+def with_evidence(known: PlanProvenance, rows: Sequence[Placement]) -> PlanProvenance:
+    """Add how the rates that the plan pays for were obtained, and their published errors."""
     modelled = {row.hardware for row in rows if row.provenance["given"] < 1}
     return known.model_copy(
         update={"spend_share": _spend_share(rows), "model_errors": model_errors(modelled)}

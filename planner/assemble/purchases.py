@@ -14,7 +14,7 @@ from fleetplan.planner.problem import Problem
 
 
 def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
-    """What is bought and rented, in the order of periods and offers."""
+    """Return purchases and rentals in the order of periods and offers."""
     rows = []
     for (p, a, q), units in sorted(solution.acquired.items(), key=lambda item: (item[0][2], item[0])):
         pool = problem.pools[p]

@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Phase, Problem, Slot
-from fleetplan.planner.problem.kv_pairs import surviving_handovers
+from fleetplan.planner.problem.kv_pairs import surviving_pairs
 from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
@@ -23,7 +23,7 @@ Place = tuple[str, int, int, int]
 def region_losses(
     problem: Problem, solution: Solution, unmet: Mapping[tuple[int, int], float]
 ) -> tuple[SurvivingPlacement, ...]:
-    """What serves the protected services without each region, in proportion to the solver's loads.
+    """Return the placements of protected services after each loss, in proportion to the solver's loads.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def _scaled(
     headroom = 1 + problem.services[service].headroom
     aggregated = min(sum(whole.values()) / headroom, wanted)
     yield from _in_proportion(whole, aggregated)
-    known = surviving_handovers(problem, service, k, lost)
+    known = surviving_pairs(problem, service, k, lost)
     units = [solution.surviving_separate.get((lost, service, k, g, m), 0) for g in range(len(known.pairs))]
     between = [(wanted - aggregated) * each / sum(units) if sum(units) else 0.0 for each in units]
     for phase in (Phase.PREFILL, Phase.DECODE):

@@ -1,4 +1,4 @@
-"""What a plan costs and leaves unserved in each demand scenario, against the best plan for it alone."""
+"""Cost and unmet demand of a plan in each demand scenario, against the best plan for it alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def scenario_costs(
     placements: Sequence[Placement],
     unmet: Sequence[Unmet],
 ) -> tuple[DemandScenarioCost, ...]:
-    """What a plan costs in each demand scenario.
+    """Return the cost of a plan in each demand scenario.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from fleetplan.planner.formulation import (
     rate_scales,
 )
 from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
-from fleetplan.planner.problem.kv_pairs import Handovers, cell_handovers
+from fleetplan.planner.problem.kv_pairs import KvPairs, cell_pairs
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LOAD_TOLERANCE = 1e-7
@@ -39,7 +39,7 @@ no plan needs and which would read as a flow of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ServedTraffic:
     """Who serves what.
 
     Attributes
@@ -63,7 +63,7 @@ class Traffic:
     put_off: dict[tuple[int, int, int], float]
 
 
-def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
+def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
     """Traffic on every set of replicas, scaled to the demand.
 
     Parameters
@@ -83,7 +83,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
     unmet: dict[tuple[int, int], float] = {}
     passed: dict[PairKey, float] = {}
     planned = _planned_rates(problem, solution)
-    known = cell_handovers(problem)
+    known = cell_pairs(problem)
     for cell_index, cell in enumerate(problem.cells):
         headroom = 1 + problem.services[cell.service].headroom
         for k, demand in enumerate(cell.requests_per_s):
@@ -114,13 +114,13 @@ def spread_traffic(problem: Problem, solution: Solution) -> Traffic:
     needed = _needed_replicas(problem, solution, rates)
     if problem.keeps_idle_replicas:
         needed = with_idle_replicas(problem, needed, solution.replicas)
-    return Traffic(rates, needed, unmet, passed, put_off)
+    return ServedTraffic(rates, needed, unmet, passed, put_off)
 
 
 def _served_rates(
     problem: Problem, unmet: Mapping[tuple[int, int], float], put_off: Mapping[tuple[int, int, int], float]
 ) -> dict[tuple[int, int], float]:
-    """What each cell serves of each class, headroom not included. [requests/s]"""
+    """Served rate of each cell and class, without headroom. [requests/s]"""
     rates = {}
     for i, cell in enumerate(problem.cells):
         offline = problem.services[cell.service].offline is not None
@@ -143,8 +143,8 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
     return planned
 
 
-def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: float) -> list[float]:
-    """What passes between each pair, in the solver's proportions. [requests/s]"""
+def _passed(solution: Solution, place: tuple[int, int], known: KvPairs, rate: float) -> list[float]:
+    """Rate that passes between each pair, in the solver's proportions. [requests/s]"""
     if len(known.pairs) == 1:
         return [rate]
     units = [solution.disaggregated.get((*place, g), 0) for g in range(len(known.pairs))]
@@ -154,7 +154,7 @@ def _passed(solution: Solution, place: tuple[int, int], known: Handovers, rate: 
     return [rate * each / total if total else 0.0 for each in kept]
 
 
-def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: Handovers) -> float:
+def _apart(problem: Problem, solution: Solution, place: tuple[int, int], known: KvPairs) -> float:
     """Rate that the solver lets pass between all pairs, with its headroom. [requests/s]"""
     scale = rate_scales(problem)[problem.cells[place[0]].service]
     return scale.requests_per_s(

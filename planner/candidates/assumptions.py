@@ -1,4 +1,4 @@
-"""What candidates of a service take for granted, in words: parts of its model, and prefixes in a cache."""
+"""Assumptions of a service's candidates in words: parts of its model, and prefixes in a cache."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str
 
 
 def _cached(service: Service, architecture: ModelArchitecture, precision: Precision) -> Iterator[str]:
-    """What is taken from a cache, how often it is there, and the memory that a session would take."""
+    """Say which prefix is cached, how often it is found, and the memory of a session."""
     size = BYTES_PER_ELEMENT[part_dtypes(architecture, precision).kv]
     for each in service.classes:
         cached = (each.context_tokens or 0) - (each.input_tokens or 0)

@@ -21,7 +21,7 @@ from fleetplan.planner.candidates.figures import supplied_hardware
 from fleetplan.planner.candidates.landscape import candidates_over_ways, service_variants
 from fleetplan.planner.candidates.rejections import NOT_ALLOWED, RejectionLog
 from fleetplan.planner.candidates.remote import require_caches, ways_in_time, ways_ms
-from fleetplan.planner.plan import CalibrationUse, Rejections, TableSource
+from fleetplan.planner.plan import CalibrationUse, Rejections, StatedTable
 from fleetplan.planner.problem import Candidate, ConfigurationKey
 
 
@@ -35,7 +35,7 @@ class CandidateSet:
         In the order of services, phases, hardware.
     rejections : tuple[Rejections, ...]
         Counts of excluded configurations by service and reason.
-    table_sources : tuple[TableSource, ...]
+    table_sources : tuple[StatedTable, ...]
         Operator tables behind the rates.
     warnings : tuple[str, ...]
         What was assumed.
@@ -45,7 +45,7 @@ class CandidateSet:
 
     candidates: tuple[Candidate, ...]
     rejections: tuple[Rejections, ...]
-    table_sources: tuple[TableSource, ...]
+    table_sources: tuple[StatedTable, ...]
     warnings: tuple[str, ...]
     calibrations: tuple[CalibrationUse, ...] = ()
 
@@ -71,7 +71,7 @@ def build_candidates(
     """
     log = RejectionLog()
     found: list[Candidate] = []
-    tables: dict[TableSource, None] = {}
+    tables: dict[StatedTable, None] = {}
     warnings: dict[str, None] = {}
     supplied = supplied_hardware(fleet)
     calibrator = Calibrator(fleet)
@@ -118,7 +118,7 @@ def build_candidates(
 
 
 def _maturity_warnings(hardware: Hardware, framework: str) -> list[str]:
-    """What stands behind the factor on launches and gaps of a part that has one under the framework."""
+    """Warn of parts whose launches and gaps are scaled by a factor, with the source of the factor."""
     part = hardware.accelerator
     if part is None or part.measured_system is not None:
         return []

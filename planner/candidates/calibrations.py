@@ -46,7 +46,7 @@ class Calibrator:
         return tuple(self._used)
 
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know of a calibration that held for nothing."""
+        """Warn of a calibration that applied to no deployment."""
         if self._calibration is None or self._used:
             return ()
         return (

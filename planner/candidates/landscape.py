@@ -32,7 +32,7 @@ from fleetplan.planner.candidates.queueing import (
 )
 from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
-from fleetplan.planner.plan import TableSource
+from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
 BYTES_PER_GB: Final = 1e9
@@ -48,7 +48,7 @@ def landscape_candidates(
     log: RejectionLog,
     calibrator: Calibrator,
     way_ms: float = 0.0,
-) -> tuple[list[Candidate], tuple[TableSource, ...]]:
+) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates of a service on one hardware from the performance model.
 
     Parameters
@@ -97,7 +97,7 @@ def landscape_candidates(
         prefill = [replace(each, kv_gb=caches) for each in candidates if each.phase is Phase.PREFILL]
         candidates = [*prefill, *(each for each in candidates if each.phase is not Phase.PREFILL)]
     tables = tuple(
-        TableSource(
+        StatedTable(
             package=read.package,
             package_version=read.package_version,
             system=read.system,
@@ -113,7 +113,7 @@ def landscape_candidates(
 
 def candidates_over_ways(
     fleet: Fleet, service: Service, hardware: Hardware, log: RejectionLog, calibrator: Calibrator
-) -> tuple[list[Candidate], tuple[TableSource, ...]]:
+) -> tuple[list[Candidate], tuple[StatedTable, ...]]:
     """Candidates for requests that are served where they arise, and those for every way to other regions.
 
     A way leaves less of the TTFT limit, for which smaller batches or other layouts may be needed. Parameters
@@ -161,7 +161,7 @@ def _caches_gb(service: Service, evaluator: Evaluator) -> tuple[float, ...]:
 
 
 def service_evaluator(fleet: Fleet, service: Service, hardware: Hardware) -> Evaluator:
-    """What evaluates a service on one hardware.
+    """Return the evaluator of a service on one hardware.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def _candidate_of_rows(
 
 
 def _pooling(service: Service, phase: Phase, rows: dict[int, pd.Series]) -> tuple[CapacityLine, ...]:
-    """What pools of a configuration carry, from its rows by class."""
+    """Return the capacity lines of a configuration, from its rows by class."""
     needed = []
     for k, row in rows.items():
         question = load_question(service, service.classes[k])

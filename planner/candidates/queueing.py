@@ -93,7 +93,7 @@ def derived_headroom(requests_per_s: float, burstiness: float, work_variation: f
 
 @dataclass(frozen=True, slots=True)
 class LoadQuestion:
-    """What is asked of the configurations of one class of a service on one hardware.
+    """Limits under load for the configurations of one class of a service on one hardware.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class LoadQuestion:
 
 
 def load_question(service: Service, request_class: RequestClass) -> LoadQuestion | None:
-    """What limits under load ask of a class; None where there are none."""
+    """Return the limits under load of a class; None without any."""
     if service.traffic is None or not service.traffic.limits_load:
         return None
     rates = [

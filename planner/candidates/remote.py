@@ -23,7 +23,7 @@ def ways_ms(fleet: Fleet, service: Service) -> tuple[float, ...]:
 
 
 def _added_ms(fleet: Fleet) -> Iterator[float]:
-    """What links add between any two places: a region, or a pool within one."""
+    """Latency that links add between any two places: a region, or a pool within one."""
     places = [(region.name, region.name) for region in fleet.regions]
     places += [(pool.name, pool.region) for pool in fleet.pools]
     for sender in places:

@@ -90,7 +90,7 @@ def explain(
 
 
 def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> None:
-    """What is in conflict: of an infeasible fleet, or of serving what a plan leaves unserved."""
+    """Explain the conflict of an infeasible fleet, or of serving the demand that a plan leaves unmet."""
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.conflict.explain import explain_conflict
     from fleetplan.planner.report.explain_console import print_conflict

@@ -49,9 +49,9 @@ def benchmark(
     --framework-version 0.24.0 --out bench.csv
     """
     from fleetplan.planner.commands.run_import import run_benchmarks
-    from fleetplan.planner.importing.benchmarks import Deployment
+    from fleetplan.planner.importing.benchmarks import MeasuredDeployment
 
-    given = Deployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
+    given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
     run_benchmarks(form, files, given, out, console(stderr=True))
 
 

@@ -10,10 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from fleetplan.perfmodel.microbench.points import Measurement, Point
-from fleetplan.perfmodel.microbench.session import Progress
+from fleetplan.perfmodel.microbench.session import MeasuringProgress
 
 
-class MeasureProgress(Progress):
+class MeasureProgress(MeasuringProgress):
     """A bar that grows as more points turn out to be needed; plain lines where nobody watches."""
 
     def __init__(self, console: Console) -> None:
@@ -44,7 +44,7 @@ class MeasureProgress(Progress):
         self._console.print(text, style="dim", markup=False, highlight=False)
 
     def planned(self, points: int) -> None:
-        """So many more points are known to be left."""
+        """Add to the number of points that are left."""
         self._total += points
         self._bar.update(self._task, total=self._total)
         if points and not self._console.is_terminal:

@@ -1,4 +1,4 @@
-"""What `plan optables measure` does: open the device, measure, write the table and the figures."""
+"""The work of `plan optables measure`: open the device, measure, write the table and the figures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fleetplan.perfmodel.microbench.adaptive import NodeError
 from fleetplan.perfmodel.microbench.journal import Journal, Origin
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.microbench.session import (
-    Goal,
-    Outcome,
-    Progress,
+    MeasuringGoal,
+    MeasuringOutcome,
+    MeasuringProgress,
     run_group_session,
     run_session,
 )
@@ -32,7 +32,7 @@ from fleetplan.perfmodel.microbench.sites import (
     standard_sites,
 )
 from fleetplan.perfmodel.microbench.table_files import write_table
-from fleetplan.perfmodel.microbench.timing import Effort
+from fleetplan.perfmodel.microbench.timing import TimingEffort
 
 if TYPE_CHECKING:
     from fleetplan.perfmodel.microbench.device import Device
@@ -47,7 +47,7 @@ _TENSOR_PARALLEL: Final = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for.
+    """Options of `plan optables measure`.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of it.
+    """Result of a measurement.
 
     Attributes
     ----------
@@ -86,14 +86,14 @@ class Measured:
         The files.
     journal : Journal
         All points, those of earlier runs too.
-    outcomes : tuple[Outcome, ...]
+    outcomes : tuple[MeasuringOutcome, ...]
         Of operators, and of collectives.
     """
 
     table: Path
     figures: Path
     journal: Journal
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MeasuringOutcome, ...]
 
     @property
     def errors(self) -> tuple[NodeError, ...]:
@@ -103,7 +103,11 @@ class Measured:
 
 
 def measure_machine(
-    wanted: Wanted, goal: Goal, effort: Effort, progress: Progress, say: Callable[[str], None]
+    wanted: Wanted,
+    goal: MeasuringGoal,
+    effort: TimingEffort,
+    progress: MeasuringProgress,
+    say: Callable[[str], None],
 ) -> Measured:
     """Measure, and write what there is at every end: the target, the budget, or an interruption.
 
@@ -137,7 +141,7 @@ def measure_machine(
             figures = measured_figures(device, effort)
         part = _part(wanted, figures)
         sites = model_sites(models, _splits(wanted)) if models else _standard_sites(device)
-        outcomes: list[Outcome] = []
+        outcomes: list[MeasuringOutcome] = []
         try:
             with _kept_on_cores(wanted):
                 control = Control(device)
@@ -169,8 +173,13 @@ def _need_torch() -> None:
 
 
 def _groups(
-    wanted: Wanted, journal: Journal, part: Accelerator, goal: Goal, effort: Effort, progress: Progress
-) -> Outcome:
+    wanted: Wanted,
+    journal: Journal,
+    part: Accelerator,
+    goal: MeasuringGoal,
+    effort: TimingEffort,
+    progress: MeasuringProgress,
+) -> MeasuringOutcome:
     from fleetplan.perfmodel.microbench.ranks import measure_groups
 
     def keep(found: Measurement | tuple[Point, str]) -> None:

@@ -43,9 +43,9 @@ def measure(
     Writes optable.csv (for `optables:` of a fleet file or plan optables import) and hardware.yaml into DIR.
     Needs the extra microbench. Example: plan optables measure --hardware H200-SXM --for fleet.yaml --out h200
     """
-    from fleetplan.perfmodel.microbench.session import Goal
+    from fleetplan.perfmodel.microbench.session import MeasuringGoal
     from fleetplan.perfmodel.microbench.sites import Extent
-    from fleetplan.perfmodel.microbench.timing import Effort
+    from fleetplan.perfmodel.microbench.timing import TimingEffort
     from fleetplan.planner.commands.measure_progress import MeasureProgress
     from fleetplan.planner.commands.measuring import Wanted, measure_machine
     from fleetplan.planner.commands.shared import load
@@ -55,10 +55,10 @@ def measure(
     fleet = None if fleet_file is None else load(fleet_file, None, None, errors)
     wanted = Wanted(hardware, out, device, threads, allow_busy, ranks, fleet)
     budget_s = None if budget_minutes is None else budget_minutes * 60
-    goal = Goal(target, budget_s, Extent(step_tokens))
+    goal = MeasuringGoal(target, budget_s, Extent(step_tokens))
     try:
         with MeasureProgress(errors) as progress:
-            measured = measure_machine(wanted, goal, Effort(), progress, progress.say)
+            measured = measure_machine(wanted, goal, TimingEffort(), progress, progress.say)
     except KeyboardInterrupt:
         echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
         raise typer.Exit(130) from None

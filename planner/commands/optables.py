@@ -150,10 +150,10 @@ def report(
 ) -> None:
     """Report cross-validation errors of each table: median and 90th percentile.
 
-    A node is one measurement within a sweep, a site a whole sweep. The bars hold for the median of nodes.
+    A node is one measurement within a sweep, a site a whole sweep. An accepted error is of the node median.
     Example: plan optables report --hardware H200-SXM --framework vllm
     """
-    from fleetplan.perfmodel.optables.report import errors, missed
+    from fleetplan.perfmodel.optables.report import errors, is_above
 
     progress = console(stderr=True)
     found = list(
@@ -161,7 +161,7 @@ def report(
             hardware or (), framework or (), lambda text: progress.print(text, style="dim", highlight=False)
         )
     )
-    over = [each for each in found if missed(each)]
+    over = [each for each in found if is_above(each)]
     header, rows = _table_lines(found) if each_table else _summary_lines(found)
     if markdown:
         echo(_markdown(header, rows))
@@ -171,18 +171,18 @@ def report(
         for row in rows:
             lines.add_row(*row)
         print_table(lines)
-    echo(f"{len(found)} tables, {len(over)} over their bar")
+    echo(f"{len(found)} tables; the node median of {len(over)} is above the accepted error")
     for each in sorted(over, key=lambda one: -one.nodes.median_ratio if one.nodes else 0.0):
         echo(f"  {each.hardware} {each.framework} {each.operator} {each.dtype}: {_quantiles(each.nodes)[0]}")
 
 
 def _table_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and one line a table."""
-    numbers = ("node median", "node p90", "nodes", "site median", "site p90", "sites", "bar")
+    numbers = ("node median", "node p90", "nodes", "site median", "site p90", "sites", "accepted")
     rows: list[tuple[str, ...]] = []
     for each in found:
         table = (each.hardware, each.framework, each.operator, each.dtype)
-        rows.append((*table, *_quantiles(each.nodes), *_quantiles(each.sites), _percent(each.bar_ratio)))
+        rows.append((*table, *_quantiles(each.nodes), *_quantiles(each.sites), _percent(each.accepted_ratio)))
     return (*_NAME_COLUMNS, *numbers), rows
 
 
@@ -197,8 +197,8 @@ def _summary_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple
         "worst median",
         "site median",
         "site p90",
-        "bar",
-        "over it",
+        "accepted",
+        "above",
     )
     rows: list[tuple[str, ...]] = []
     for each in summary(found):
@@ -208,9 +208,9 @@ def _summary_lines(found: list[TableError]) -> tuple[tuple[str, ...], list[tuple
             each.worst_median_ratio,
             each.site_median_ratio,
             each.site_p90_ratio,
-            each.bar_ratio,
+            each.accepted_ratio,
         )
-        over = "" if each.bar_ratio is None else str(each.n_missed)
+        over = "" if each.accepted_ratio is None else str(each.n_above)
         rows.append((each.operator, each.dtype, str(each.n_tables), *map(_percent, ratios), over))
     return ("operator", "dtype", *numbers), rows
 

@@ -84,7 +84,7 @@ def _traffic(
     load_ratio: float,
     seed: int,
 ) -> TrafficChoice:
-    """What the options ask for."""
+    """Return the traffic that the options choose."""
     from fleetplan.fleet.errors import InputError, Issue
     from fleetplan.perfmodel.replay import read_trace
     from fleetplan.perfmodel.serving import Regimes

@@ -1,4 +1,4 @@
-"""What `plan compare` does between its options and its output."""
+"""The work of `plan compare` between its options and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleetplan.scenarios.load import load_expanded_fleet
 def read_counterfactuals(
     texts: Sequence[str], fleet: Fleet, path: Path, scenarios: Sequence[str], assignments: Sequence[str]
 ) -> tuple[Counterfactual, ...]:
-    """What the texts after `--against` mean.
+    """Parse the texts after `--against`.
 
     Parameters
     ----------

@@ -13,12 +13,14 @@ from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, lo
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.export.new_file import write_new
-from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
+from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
 from fleetplan.planner.importing.records import Rejected, read_json
 from fleetplan.planner.importing.supply_tables import ImportedSupply
 
 
-def run_benchmarks(form: str, files: Sequence[Path], given: Deployment, out: Path, errors: Console) -> None:
+def run_benchmarks(
+    form: str, files: Sequence[Path], given: MeasuredDeployment, out: Path, errors: Console
+) -> None:
     """Write the measurements of result files as one table for `plan calibrate`.
 
     Raises

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fleetplan.perfmodel.landscape import REASON_TEXTS, Block, framework_problem, tasks_of
+from fleetplan.perfmodel.landscape import REASON_TEXTS, GridBlock, framework_problem, tasks_of
 from fleetplan.perfmodel.parallelism import Configuration
-from fleetplan.planner.landscape.answer import Answer, answer, block_table, filtered, point_of_row
+from fleetplan.planner.landscape.answer import LandscapeAnswer, answer, block_table, filtered, point_of_row
 from fleetplan.planner.landscape.explain import explain
 from fleetplan.planner.landscape.files import row_writer
 from fleetplan.planner.landscape.menu import inference_menu
@@ -24,7 +24,7 @@ from fleetplan.planner.report.landscape_console import print_answer, print_expla
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is wanted of a landscape beside the screen.
+    """Output files of a landscape.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def run_landscape(question: Question, outputs: Outputs, console: Console, errors
         return
     with _files(question, outputs) as on_block, _progress(question, errors) as advance:
 
-        def both(block: Block) -> None:
+        def both(block: GridBlock) -> None:
             on_block(block)
             advance(block)
 
@@ -97,7 +97,7 @@ def print_row(question: Question, row: int, console: Console) -> None:
     print_explanation(title, taken, waterfall(question, point), console)
 
 
-def _draw(found: Answer, outputs: Outputs, errors: Console) -> None:
+def _draw(found: LandscapeAnswer, outputs: Outputs, errors: Console) -> None:
     from fleetplan.planner.landscape.plots import write_plots
 
     assert outputs.plots is not None
@@ -106,7 +106,7 @@ def _draw(found: Answer, outputs: Outputs, errors: Console) -> None:
 
 
 @contextlib.contextmanager
-def _files(question: Question, outputs: Outputs) -> Iterator[Callable[[Block], None]]:
+def _files(question: Question, outputs: Outputs) -> Iterator[Callable[[GridBlock], None]]:
     with contextlib.ExitStack() as stack:
         writers = [
             stack.enter_context(row_writer(path, columnar))
@@ -114,7 +114,7 @@ def _files(question: Question, outputs: Outputs) -> Iterator[Callable[[Block], N
             if path is not None
         ]
 
-        def write(block: Block) -> None:
+        def write(block: GridBlock) -> None:
             if writers:
                 table = filtered(block_table(block, question, outputs.usable_only), outputs.condition)
                 for writer in writers:
@@ -131,7 +131,7 @@ class _Speed(ProgressColumn):
 
 
 @contextlib.contextmanager
-def _progress(question: Question, errors: Console) -> Iterator[Callable[[Block], None]]:
+def _progress(question: Question, errors: Console) -> Iterator[Callable[[GridBlock], None]]:
     """A bar with configurations a second, on a terminal alone."""
     total = sum(task.size for task in tasks_of(question.space))
     bar = Progress(

@@ -1,4 +1,4 @@
-"""What `plan explain --marginal` prints, writes and draws."""
+"""Output of `plan explain --marginal`: console, files and figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `plan replay` does once its options are read."""
+"""The work of `plan replay` after its options are read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What is to be replayed.
+    """Options of a replay.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What `plan sweep` does between its options and its output."""
+"""The work of `plan sweep` between its options and its output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rich.table import Table
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.planner.cells import csv_text
-from fleetplan.planner.questions.sweep.axes import Axis, grid_points, read_axes
+from fleetplan.planner.questions.sweep.axes import SweepAxis, grid_points, read_axes
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
-from fleetplan.planner.questions.sweep.run import Task, run_sweep
+from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
 from fleetplan.planner.report.console import money
 from fleetplan.planner.search import SearchLimits
 from fleetplan.scenarios.load import load_expanded_fleet
@@ -28,7 +28,7 @@ class Swept:
 
     Attributes
     ----------
-    axes : tuple[Axis, ...]
+    axes : tuple[SweepAxis, ...]
         Of the grid.
     results : tuple[PointResult, ...]
         Of every point, the last axis running fastest.
@@ -36,21 +36,21 @@ class Swept:
         The table and the plots.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[SweepAxis, ...]
     results: tuple[PointResult, ...]
     written: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a grid is laid on: a fleet file with scenarios and assignments."""
+    """Base of a grid: a fleet file with scenarios and assignments."""
 
     path: Path
     scenarios: tuple[str, ...]
     assignments: tuple[str, ...]
 
 
-def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list[Task]:
+def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) -> list[SweepTask]:
     """The fleet of every point, so that a mistake anywhere shows before the first solve.
 
     Raises
@@ -58,7 +58,7 @@ def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list
     InputError
         With the mistakes of all points, each once.
     """
-    tasks: list[Task] = []
+    tasks: list[SweepTask] = []
     issues: dict[Issue, None] = {}
     for point in grid_points(axes):
         try:
@@ -67,7 +67,7 @@ def tasks_of(ground: Ground, axes: Sequence[Axis], limits: SearchLimits) -> list
                 [*ground.scenarios, *point.scenarios],
                 [*ground.assignments, *point.assignments],
             )
-            tasks.append(Task(point, point.edit(fleet), limits))
+            tasks.append(SweepTask(point, point.edit(fleet), limits))
         except InputError as error:
             issues.update(dict.fromkeys(error.issues))
     if issues:

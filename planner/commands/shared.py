@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, options, the fleet of a file, consoles."""
+"""Shared parts of the commands: exit codes, options, the fleet of a file, consoles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What the exit status says."""
+    """Exit status of a command."""
 
     FOUND = 0
     BUG = 1

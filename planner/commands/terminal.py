@@ -1,4 +1,4 @@
-"""What the commands print: streams that say when they cannot be written, and text that steers no terminal."""
+"""Output streams that report write errors, and text without control sequences."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import exact
@@ -19,7 +19,7 @@ Served = Mapping[tuple[str, str, int], tuple[int, ...]]
 """Indices of the cells by the service, a region whose pools may serve them, and the moment."""
 
 
-@once
+@memoised
 def served_cells(problem: Problem) -> Served:
     """Cells by who may serve them, in the order of the cells."""
     groups: dict[tuple[str, str, int], list[int]] = {}
@@ -86,7 +86,7 @@ def _needed_by_moment(problem: Problem, served: Served, candidate_index: int, re
     return known[candidate_index, region]
 
 
-@once
+@memoised
 def _needs(_: Problem) -> dict[tuple[int, str], tuple[int, ...]]:
     """Replicas that are needed, by candidate and region, as far as they have been asked for."""
     return {}
@@ -126,7 +126,7 @@ def units_after_loss(problem: Problem, pool_index: int) -> int:
 
 
 def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int) -> int:
-    """The same where replicas that wait for another moment may stand beside those that serve."""
+    """Bound the units where idle replicas of another moment may run beside those that serve."""
     pool = problem.pools[pool_index]
     needed: dict[int, int] = {}
     for service, region, m in served:

@@ -20,7 +20,7 @@ from fleetplan.planner.formulation.scaling import RateScale, usd_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.deferral import work_places
-from fleetplan.planner.problem.kv_pairs import cell_handovers
+from fleetplan.planner.problem.kv_pairs import cell_pairs
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 REGRET_RANGE = 100
@@ -48,7 +48,7 @@ def create_variables(
     Variables
         A candidate gets variables only where its region has demand and a pool of its hardware.
     """
-    variables = Variables(handovers=cell_handovers(problem))
+    variables = Variables(kv_pairs=cell_pairs(problem))
     scales = rate_scales(problem)
     served = served_cells(problem)
     created: set[tuple[str, str, int]] = set()
@@ -62,7 +62,7 @@ def create_variables(
         for k, demand in enumerate(cell.requests_per_s):
             most = scale.demand_units(cell.most_requests_per_s[k], headroom)
             label = cell_label(problem, cell, k)
-            for index, pair in enumerate(variables.handovers[cell_index, k].pairs):
+            for index, pair in enumerate(variables.kv_pairs[cell_index, k].pairs):
                 variables.disaggregated[cell_index, k, index] = model.new_int_var(
                     0, most, f"disaggregated[{with_label(label, pair.label)}]"
                 )

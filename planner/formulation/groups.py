@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.registry import Group, Place, groups_of
+from fleetplan.planner.formulation.registry import DecisionGroup, DecisionPlace, groups_of
 from fleetplan.planner.formulation.variables import Decisions, Variables
 from fleetplan.planner.problem import Problem
 
@@ -22,7 +22,7 @@ KEPT: Final = tuple(group for group in GROUPS if group.kept)
 """Those whose values make a plan."""
 
 
-def members(group: Group, variables: Variables) -> Mapping[Any, cp_model.IntVar]:
+def members(group: DecisionGroup, variables: Variables) -> Mapping[Any, cp_model.IntVar]:
     """The variables of a group by their keys."""
     found: Mapping[Any, cp_model.IntVar] = getattr(variables, group.name)
     return found
@@ -44,7 +44,9 @@ def continuous_indices(variables: Variables) -> frozenset[int]:
     )
 
 
-def places(problem: Problem, variables: Variables) -> Iterator[tuple[Group, Place, cp_model.IntVar]]:
+def places(
+    problem: Problem, variables: Variables
+) -> Iterator[tuple[DecisionGroup, DecisionPlace, cp_model.IntVar]]:
     """Every variable with its group and its place."""
     for group in GROUPS:
         place = group.placer(problem)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fleetplan.planner.formulation.scaling import RateScale, whole_weights
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.units import exact
 
 
-@once
+@memoised
 def rate_scales(problem: Problem) -> dict[str, RateScale]:
     """Integer rate units of every service that has demand."""
     largest: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What a group of decisions is: what the parts of its keys name, and how it is read from a dataclass."""
+"""Groups of decisions: the meaning of their keys, read from the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _GROUP: Final = "group"
 """Where a field keeps what it says of its group."""
 
 
-class Part(Enum):
-    """What one part of a variable's key names: an index into the problem, or a name."""
+class KeyPart(Enum):
+    """Meaning of one part of a variable's key: an index into the problem, or a name."""
 
     CANDIDATE = auto()
     POOL = auto()
@@ -26,8 +26,8 @@ class Part(Enum):
     """A class, pair, lost region, period, offer, line or pattern."""
 
 
-class Place(NamedTuple):
-    """What one variable decides about.
+class DecisionPlace(NamedTuple):
+    """Service, moment and slot that one variable decides about.
 
     Attributes
     ----------
@@ -51,14 +51,14 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DecisionGroup:
     """One group of decisions.
 
     Attributes
     ----------
     name : str
         Name of the field of `Decisions`.
-    key : tuple[Part, ...]
+    key : tuple[KeyPart, ...]
         What the parts of a variable's key name.
     continuous : bool
         Whether a relaxation may take fractions: loads and rates, which are finely divided anyway.
@@ -69,42 +69,44 @@ class Group:
     """
 
     name: str
-    key: tuple[Part, ...]
+    key: tuple[KeyPart, ...]
     continuous: bool = False
     kept: bool = False
     growth: int = 0
 
-    def placer(self, problem: Problem) -> Callable[[tuple[Any, ...]], Place]:
+    def placer(self, problem: Problem) -> Callable[[tuple[Any, ...]], DecisionPlace]:
         """Return what reads from a variable's key what it decides about.
 
         Work that one cell leaves to another is in no one moment.
         """
         at = {part: position for position, part in enumerate(self.key)}
-        c, p, m, i = (at.get(part) for part in (Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL))
-        if self.key.count(Part.CELL) > 1:
+        c, p, m, i = (
+            at.get(part) for part in (KeyPart.CANDIDATE, KeyPart.POOL, KeyPart.MOMENT, KeyPart.CELL)
+        )
+        if self.key.count(KeyPart.CELL) > 1:
 
-            def of_work(key: tuple[Any, ...]) -> Place:
+            def of_work(key: tuple[Any, ...]) -> DecisionPlace:
                 cell = problem.cells[key[0]]
                 home = cell.moment if key[0] == key[1] else None
-                return Place(cell.service, home=home, region=cell.region)
+                return DecisionPlace(cell.service, home=home, region=cell.region)
 
             return of_work
 
-        def of(key: tuple[Any, ...]) -> Place:
+        def of(key: tuple[Any, ...]) -> DecisionPlace:
             cell = None if i is None else problem.cells[key[i]]
-            service: str | None = key[at[Part.SERVICE]] if Part.SERVICE in at else None
+            service: str | None = key[at[KeyPart.SERVICE]] if KeyPart.SERVICE in at else None
             if c is not None:
                 service = problem.candidates[key[c]].service
             elif cell is not None:
                 service = cell.service
             moment = cell.moment if cell is not None else None if m is None else key[m]
-            region: str | None = key[at[Part.REGION]] if Part.REGION in at else None
+            region: str | None = key[at[KeyPart.REGION]] if KeyPart.REGION in at else None
             if p is not None:
                 region = problem.pools[key[p]].region
             elif cell is not None:
                 region = cell.region
             slot = None if c is None or p is None else (key[c], key[p])
-            return Place(service, moment, slot, region=region)
+            return DecisionPlace(service, moment, slot, region=region)
 
         return of
 
@@ -123,7 +125,7 @@ class Group:
         moments, cells : Sequence[int] or None
             For each moment and cell of the part its index in the whole; None where they are the same.
         """
-        number = {Part.MOMENT: moments, Part.CELL: cells}
+        number = {KeyPart.MOMENT: moments, KeyPart.CELL: cells}
         maps = [number.get(part) for part in self.key]
         return {
             tuple(each if new is None else new[each] for new, each in zip(maps, key, strict=True)): value
@@ -131,14 +133,14 @@ class Group:
         }
 
 
-def decided(*key: Part, continuous: bool = False, kept: bool = False, growth: int = 0) -> Any:
-    """A field of decisions by their keys; the arguments are those of `Group`."""
+def decided(*key: KeyPart, continuous: bool = False, kept: bool = False, growth: int = 0) -> Any:
+    """A field of decisions by their keys; the arguments are those of `DecisionGroup`."""
     said = {"key": key, "continuous": continuous, "kept": kept, "growth": growth}
     return field(default_factory=dict, metadata={_GROUP: said})
 
 
-def groups_of(kind: type) -> Iterator[Group]:
+def groups_of(kind: type) -> Iterator[DecisionGroup]:
     """The groups that the fields of a dataclass say, in their order."""
     for each in fields(kind):
         if _GROUP in each.metadata:
-            yield Group(each.name, **each.metadata[_GROUP])
+            yield DecisionGroup(each.name, **each.metadata[_GROUP])

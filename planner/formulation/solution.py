@@ -1,4 +1,4 @@
-"""What a plan decides, in the raw values of a model's variables, and what it reaches of an objective."""
+"""Raw values of a model's variables, and the value that they reach of an objective."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Solution(Decisions[int]):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a plan reaches of an objective that comes before TCO.
+    """Value that a plan reaches of an objective before TCO.
 
     Attributes
     ----------

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.registry import Part, decided
+from fleetplan.planner.formulation.registry import KeyPart, decided
 from fleetplan.planner.problem import Cell, Problem
-from fleetplan.planner.problem.kv_pairs import Handovers
+from fleetplan.planner.problem.kv_pairs import KvPairs
 
 ReplicaKey = tuple[int, int, int]
 """(candidate index, pool index, moment index)"""
@@ -30,8 +30,8 @@ PairKey = tuple[int, int, int]
 """(cell index, class index, index of the pair of groups that a request passes between)"""
 
 
-_C, _P, _M, _I, _S = Part.CANDIDATE, Part.POOL, Part.MOMENT, Part.CELL, Part.SERVICE
-_R, _X = Part.REGION, Part.OTHER
+_C, _P, _M, _I, _S = KeyPart.CANDIDATE, KeyPart.POOL, KeyPart.MOMENT, KeyPart.CELL, KeyPart.SERVICE
+_R, _X = KeyPart.REGION, KeyPart.OTHER
 
 Value = TypeVar("Value")
 """A variable of the model, or what it is in a solution."""
@@ -117,11 +117,11 @@ class Variables(Decisions[cp_model.IntVar]):
 
     Attributes
     ----------
-    handovers : dict[CellClassKey, Handovers]
+    kv_pairs : dict[CellClassKey, KvPairs]
         Which prefill replicas may hand over to which decode replicas.
     """
 
-    handovers: dict[CellClassKey, Handovers] = field(default_factory=dict)
+    kv_pairs: dict[CellClassKey, KvPairs] = field(default_factory=dict)
 
 
 def replica_label(problem: Problem, key: ReplicaKey) -> str:

@@ -38,8 +38,8 @@ INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
-    """What was measured, as far as it is said; None where it is not.
+class MeasuredDeployment:
+    """Deployment that was measured; None for what the files do not say.
 
     Attributes
     ----------
@@ -62,10 +62,10 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class BenchmarkRow:
     """One run, with lengths that are means. [tokens, ms, 1/s]"""
 
-    deployment: Deployment
+    deployment: MeasuredDeployment
     input_tokens: float
     output_tokens: float
     concurrency: float | None
@@ -76,13 +76,13 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class ImportedBenchmarks:
-    """What was taken, as rows of `plan calibrate`, and what was not."""
+    """Imported rows for `plan calibrate`, and the results that were rejected."""
 
     rows: tuple[Mapping[str, object], ...]
     rejected: tuple[Rejected, ...]
 
 
-def import_benchmarks(form: str, document: object, given: Deployment) -> ImportedBenchmarks:
+def import_benchmarks(form: str, document: object, given: MeasuredDeployment) -> ImportedBenchmarks:
     """Return the measurements of a document.
 
     Parameters
@@ -91,7 +91,7 @@ def import_benchmarks(form: str, document: object, given: Deployment) -> Importe
         A name of `READERS`.
     document : object
         What the file holds.
-    given : Deployment
+    given : MeasuredDeployment
         What the file does not say. A row that says otherwise is not taken.
     """
     rows, rejected = [], []
@@ -106,18 +106,18 @@ def import_benchmarks(form: str, document: object, given: Deployment) -> Importe
     return ImportedBenchmarks(tuple(rows), tuple(rejected))
 
 
-def _joined(stated: Deployment, given: Deployment) -> Deployment:
-    """What the row states, and what is given where it states nothing."""
+def _joined(stated: MeasuredDeployment, given: MeasuredDeployment) -> MeasuredDeployment:
+    """Fill what the row does not state from the options."""
     both: dict[str, object] = {}
-    for each in fields(Deployment):
+    for each in fields(MeasuredDeployment):
         own, other = getattr(stated, each.name), getattr(given, each.name)
         if own is not None and other is not None and str(own).lower() != str(other).lower():
             raise RejectedRowError(f"{each.name} is {own!r}, not the {other!r} of the command line")
         both[each.name] = other if own is None else own
-    return Deployment(**both)  # type: ignore[arg-type]
+    return MeasuredDeployment(**both)  # type: ignore[arg-type]
 
 
-def _case(found: Measurement, place: str) -> dict[str, object]:
+def _case(found: BenchmarkRow, place: str) -> dict[str, object]:
     """The row of a table, after checks that need the catalogue."""
     deployment = found.deployment
     for name in ("model", "hardware", "weights", "tp", "framework_version"):
@@ -159,15 +159,15 @@ def _hardware(name: str) -> str:
     raise RejectedRowError(f"hardware {name!r}: {names_hint(name, tuple(accelerators()))}")
 
 
-def _vllm(row: Record) -> Measurement:
+def _vllm(row: Record) -> BenchmarkRow:
     completed = count(row.get("completed"), "completed")
     rate = row.get("request_rate")
     endless = str(rate) == "inf"
     concurrency = optional_number(row.get("max_concurrency"), "max_concurrency")
     if concurrency is None and endless:
         raise RejectedRowError("all requests at once (request_rate inf, no max_concurrency): no steady load")
-    return Measurement(
-        Deployment(model=_text(row.get("model_id"))),
+    return BenchmarkRow(
+        MeasuredDeployment(model=_text(row.get("model_id"))),
         number(row.get("total_input_tokens"), "total_input_tokens") / completed,
         number(row.get("total_output_tokens"), "total_output_tokens") / completed,
         concurrency,
@@ -177,7 +177,7 @@ def _vllm(row: Record) -> Measurement:
     )
 
 
-def _aiperf(row: Record) -> Measurement:
+def _aiperf(row: Record) -> BenchmarkRow:
     def metric(name: str) -> Record:
         return mapping(row.get(name), name)
 
@@ -186,8 +186,8 @@ def _aiperf(row: Record) -> Measurement:
 
     models = at(row, "input_config", "endpoint", "model_names")
     concurrency = optional_number(at(row, "input_config", "loadgen", "concurrency"), "concurrency")
-    return Measurement(
-        Deployment(model=_text(models[0]) if isinstance(models, list) and models else None),
+    return BenchmarkRow(
+        MeasuredDeployment(model=_text(models[0]) if isinstance(models, list) and models else None),
         number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
         number(metric("output_sequence_length").get("avg"), "output_sequence_length"),
         concurrency,
@@ -197,7 +197,7 @@ def _aiperf(row: Record) -> Measurement:
     )
 
 
-def _guidellm(row: Record) -> Measurement:
+def _guidellm(row: Record) -> BenchmarkRow:
     strategy = mapping(at(row, "config", "strategy") or at(row, "args", "strategy"), "strategy")
     kind = str(strategy.get("type_"))
     if kind == "throughput":
@@ -207,8 +207,8 @@ def _guidellm(row: Record) -> Measurement:
         return number(at(row, "metrics", name, "successful", "mean"), name)
 
     streams = 1.0 if kind == "synchronous" else optional_number(strategy.get("streams"), "streams")
-    return Measurement(
-        Deployment(),
+    return BenchmarkRow(
+        MeasuredDeployment(),
         mean("prompt_token_count"),
         mean("output_token_count"),
         streams,
@@ -222,7 +222,7 @@ _INFERENCEX_FRAMEWORKS: Final = {"trt": "trtllm"}
 """Frameworks that InferenceX names otherwise."""
 
 
-def _inferencex(row: Record) -> Measurement:
+def _inferencex(row: Record) -> BenchmarkRow:
     if row.get("disagg") or row.get("is_multinode"):
         raise RejectedRowError("disaggregated or multi-node: its two phases are no one layout")
     if str(row.get("spec_method") or row.get("spec_decoding") or "none") not in {"none", "False"}:
@@ -231,7 +231,7 @@ def _inferencex(row: Record) -> Measurement:
     tp = count(row.get("tp", row.get("decode_tp")), "tp")
     ep = count(row.get("ep", row.get("decode_ep", 1)) or 1, "ep")
     attention = str(row.get("dp_attention", row.get("decode_dp_attention", False))).lower() == "true"
-    deployment = Deployment(
+    deployment = MeasuredDeployment(
         model=_text(row.get("model")),
         hardware=_text(row.get("hw", row.get("hardware"))),
         framework=_INFERENCEX_FRAMEWORKS.get(str(row.get("framework")), _text(row.get("framework"))),
@@ -246,7 +246,7 @@ def _inferencex(row: Record) -> Measurement:
         value = optional_number(figures.get(name), name)
         return None if value is None else value * MS_PER_S
 
-    return Measurement(
+    return BenchmarkRow(
         deployment,
         INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("isl"), "isl"),
         INFERENCEX_MEAN_LENGTH_RATIO * count(row.get("osl"), "osl"),
@@ -261,7 +261,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], Measurement]]]] = {
+READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], BenchmarkRow]]]] = {
     "vllm": ((), _vllm),
     "aiperf": ((), _aiperf),
     "guidellm": (("benchmarks",), _guidellm),

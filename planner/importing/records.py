@@ -96,7 +96,7 @@ def number(value: object, what: str) -> float:
 
 
 def optional_number(value: object, what: str) -> float | None:
-    """The same, None where there is none."""
+    """Return the number of a field; None where the field is missing."""
     return None if value is None else number(value, what)
 
 

@@ -1,1 +1,1 @@
-"""What `plan landscape` asks, prints, draws and explains."""
+"""The landscape of a service: question, answer, figures and explanation."""

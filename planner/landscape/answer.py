@@ -14,10 +14,10 @@ from fleetplan.perfmodel.landscape import (
     DECODE,
     PREFILL,
     REASONS,
-    Block,
+    GridBlock,
     Points,
     SweepResult,
-    Task,
+    SweptPart,
     evaluate_block,
     evidence_table,
     frontiers,
@@ -41,8 +41,8 @@ BEST_BY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a sweep says about a question.
+class LandscapeAnswer:
+    """Answer of a sweep to a question.
 
     Attributes
     ----------
@@ -83,12 +83,12 @@ class Answer:
 
 
 def answer(
-    question: Question, on_block: Callable[[Block], None] | None = None, threads: int | None = None
-) -> Answer:
+    question: Question, on_block: Callable[[GridBlock], None] | None = None, threads: int | None = None
+) -> LandscapeAnswer:
     """Sweep the space of a question."""
     start = time.perf_counter()
     result = sweep(question.space, on_block, threads)
-    return Answer(question, result, time.perf_counter() - start)
+    return LandscapeAnswer(question, result, time.perf_counter() - start)
 
 
 def _frontier_rows(table: pd.DataFrame) -> pd.DataFrame:
@@ -147,7 +147,7 @@ def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
     return kept.reset_index(drop=True)
 
 
-def block_table(block: Block, question: Question, usable_only: bool) -> pd.DataFrame:
+def block_table(block: GridBlock, question: Question, usable_only: bool) -> pd.DataFrame:
     """Return the rows of a block, with the reason against each."""
     excluded = block.excluded.ravel()
     flat = np.flatnonzero(excluded == 0) if usable_only else np.arange(excluded.size)
@@ -173,7 +173,7 @@ def point_of_row(question: Question, row: int) -> tuple[Points, str]:
     raise bad_option("--explain", f"there is no row {row}", f"rows are numbered from 0 to {last - 1}")
 
 
-def _point(question: Question, task: Task, offset: int) -> tuple[Points, str]:
+def _point(question: Question, task: SweptPart, offset: int) -> tuple[Points, str]:
     """Evaluate one configuration of a task, also where it cannot run."""
     found = np.unravel_index(offset, [len(axis) for axis in task.axes])
     layout, batch, request = (int(position) for position in found)

@@ -99,7 +99,7 @@ def _latency_ms(points: Points, phase: str) -> np.ndarray:
 
 
 def _best(points: Points, phase: str) -> Points:
-    """What no other point beats, by latency, at most `MOST_POINTS`."""
+    """Return the Pareto frontier by latency, at most `MOST_POINTS`."""
     if not points.count:
         return points
     kept = points.take(pareto_mask([-points.requests_per_s_per_accelerator, _latency_ms(points, phase)]))

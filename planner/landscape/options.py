@@ -13,7 +13,7 @@ PLOT_FORMATS = ("svg", "png")
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the command line says about a model; None where it says nothing.
+    """Model options of the command line; None for those that are not given.
 
     Attributes
     ----------

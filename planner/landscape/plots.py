@@ -13,15 +13,15 @@ from fleetplan.perfmodel.landscape import (
     DECODE,
     PREFILL,
     REASONS,
+    GridPlace,
     LatencyTarget,
-    Place,
     evaluate_block,
     pareto_mask,
     search_layouts,
 )
 from fleetplan.perfmodel.parallelism import Configuration
 from fleetplan.planner.drawing import new_figure, save
-from fleetplan.planner.landscape.answer import Answer
+from fleetplan.planner.landscape.answer import LandscapeAnswer
 from fleetplan.planner.landscape.explain import Explanation, explain
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ _NAMED_OPERATORS: Final = 9
 _LATENCY: Final = {PREFILL: "ttft_ms", DECODE: "tpot_ms", AGGREGATED: "tpot_ms"}
 
 
-def write_plots(answer: Answer, folder: Path, suffix: str) -> list[Path]:
+def write_plots(answer: LandscapeAnswer, folder: Path, suffix: str) -> list[Path]:
     """Draw an answer.
 
     Parameters
     ----------
-    answer : Answer
+    answer : LandscapeAnswer
         What was found.
     folder : Path
         Created if it does not exist.
@@ -58,7 +58,7 @@ def write_plots(answer: Answer, folder: Path, suffix: str) -> list[Path]:
     return [save(figure, folder / f"{name}.{suffix}") for name, figure in drawn.items() if figure is not None]
 
 
-def frontier_figure(answer: Answer) -> Figure | None:
+def frontier_figure(answer: LandscapeAnswer) -> Figure | None:
     """Throughput per accelerator against latency, one panel a phase, one line a hardware."""
     from matplotlib.ticker import LogFormatter  # noqa: PLC0415  (as in new_figure)
 
@@ -97,7 +97,7 @@ def frontier_figure(answer: Answer) -> Figure | None:
     return figure
 
 
-def heat_map_figure(answer: Answer) -> Figure | None:
+def heat_map_figure(answer: LandscapeAnswer) -> Figure | None:
     """Decode rate over batch and tensor parallelism, one stage and one rank, on every hardware.
 
     What does not fit memory is blank; what misses a latency target is hatched.
@@ -114,7 +114,7 @@ def heat_map_figure(answer: Answer) -> Figure | None:
         if layouts:
             axes = (layouts, space.search.decode_batches, space.requests[:1])
             block = evaluate_block(
-                option, Place(position, DECODE, 0, 0), axes, LatencyTarget(None, space.target.tpot_ms)
+                option, GridPlace(position, DECODE, 0, 0), axes, LatencyTarget(None, space.target.tpot_ms)
             )
             panels.append((option, block))
     if not panels:
@@ -140,7 +140,7 @@ def heat_map_figure(answer: Answer) -> Figure | None:
     return figure
 
 
-def best_steps(answer: Answer) -> list[tuple[str, Explanation]]:
+def best_steps(answer: LandscapeAnswer) -> list[tuple[str, Explanation]]:
     """Return the configuration of each hardware and phase that serves most, taken apart."""
     space = answer.question.space
     found = []

@@ -1,4 +1,4 @@
-"""What an hour of an accelerator costs a fleet."""
+"""Cost of an accelerator-hour in a fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked: a service of a fleet, or a model and hardware from the command line."""
+"""Question of a landscape: a service of a fleet, or a model and hardware from the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMAND_LINE: Final = "command line"
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What of a fleet turns a configuration's rate into served traffic.
+    """Supply of a fleet that turns a configuration's rate into served traffic.
 
     Attributes
     ----------

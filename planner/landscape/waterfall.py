@@ -16,7 +16,7 @@ _MS_PER_S = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is left after one kind of loss.
+    """Rate that is left after one kind of loss.
 
     Attributes
     ----------

@@ -6,15 +6,15 @@ on.
 """
 
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, WrongForecast
-from fleetplan.planner.plan.document import FORMAT_VERSION, UNMET_GAP_RATIO, Goal, Plan, UnmetGap
-from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, WayOut
+from fleetplan.planner.plan.document import FORMAT_VERSION, UNMET_GAP_RATIO, Plan, StatedGoal, UnmetGap
+from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, StatedWayOut
 from fleetplan.planner.plan.provenance import (
     CalibrationUse,
     ModelError,
-    Provenance,
+    PlanProvenance,
     Rejections,
     Solve,
-    TableSource,
+    StatedTable,
 )
 from fleetplan.planner.plan.read import read_outcome, read_plan
 from fleetplan.planner.plan.record import AtMoment, MomentKey
@@ -44,7 +44,6 @@ __all__ = [
     "Cost",
     "DemandScenarioCost",
     "GivenWay",
-    "Goal",
     "Infeasible",
     "KvFlow",
     "ModelError",
@@ -53,19 +52,20 @@ __all__ = [
     "PhaseRatio",
     "Placement",
     "Plan",
+    "PlanProvenance",
     "PoolUse",
-    "Provenance",
     "Purchase",
     "Rejections",
     "Retired",
     "Shortage",
     "Solve",
+    "StatedGoal",
+    "StatedTable",
+    "StatedWayOut",
     "SurvivingPlacement",
-    "TableSource",
     "Transition",
     "Unmet",
     "UnmetGap",
-    "WayOut",
     "WrongForecast",
     "read_outcome",
     "read_plan",

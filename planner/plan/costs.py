@@ -6,7 +6,7 @@ from fleetplan.planner.plan.record import Record
 
 
 class Cost(Record):
-    """What one period, service or pool costs and emits."""
+    """Cost and carbon of one period, service or pool."""
 
     scope: str
     """period, service or pool"""
@@ -28,7 +28,7 @@ class Cost(Record):
 
 
 class DemandScenarioCost(Record):
-    """What a plan for uncertain demand costs where one scenario turns out."""
+    """Cost of a plan for uncertain demand if one scenario occurs."""
 
     name: str
     probability: float
@@ -49,7 +49,7 @@ class DemandScenarioCost(Record):
 
 
 class WrongForecast(Record):
-    """What the best purchases for one demand scenario come to where another one turns out."""
+    """Cost of the best purchases for one demand scenario if another one occurs."""
 
     planned_for: str
     turns_out: str

@@ -8,7 +8,7 @@ from typing import Final
 from fleetplan.fleet.input_files import read_text
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, WrongForecast
 from fleetplan.planner.plan.inputs import PlanInputs
-from fleetplan.planner.plan.provenance import Provenance, Rejections, Solve
+from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import Record
 from fleetplan.planner.plan.rows import (
     Binding,
@@ -34,8 +34,8 @@ UNMET_GAP_RATIO = 1e-5
 """Share of what is left unmet that may not be proven to be the least: HiGHS computes to a tenth of that."""
 
 
-class Goal(Record):
-    """What a plan reaches of an objective that comes before TCO."""
+class StatedGoal(Record):
+    """Value that a plan reaches of an objective before TCO."""
 
     objective: str
     """served, energy, carbon, accelerators or least-regret"""
@@ -90,7 +90,7 @@ class Plan(Record):
     carbon_kg: float | None = None
     """Of the whole horizon; None where a grid intensity is missing. [kg CO2]"""
     rejections: tuple[Rejections, ...]
-    provenance: Provenance
+    provenance: PlanProvenance
     solve: Solve
     transitions: tuple[Transition, ...] = ()
     """What changes from period to period, and against the plan in force where one was given."""
@@ -109,7 +109,7 @@ class Plan(Record):
     """When the work of offline services arises, and when it is done."""
     region_losses: tuple[SurvivingPlacement, ...] = ()
     """What would serve the protected services without each region."""
-    goal: Goal | None = None
+    goal: StatedGoal | None = None
     """The objective that comes before TCO; None where TCO comes first."""
     inputs: PlanInputs | None = None
     """What the plan was made from, and its bill; None in a plan of format 1.0."""
@@ -134,7 +134,7 @@ class Plan(Record):
 
     @property
     def shortages(self) -> tuple[Unmet, ...]:
-        """What is unmet beyond rounding, for people to read.
+        """Unmet demand beyond rounding, for people to read.
 
         The model rounds demand up, rates down and loads to whole units: a share of `UNMET_ROUNDING_SHARE` may
         stay unmet though nothing is short.

@@ -1,16 +1,16 @@
-"""What a fleet without a plan is short of, and what would give it one."""
+"""Shortages of an infeasible fleet, and the changes that would make it feasible."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from fleetplan.planner.plan.document import FORMAT_VERSION
-from fleetplan.planner.plan.provenance import Provenance, Rejections, Solve
+from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import AtMoment, Record
 
 
 class Shortage(AtMoment):
-    """What an infeasible fleet lacks."""
+    """Shortage of an infeasible fleet."""
 
     region: str
     service: str
@@ -26,7 +26,7 @@ class Shortage(AtMoment):
 
     @property
     def would_take(self) -> str:
-        """What would serve it: power where that is short, else accelerators; empty where nothing would."""
+        """Say what would serve it: power if that is short, else accelerators; empty if nothing would."""
         if self.power_short_kw is not None:
             return f"{self.power_short_kw:.4g} kW"
         options = [f"{count} {name}" for name, count in self.accelerators_short.items()]
@@ -43,7 +43,7 @@ class GivenWay(Record):
     """Whether any less was proven not to be enough, the others alike."""
 
 
-class WayOut(Record):
+class StatedWayOut(Record):
     """Requirements that give way together, after which there is a plan."""
 
     gives: tuple[GivenWay, ...]
@@ -60,7 +60,7 @@ class Conflict(Record):
     """Together they have none."""
     minimal: bool
     """Whether without any one of them the others have one."""
-    ways_out: tuple[WayOut, ...]
+    ways_out: tuple[StatedWayOut, ...]
     """Each was solved; the cheapest plan first."""
     complete: bool
     """Whether the time was enough to look at everything."""
@@ -74,7 +74,7 @@ class Infeasible(Record):
     status: str = "infeasible"
     shortages: tuple[Shortage, ...]
     rejections: tuple[Rejections, ...]
-    provenance: Provenance
+    provenance: PlanProvenance
     solve: Solve
     conflict: Conflict | None = None
     """None where the time was too short to find it."""

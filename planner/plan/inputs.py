@@ -1,4 +1,4 @@
-"""What a plan was made from, as plan.json states it: services, demand, prices, and its bill.
+"""Inputs of a plan as plan.json states them: services, demand, prices, and its bill.
 
 Reports, spreadsheets and launch flags are made from the plan alone, so that they show what was planned and
 not what the fleet file says today.
@@ -34,6 +34,8 @@ class VariantInput(InputRecord):
     model: str
     weights: str
     kv: str
+    checkpoint: str | None = None
+    """What is launched; None where it is the model's id, empty where the model is a file of shapes alone."""
 
 
 class ServiceInput(InputRecord):
@@ -58,6 +60,10 @@ class ServiceInput(InputRecord):
     """Tokens that a draft proposes a step; None without speculative decoding."""
     prefix_caching: bool
     """Whether prompts share cached tokens."""
+    draft_method: str | None = None
+    """What proposes tokens: draft-model, eagle, eagle3 or mtp; None where nothing says."""
+    draft_model: str | None = None
+    """Checkpoint of the draft; None for mtp."""
 
 
 class DemandInput(InputRecord):
@@ -90,6 +96,31 @@ class HardwareInput(InputRecord):
     accelerators_per_host: int
     vendor: str | None
     """None for a kind that engine tables alone know."""
+
+
+class LaunchInput(InputRecord):
+    """What starting a placed configuration needs beyond its name."""
+
+    service: str
+    phase: str
+    hardware: str
+    config: str
+    stored_weights: str | None
+    """Data type in which the model's published checkpoint stores weights; None for BF16."""
+    heads: int | None
+    """Query heads; None where layers differ."""
+    kv_heads: int | None
+    """Key-value heads; None with latent attention, and where layers differ."""
+    latent_attention: bool
+    """Whether all layers have multi-head latent attention."""
+    experts: bool
+    """Whether the model is a mixture of experts."""
+    max_context_tokens: int | None
+    """Positions that the model's config allows; None where it does not say. [tokens]"""
+    sequence_tokens: int
+    """Longest sequence that an attention-DP rank has memory for, beside weights and activations. [tokens]"""
+    longest_request_tokens: int | None
+    """Prompt, cached tokens and answer of the longest request; None where only means are known. [tokens]"""
 
 
 class PriceInput(InputRecord):
@@ -128,7 +159,7 @@ class CostLine(InputRecord):
 
 
 class PlanInputs(InputRecord):
-    """All that a plan states about its inputs."""
+    """Inputs that a plan states."""
 
     services: tuple[ServiceInput, ...]
     demand: tuple[DemandInput, ...]
@@ -136,3 +167,5 @@ class PlanInputs(InputRecord):
     hardware: tuple[HardwareInput, ...]
     prices: tuple[PriceInput, ...]
     cost_lines: tuple[CostLine, ...]
+    launches: tuple[LaunchInput, ...] = ()
+    """Empty in plans of older versions."""

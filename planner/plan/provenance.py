@@ -14,7 +14,7 @@ class Rejections(Record):
     by_hardware: dict[str, dict[str, int]]
 
 
-class TableSource(Record):
+class StatedTable(Record):
     """One file of measured operator times."""
 
     package: str
@@ -63,13 +63,13 @@ class ModelError(Record):
     rows: int
 
 
-class Provenance(Record):
+class PlanProvenance(Record):
     """Where the plan's numbers come from."""
 
     fleetplan_version: str
     created: str
     inputs_sha256: dict[str, str]
-    table_sources: tuple[TableSource, ...]
+    table_sources: tuple[StatedTable, ...]
     price_sources: tuple[str, ...]
     versions: dict[str, str]
     seed: int

@@ -1,4 +1,4 @@
-"""What every record of a plan shares: it is frozen, and a reader ignores what it does not know."""
+"""Base of the records of a plan: frozen; a reader ignores unknown keys."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class AtMoment(Record):
 
     @property
     def moment_key(self) -> MomentKey:
-        """What tells the moments of rows apart."""
+        """Return the key of the row's moment."""
         return self.period, self.slice, self.scenario

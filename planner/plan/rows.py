@@ -59,7 +59,7 @@ class Placement(AtMoment):
 
     @property
     def running_usd(self) -> float:
-        """What it costs besides its share of the pool. [USD]"""
+        """Running cost: all cost but its share of the pool. [USD]"""
         return self.energy_usd + self.transition_usd + self.tidal_usd + self.data_usd
 
 
@@ -101,7 +101,7 @@ class Retired(Record):
 
 
 class PoolUse(AtMoment):
-    """What a pool holds and runs in a moment."""
+    """Units and use of a pool in a moment."""
 
     pool: str
     region: str

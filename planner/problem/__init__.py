@@ -1,4 +1,4 @@
-"""What is decided on, as sets and data: candidates, supply, demand by moment, the plan in force.
+"""Sets and data of a planning problem: candidates, supply, demand by moment, the plan in force.
 
 In: a resolved fleet and its candidates. Out: a `Problem`, which the model, the verifier and the questions
 share. Entry points: `build_problem`, `plan_in_force.with_baseline`, `independent_parts.components`. Knows no

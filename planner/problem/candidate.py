@@ -91,7 +91,7 @@ class Candidate:
     configuration: Configuration | None = None
 
     def running(self, configuration: Configuration) -> Candidate:
-        """The same figures under another configuration."""
+        """Return a candidate with these figures and another configuration."""
         return replace(
             self,
             configuration=configuration,

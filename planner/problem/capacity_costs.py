@@ -1,4 +1,4 @@
-"""What capacity and energy cost in each period of a plan, by kind, from the formulas in fleet/tco.py.
+"""Cost of capacity and energy by period and kind, from the formulas in fleet/tco.py.
 
 Kinds are depreciation, resale, rent, hosting, maintenance, idle energy, network, software and staff. Idle
 energy is what capacity draws whether it serves or not; more than that follows the traffic, priced apart.
@@ -59,7 +59,7 @@ def existing_pool_usd(
 def retirement_usd(
     pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostTable:
-    """What retiring one owned host changes, by kind, by the period of it, and by the period charged. [USD]
+    """Change of cost from retiring one owned host, by kind, period of retirement and period charged. [USD]
 
     From its retirement on nothing is charged for the host; at its start what the books still hold is written
     off at once, and the sale is earned.
@@ -84,7 +84,7 @@ def retirement_usd(
 
 
 def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKinds:
-    """What one owned host costs at once that leaves, by kind and by the period at whose start it does. [USD]
+    """Cost at once of an owned host that leaves, by kind and by the period at whose start it leaves. [USD]
 
     What the books still hold is written off, and the sale is earned. The start of a quarter is the end of the
     one before.
@@ -169,7 +169,7 @@ def interest_per_quarter(finance: Finance) -> float:
 
 
 def _worth(finance: Finance, n_periods: int) -> list[float]:
-    """What a dollar of each period's cost is worth at the start of the horizon."""
+    """Present value of a dollar of each period's cost."""
     return [tco.present_value_ratio(finance.discount_rate_per_year, q + 1) for q in range(n_periods)]
 
 
@@ -185,7 +185,7 @@ def _each_period(kinds: Mapping[str, float], n_periods: int) -> CostKinds:
 
 
 def _per_host_usd(finance: Finance, hosts: float, included: bool) -> dict[str, float]:
-    """What hosts cost a quarter besides price, energy, hosting and maintenance; kinds without cost left out.
+    """Network, software and staff cost of hosts per quarter; kinds without cost are left out.
 
     `included` tells whether a rent pays for energy and hosting, and so for the network.
     """

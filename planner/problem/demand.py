@@ -1,4 +1,4 @@
-"""What must be served: demand by service, region and moment."""
+"""Demand by service, region and moment."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Partners: TypeAlias = Mapping[Kind, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SlotGroup:
     """Slots that pair alike.
 
     Attributes
@@ -61,22 +61,22 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Handovers:
+class KvPairs:
     """All pairs of one class of a service.
 
     Attributes
     ----------
-    prefill, decode : tuple[Group, ...]
+    prefill, decode : tuple[SlotGroup, ...]
         Groups that pair with at least one other.
     pairs : tuple[Pair, ...]
         Their pairs.
     """
 
-    prefill: tuple[Group, ...] = ()
-    decode: tuple[Group, ...] = ()
+    prefill: tuple[SlotGroup, ...] = ()
+    decode: tuple[SlotGroup, ...] = ()
     pairs: tuple[Pair, ...] = ()
 
-    def groups(self, phase: Phase) -> tuple[Group, ...]:
+    def groups(self, phase: Phase) -> tuple[SlotGroup, ...]:
         """Groups of a phase."""
         return self.prefill if phase is Phase.PREFILL else self.decode
 
@@ -89,16 +89,16 @@ class Handovers:
         ]
 
 
-def cell_handovers(problem: Problem) -> dict[tuple[int, int], Handovers]:
+def cell_pairs(problem: Problem) -> dict[tuple[int, int], KvPairs]:
     """Pairs of every cell and class, by (cell index, class index)."""
-    known: dict[tuple[str, str, int], Handovers] = {}
+    known: dict[tuple[str, str, int], KvPairs] = {}
     found = {}
     for index, cell in enumerate(problem.cells):
         for k in range(len(cell.requests_per_s)):
             place = (cell.service, cell.region, k)
             if place not in known:
                 slots = [slot for slot in problem.slots(cell) if problem.may_serve(slot, k, cell.region)]
-                known[place] = handovers(problem, slots, k, _spare(problem, k, cell.region))
+                known[place] = kv_pairs_of(problem, slots, k, _spare(problem, k, cell.region))
             found[index, k] = known[place]
     return found
 
@@ -112,7 +112,7 @@ def _spare(problem: Problem, k: int, origin: str) -> Callable[[Slot], float]:
     return spare_ms
 
 
-def surviving_handovers(problem: Problem, service: str, k: int, lost: str) -> Handovers:
+def surviving_pairs(problem: Problem, service: str, k: int, lost: str) -> KvPairs:
     """Pairs of a class of a service in the regions that are left; no time of the way counts then."""
     slots = [
         (c, p)
@@ -122,12 +122,12 @@ def surviving_handovers(problem: Problem, service: str, k: int, lost: str) -> Ha
         for p in problem.pools_for(problem.candidates[c], region)
         if problem.candidates[c].requests_per_s[k] > 0
     ]
-    return handovers(problem, slots, k, lambda _: float("inf"))
+    return kv_pairs_of(problem, slots, k, lambda _: float("inf"))
 
 
-def handovers(
+def kv_pairs_of(
     problem: Problem, slots: Sequence[Slot], k: int, spare_ms: Callable[[Slot], float]
-) -> Handovers:
+) -> KvPairs:
     """Groups and pairs among slots that can serve a class.
 
     Parameters
@@ -173,12 +173,12 @@ def _added_times(problem: Problem, sender: int, receivers: Sequence[int]) -> tup
 
 
 def added_ms(problem: Problem, links: Sequence[int]) -> float:
-    """Time that links add to a handover. [ms]"""
+    """Time that links add to a transfer. [ms]"""
     return sum(problem.fleet.kv_links[index].added_ms for index in links)
 
 
 def links_between(problem: Problem, prefill: int, decode: int) -> tuple[int, ...] | None:
-    """Links that a handover between two pools loads; None where there can be none."""
+    """Links that a transfer between two pools loads; None where there is no way."""
     sender, receiver = problem.pools[prefill], problem.pools[decode]
     policy = problem.fleet.policy
     if not policy.may_pair(sender.hardware, receiver.hardware):
@@ -200,7 +200,7 @@ def _grouped(
     prefill: Mapping[Kind, Sequence[Slot]],
     decode: Mapping[Kind, Sequence[Slot]],
     partners: Mapping[Kind, Partners],
-) -> Handovers:
+) -> KvPairs:
     """Kinds with the same partners over the same links become one group."""
     senders: dict[tuple[object, ...], list[Kind]] = {}
     for kind, own in partners.items():
@@ -224,9 +224,9 @@ def _grouped(
                 pairs.append(Pair(i, j, links, cache, f"{labels[0][i]}>{labels[1][j]}"))
     if len(pairs) == 1:
         pairs = [Pair(0, 0, pairs[0].links, pairs[0].kv_gb, "")]
-    return Handovers(
-        tuple(Group(_slots(prefill, group), labels[0][i]) for i, group in enumerate(groups)),
-        tuple(Group(_slots(decode, group), labels[1][j]) for j, group in enumerate(others)),
+    return KvPairs(
+        tuple(SlotGroup(_slots(prefill, group), labels[0][i]) for i, group in enumerate(groups)),
+        tuple(SlotGroup(_slots(decode, group), labels[1][j]) for j, group in enumerate(others)),
         tuple(pairs),
     )
 

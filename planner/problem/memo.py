@@ -1,4 +1,4 @@
-"""Figures that follow from one thing alone, computed once for as long as that thing lives."""
+"""Memoise a function of one object, for the lifetime of that object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Source = TypeVar("Source")
 Figure = TypeVar("Figure")
 
 
-def once(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
+def memoised(compute: Callable[[Source], Figure]) -> Callable[[Source], Figure]:
     """Let a function of one argument that never changes answer from memory.
 
     Parameters

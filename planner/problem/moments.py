@@ -64,7 +64,7 @@ class Moment:
 
     @property
     def exact_weight(self) -> Fraction:
-        """The same as the fraction that the fleet file gives."""
+        """Weight as the fraction that the fleet file gives."""
         return exact(self.hours) / exact(HOURS_PER_DAY) * exact(self.probability)
 
     @property

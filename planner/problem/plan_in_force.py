@@ -40,7 +40,7 @@ def period_in_force(plan: Plan, periods: Sequence[str]) -> str | None:
 
 
 def configurations_in_force(plan: Plan) -> frozenset[ConfigurationKey]:
-    """What a plan runs; these stay candidates even where others dominate them."""
+    """Configurations that a plan runs; these stay candidates even where others dominate them."""
     return frozenset((row.service, row.phase, row.hardware, row.config) for row in plan.placements)
 
 
@@ -86,7 +86,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
 
 
 def _rows_of_slice(rows: Sequence[Placement], slice_name: str | None) -> list[Placement]:
-    """What a plan runs in a part of the day; what it runs at most where its day has no such part."""
+    """Rows of a plan in a part of the day; its largest rows where its day has no such part."""
     if slice_name in {row.slice for row in rows}:
         return [row for row in rows if row.slice == slice_name]
     most: dict[tuple[str, str, str, str, str], Placement] = {}

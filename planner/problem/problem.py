@@ -13,7 +13,7 @@ from fleetplan.fleet.inventory import Fleet, Hardware, Region, Service
 from fleetplan.planner.plan import AtMoment, MomentKey, Placement, Plan
 from fleetplan.planner.problem.candidate import LATENCY_TOLERANCE_MS, Candidate, ConfigurationKey, Phase, Slot
 from fleetplan.planner.problem.demand import Cell, cells_of, moment_demand
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment, fleet_moments
 from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.problem.supply import SupplyPool, supply_pools
@@ -158,7 +158,7 @@ class Problem:
         return _candidates_by_service(self).get(service, [])
 
 
-@once
+@memoised
 def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
     """Regions that links lead to, by the region that they lead from."""
     places = {pool.name: pool.region for pool in problem.pools} | {name: name for name in problem.regions}
@@ -169,7 +169,7 @@ def _linked_regions(problem: Problem) -> dict[str, tuple[str, ...]]:
     return {region: tuple(dict.fromkeys(others)) for region, others in found.items()}
 
 
-@once
+@memoised
 def _pools_by_place(problem: Problem) -> dict[tuple[str, str], list[int]]:
     """Indices of the pools by region and hardware."""
     found: dict[tuple[str, str], list[int]] = {}
@@ -178,7 +178,7 @@ def _pools_by_place(problem: Problem) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-@once
+@memoised
 def _candidates_by_service(problem: Problem) -> dict[str, list[int]]:
     """Indices of the candidates by service."""
     found: dict[str, list[int]] = {}
@@ -228,7 +228,7 @@ def find_candidate(problem: Problem, row: Placement) -> Candidate | None:
     return _candidates_by_key(problem).get(row.key)
 
 
-@once
+@memoised
 def _candidates_by_key(problem: Problem) -> dict[ConfigurationKey, Candidate]:
     """Candidates by what a plan names them; the first of several alike."""
     return {candidate.key: candidate for candidate in reversed(problem.candidates)}

@@ -1,4 +1,4 @@
-"""What must be served after the loss of a region: the protected services' demand, wherever it arises."""
+"""Demand after the loss of a region: that of protected services, from all regions."""
 
 from __future__ import annotations
 

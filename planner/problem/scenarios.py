@@ -1,4 +1,4 @@
-"""What would have been best for one demand scenario alone, and supply that is decided already."""
+"""Best plan for one demand scenario alone, and supply that is decided already."""
 
 from __future__ import annotations
 

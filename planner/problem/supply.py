@@ -82,7 +82,7 @@ class Retirement:
     end_period: int | None
 
     def leaving_usd(self, period: int) -> float:
-        """What a unit costs at once that leaves at the start of a period. [USD]"""
+        """Cost at once of a unit that leaves at the start of a period. [USD]"""
         return sum(values[period] for values in self.leaving_cost_kinds.values())
 
     def possible_in(self, period: int) -> bool:
@@ -188,7 +188,7 @@ def supply_pools(fleet: Fleet) -> list[SupplyPool]:
 
 
 def _packed_and_billed(offer: Offer) -> tuple[str, str, int, bool, float | None]:
-    """What offers of one pool have in common; spot capacity is apart, so that its share can be limited."""
+    """Key of offers that form one pool; spot capacity is apart, so that its share can be limited."""
     return (
         offer.hardware,
         offer.unit,

@@ -9,7 +9,7 @@ from typing import Final
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 
 TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
 """What starting an accelerator is made to cost, step by step, in the search for few changes. [USD]"""
@@ -124,7 +124,7 @@ def _may_fit(kinds: frozenset[str], beyond: list[frozenset[str]]) -> bool:
     return not any(kinds <= other for other in beyond)
 
 
-def _on_kinds(kinds: frozenset[str], fleet: Fleet, resolver: Resolver) -> Answer:
+def _on_kinds(kinds: frozenset[str], fleet: Fleet, resolver: Resolver) -> FleetAnswer:
     return resolver.solve(fleet, lambda candidate: candidate if candidate.hardware in kinds else None)
 
 

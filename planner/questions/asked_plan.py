@@ -9,7 +9,7 @@ from pathlib import Path
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import is_file, read_bytes
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Infeasible, Plan, Provenance, read_outcome, read_plan
+from fleetplan.planner.plan import Infeasible, Plan, PlanProvenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios.load import load_expanded_fleet
@@ -114,7 +114,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
         raise _mistake(asked.path, "placements", message, PLAN_AGAIN)
 
 
-def _changed_inputs(provenance: Provenance, fleet: Fleet) -> list[tuple[str, str]]:
+def _changed_inputs(provenance: PlanProvenance, fleet: Fleet) -> list[tuple[str, str]]:
     """Inputs of a plan that are not what they were, each with what became of it."""
     before, now = provenance.inputs_sha256, dict(fleet.input_hashes)
     changed = [(name, "has changed") for name in before if name in now and before[name] != now[name]]
@@ -123,7 +123,7 @@ def _changed_inputs(provenance: Provenance, fleet: Fleet) -> list[tuple[str, str
     return changed + gone + added
 
 
-def _baseline(path: Path, provenance: Provenance) -> Plan | None:
+def _baseline(path: Path, provenance: PlanProvenance) -> Plan | None:
     if not provenance.baseline_file:
         return None
     place = _stated_file(path, provenance.baseline_file, "baseline_file", PLAN_AGAIN)

@@ -1,4 +1,4 @@
-"""What a plan is worth: counterfactual fleets solved under the same demand and limits, beside the plan.
+"""Value of a plan: counterfactual fleets solved under the same demand and limits.
 
 Candidates are evaluated once; a counterfactual only leaves some out. A scenario has its own fleet and
 shares the candidates wherever its services and hardware are the same.
@@ -16,7 +16,7 @@ from fleetplan.planner.plan import Infeasible, Plan, Shortage
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
-from fleetplan.planner.questions.counterfactuals import Counterfactual, Option
+from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
 from fleetplan.planner.questions.resolving import runs_alike, same_hardware
 from fleetplan.planner.search import SearchLimits, Watcher
@@ -27,7 +27,7 @@ UNMET_TOLERANCE_RATIO = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What the plan costs less than a counterfactual, with what both gaps leave open.
+    """Saving of the plan against a counterfactual, with the range from both optimality gaps.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ def _compared(
 
 
 def _trial(
-    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: Option, solver: _Solver
+    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: FleetOption, solver: _Solver
 ) -> Trial:
     """One option solved with the candidates that it keeps."""
     kept = tuple(filter(option.keeps, candidates.candidates))
@@ -244,7 +244,7 @@ def _trial(
 
 
 def _bound_usd(trials: Sequence[Trial], cheapest: Plan, unrestricted: Plan | None) -> float:
-    """What no option costs less than. [USD]
+    """Lower bound on the cost of every option. [USD]
 
     An option that the limit left without a plan has no bound of its own; a restriction costs at least what
     the plan without it costs at least.
@@ -280,7 +280,7 @@ def _same_unmet(plan: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def _demand_note(fleet: Fleet, other: Fleet) -> tuple[str, ...]:
-    """That a scenario serves another demand, or none where it is the same."""
+    """Note that a scenario serves another demand; empty where it is the same."""
     if _demands(fleet) == _demands(other):
         return ()
     own, its = (sum(sum(rates.values()) for rates in _demands(each).values()) for each in (fleet, other))

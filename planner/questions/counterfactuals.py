@@ -1,4 +1,4 @@
-"""What `plan compare --against` names: fleets that must do without something, by which candidates they keep.
+"""Counterfactual fleets of `plan compare --against`, by the candidates that they keep.
 
 A counterfactual restricts what may run. Demand, prices, pools, offers, policy and limits stay; hardware
 that stands already keeps its fixed cost even where nothing may run on it.
@@ -29,7 +29,7 @@ Keeps = Callable[[Candidate], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class FleetOption:
     """One of the fleets that a counterfactual takes the cheapest of.
 
     Attributes
@@ -54,7 +54,7 @@ class Counterfactual:
         As it was asked for.
     definition : str
         What it is, in a sentence.
-    options : tuple[Option, ...]
+    options : tuple[FleetOption, ...]
         The cheapest feasible one counts.
     fleet : Fleet or None
         A scenario's fleet; None where it is the plan's own.
@@ -64,7 +64,7 @@ class Counterfactual:
 
     name: str
     definition: str
-    options: tuple[Option, ...]
+    options: tuple[FleetOption, ...]
     fleet: Fleet | None = None
     configurations: frozenset[ConfigurationKey] = frozenset()
 
@@ -89,7 +89,7 @@ class Sources:
 
 
 def counterfactual(text: str, fleet: Fleet, sources: Sources) -> Counterfactual:
-    """What a text after `--against` means for a fleet.
+    """Return the counterfactual that a text after `--against` names.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _homogeneous(fleet: Fleet) -> Counterfactual:
         "one hardware kind for the whole fleet, in every service, phase and region: the cheapest feasible "
         "kind among those of pools and offers"
     )
-    options = [Option(name, _on_hardware(frozenset([name]))) for name in supplied_hardware(fleet)]
+    options = [FleetOption(name, _on_hardware(frozenset([name]))) for name in supplied_hardware(fleet)]
     return Counterfactual(HOMOGENEOUS, definition, tuple(options))
 
 
@@ -141,13 +141,13 @@ def _single_vendor(fleet: Fleet) -> Counterfactual:
             raise _mistake(SINGLE_VENDOR, f"the vendor of {name} is not known", hint)
         by_vendor.setdefault(part.vendor, set()).add(name)
     definition = "all hardware from one vendor: the cheapest feasible vendor"
-    options = [Option(vendor, _on_hardware(frozenset(names))) for vendor, names in by_vendor.items()]
+    options = [FleetOption(vendor, _on_hardware(frozenset(names))) for vendor, names in by_vendor.items()]
     return Counterfactual(SINGLE_VENDOR, definition, tuple(options))
 
 
 def _no_disaggregation(_: Fleet) -> Counterfactual:
     definition = "aggregated runtimes only: each replica runs prefill and decode"
-    option = Option("", lambda candidate: candidate.phase is Phase.AGGREGATED)
+    option = FleetOption("", lambda candidate: candidate.phase is Phase.AGGREGATED)
     return Counterfactual(NO_DISAGGREGATION, definition, (option,))
 
 
@@ -156,20 +156,20 @@ def _without(text: str, fleet: Fleet) -> Counterfactual:
     supplied = supplied_hardware(fleet)
     if name not in supplied:
         raise _mistake(text, f"no pool or offer supplies {name!r}", names_hint(name, supplied))
-    option = Option("", _on_hardware(frozenset(supplied) - {name}))
+    option = FleetOption("", _on_hardware(frozenset(supplied) - {name}))
     return Counterfactual(text, f"nothing runs on {name}, whether owned or rented", (option,))
 
 
 def _of_plan(text: str, plan: Plan) -> Counterfactual:
     kept = configurations_in_force(plan)
     definition = "only the configurations in this plan, in any region and number"
-    option = Option("", lambda candidate: candidate.key in kept)
+    option = FleetOption("", lambda candidate: candidate.key in kept)
     return Counterfactual(text, definition, (option,), configurations=kept)
 
 
 def _of_scenario(text: str, fleet: Fleet) -> Counterfactual:
     definition = "the fleet file with this scenario, including its demand and prices"
-    return Counterfactual(text, definition, (Option("", lambda _: True),), fleet=fleet)
+    return Counterfactual(text, definition, (FleetOption("", lambda _: True),), fleet=fleet)
 
 
 def _on_hardware(names: frozenset[str]) -> Keeps:

@@ -1,4 +1,4 @@
-"""What one plan does differently from another, as a list that a person can review line by line."""
+"""Differences between two plans, as a list that a person can review line by line."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ IDLE: Final = "idle capacity"
 
 
 class Action(StrEnum):
-    """What happens to one line of a plan."""
+    """Kind of change of one line of a plan."""
 
     ADD = "+"
     CHANGE = "~"
     REMOVE = "-"
 
 
-class Subject(StrEnum):
-    """What a line of a plan is about."""
+class DiffSubject(StrEnum):
+    """Subject of a line of a plan."""
 
     PLACEMENT = "placement"
     PURCHASE = "purchase"
@@ -57,14 +57,14 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """One line that the plans do not share.
 
     Attributes
     ----------
     action : Action
         Whether the new plan adds, changes or removes it.
-    subject : Subject
+    subject : DiffSubject
         What it is about.
     period, region : str
         When and where, by the names of the new plan.
@@ -75,7 +75,7 @@ class Change:
     """
 
     action: Action
-    subject: Subject
+    subject: DiffSubject
     period: str
     region: str
     name: str
@@ -115,11 +115,11 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """All that two plans do not share.
+    """Differences between two plans.
 
     Attributes
     ----------
-    changes : tuple[Change, ...]
+    changes : tuple[FigureChange, ...]
         Sorted by subject, period, region and name.
     tco : CostChange
         TCO over the horizon of each plan.
@@ -129,7 +129,7 @@ class PlanDiff:
         What to know before reading it, such as periods that were matched by their position.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[FigureChange, ...]
     tco: CostChange
     cost_by_kind: tuple[CostChange, ...]
     cost_by_service: tuple[CostChange, ...]
@@ -141,12 +141,12 @@ class PlanDiff:
         costs = (self.tco, *self.cost_by_kind, *self.cost_by_service)
         return bool(self.changes) or not all(cost.same for cost in costs)
 
-    def count(self, action: Action, subject: Subject | None = None) -> int:
+    def count(self, action: Action, subject: DiffSubject | None = None) -> int:
         """How many lines an action concerns, of one subject or of all."""
         return sum(each.action is action and subject in (None, each.subject) for each in self.changes)
 
 
-_Key = tuple[Subject, str, str, str]
+_Key = tuple[DiffSubject, str, str, str]
 """Subject, period, region, name."""
 
 
@@ -166,7 +166,7 @@ def diff(old: Plan, new: Plan) -> PlanDiff:
     """
     periods, notes = _matched_periods(old, new)
     before, after = _lines(old, periods), _lines(new, {})
-    subjects = list(Subject)
+    subjects = list(DiffSubject)
     changes = [
         change
         for key in sorted({*before, *after}, key=lambda key: (subjects.index(key[0]), key[1:]))
@@ -199,7 +199,7 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
     """Every line of a plan with its figures."""
     lines: dict[_Key, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
-    def add(subject: Subject, period: str, region: str, name: str, figures: Mapping[str, float]) -> None:
+    def add(subject: DiffSubject, period: str, region: str, name: str, figures: Mapping[str, float]) -> None:
         for figure, value in figures.items():
             lines[subject, renamed.get(period, period), region, name][figure] += value
 
@@ -207,14 +207,14 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
         name = f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}{_when(row)}"
         rates = {f"requests/s {each}": rate for each, rate in row.requests_per_s_by_class.items()}
         figures = {"replicas": row.replicas, "accelerators": row.accelerators, **rates}
-        add(Subject.PLACEMENT, row.period, row.region, name, figures)
+        add(DiffSubject.PLACEMENT, row.period, row.region, name, figures)
     for bought in plan.purchases:
         name = f"{bought.kind} {bought.offer}: {bought.hardware} by the {bought.unit} into {bought.pool}"
         figures = {"units": bought.units, "accelerators": bought.accelerators}
-        add(Subject.PURCHASE, bought.period, bought.region, name, figures)
+        add(DiffSubject.PURCHASE, bought.period, bought.region, name, figures)
     for gone in plan.retirements:
         name = f"{gone.hardware} from {gone.pool}"
-        add(Subject.RETIREMENT, gone.period, gone.region, name, {"hosts": gone.hosts})
+        add(DiffSubject.RETIREMENT, gone.period, gone.region, name, {"hosts": gone.hosts})
     # What stands is the same in every slice and demand scenario; it is kept free where something runs.
     standing: dict[tuple[str, str], PoolUse] = {}
     for use in plan.pools:
@@ -224,10 +224,10 @@ def _lines(plan: Plan, renamed: Mapping[str, str]) -> dict[_Key, dict[str, float
     for use in standing.values():
         name = f"{use.pool} of {use.hardware}"
         figures = {"accelerators": use.accelerators, "reserve": use.reserve_accelerators}
-        add(Subject.POOL, use.period, use.region, name, figures)
+        add(DiffSubject.POOL, use.period, use.region, name, figures)
     for unmet in plan.unmet:
         name = f"{unmet.service} {unmet.request_class}{_when(unmet)}"
-        add(Subject.UNMET, unmet.period, unmet.region, name, {"requests/s": unmet.requests_per_s})
+        add(DiffSubject.UNMET, unmet.period, unmet.region, name, {"requests/s": unmet.requests_per_s})
     return lines
 
 
@@ -239,7 +239,7 @@ def _when(row: AtMoment) -> str:
 
 def _change(
     key: _Key, before: Mapping[str, float] | None, after: Mapping[str, float] | None
-) -> Change | None:
+) -> FigureChange | None:
     """The change of one line, or None where it stays."""
     old, new = before or {}, after or {}
     figures = [Quantity(name, old.get(name, 0), new.get(name, 0)) for name in {**old, **new}]
@@ -247,8 +247,8 @@ def _change(
     if before is not None and after is not None:
         if not changed:
             return None
-        return Change(Action.CHANGE, *key, tuple(changed))
-    return Change(Action.ADD if before is None else Action.REMOVE, *key, tuple(changed))
+        return FigureChange(Action.CHANGE, *key, tuple(changed))
+    return FigureChange(Action.ADD if before is None else Action.REMOVE, *key, tuple(changed))
 
 
 def _same(figure: Quantity) -> bool:

@@ -15,7 +15,7 @@ from fleetplan.planner.formulation import UNITS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem, find_candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 
 ALLOWANCES: Final = (0.0, 0.01, 0.02, 0.05, 0.1)
 """What the TCO may be above that of the plan, as a share of it, one point each."""
@@ -156,7 +156,7 @@ def _headroom(fleet: Fleet, resolver: Resolver) -> Iterator[ParetoPoint]:
         yield replace(_point(f"headroom {more:+.0%}", resolver.solve(roomy), "more headroom"), value=more)
 
 
-def _point(asked: str, answer: Answer, unit: str) -> ParetoPoint:
+def _point(asked: str, answer: FleetAnswer, unit: str) -> ParetoPoint:
     if answer.plan is None:
         return ParetoPoint(asked, None, None, None, unit)
     return ParetoPoint(asked, answer.plan.objective_usd, answer.plan.bound_usd, None, unit)

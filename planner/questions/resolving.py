@@ -19,7 +19,7 @@ Change = Callable[[Candidate], Candidate | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FleetAnswer:
     """What solving a changed fleet gave.
 
     Attributes
@@ -93,7 +93,7 @@ class Resolver:
             candidates = replace(candidates, warnings=(*candidates.warnings, *warnings))
         return candidates, problem
 
-    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> Answer:
+    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
         """The cheapest plan of a fleet, or that there is none; the search begins with a plan that is known.
 
         Raises
@@ -105,19 +105,19 @@ class Resolver:
         if begin is not None:
             problem = replace(problem, begins_with=begin)
         if not problem.cells:
-            return Answer(problem, None, False, ("no service has any demand",))
+            return FleetAnswer(problem, None, False, ("no service has any demand",))
         reasons = unservable(problem)
         if reasons and fleet.policy.unmet == "forbid":
-            return Answer(problem, None, True, reasons)
+            return FleetAnswer(problem, None, True, reasons)
         try:
             outcome = solve_problem(
                 candidates, problem, self.limits, self.watch, self.say, final=False
             ).outcome
         except NoPlanFoundError as error:
-            return Answer(problem, None, False, (str(error),))
+            return FleetAnswer(problem, None, False, (str(error),))
         if isinstance(outcome, Infeasible):
-            return Answer(problem, None, True)
-        return Answer(problem, outcome, False)
+            return FleetAnswer(problem, None, True)
+        return FleetAnswer(problem, outcome, False)
 
     def feasible(self, fleet: Fleet, change: Change | None = None) -> Verdict:
         """Whether a fleet has any plan that serves everything."""

@@ -18,10 +18,10 @@ from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Answer, Change, Resolver
+from fleetplan.planner.questions.resolving import Change, FleetAnswer, Resolver
 
 
-class Kind(StrEnum):
+class StressKind(StrEnum):
     """What is not as planned."""
 
     DEMAND = "demand"
@@ -62,7 +62,7 @@ class Case:
 
     Attributes
     ----------
-    kind : Kind
+    kind : StressKind
         What.
     name : str
         With its amount.
@@ -72,7 +72,7 @@ class Case:
         What becomes of the candidates.
     """
 
-    kind: Kind
+    kind: StressKind
     name: str
     fleet: Fleet
     change: Change | None = None
@@ -98,7 +98,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StressOutcome:
     """What a case does to a plan.
 
     Attributes
@@ -124,18 +124,20 @@ class Outcome:
 def cases_of(fleet: Fleet, stress: Stress) -> Iterator[Case]:
     """The cases of a stress, one thing at a time."""
     for ratio in stress.demand_ratios:
-        yield Case(Kind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio))
+        yield Case(StressKind.DEMAND, f"demand {ratio:+.0%}", fleet_edits.demand_scaled(fleet, 1 + ratio))
     for ratio in stress.price_ratios:
-        yield Case(Kind.PRICE, f"prices of offers {ratio:+.0%}", fleet_edits.price_scaled(fleet, 1 + ratio))
+        yield Case(
+            StressKind.PRICE, f"prices of offers {ratio:+.0%}", fleet_edits.price_scaled(fleet, 1 + ratio)
+        )
     if stress.late_quarters:
         quarters = "1 quarter" if stress.late_quarters == 1 else f"{stress.late_quarters} quarters"
         name = f"purchases {quarters} late"
-        yield Case(Kind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
+        yield Case(StressKind.LATE, name, fleet_edits.delivered_late(fleet, stress.late_quarters))
     for region in stress.regions:
-        yield Case(Kind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
+        yield Case(StressKind.REGION, f"{region} lost", fleet_edits.region_lost(fleet, region))
     for ratio in stress.slower_ratios:
         slower = fleet_edits.served_slower(fleet, ratio)
-        yield Case(Kind.SLOWER, f"model {ratio:.0%} slower", slower, _slower(ratio))
+        yield Case(StressKind.SLOWER, f"model {ratio:.0%} slower", slower, _slower(ratio))
 
 
 def _slower(ratio: float) -> Change:
@@ -147,7 +149,7 @@ def _slower(ratio: float) -> Change:
     return change
 
 
-def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> Outcome:
+def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> StressOutcome:
     """Solve one case.
 
     Parameters
@@ -164,12 +166,12 @@ def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> Outc
     before = resolver.problem(fleet)[1]
     kept = resolver.solve(case.fleet, case.change)
     # What stood in a lost region is paid for all the same.
-    lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is Kind.REGION else 0.0
+    lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is StressKind.REGION else 0.0
     least = most = None
     if kept.plan is not None:
         least = kept.least_usd + lost_usd - plan.objective_usd
         most = kept.most_usd + lost_usd - plan.bound_usd
-    return Outcome(case, _broken(case, plan, fleet, resolver), least, most, kept.reasons)
+    return StressOutcome(case, _broken(case, plan, fleet, resolver), least, most, kept.reasons)
 
 
 def _broken(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> tuple[Broken, ...] | None:
@@ -196,14 +198,14 @@ def _broken(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> tuple[B
 
 def _as_in(case: Case, held: Fleet) -> Fleet:
     """The held fleet under the case."""
-    if case.kind is Kind.LATE:
+    if case.kind is StressKind.LATE:
         late = {offer.name: offer.lead_time_quarters for offer in case.fleet.offers}
         offers = tuple(
             replace(offer, lead_time_quarters=late[offer.name.removesuffix(f" in {offer.regions[0]}")])
             for offer in held.offers
         )
         return replace(held, offers=offers)
-    if case.kind is Kind.REGION:
+    if case.kind is StressKind.REGION:
         places = {pool.region for pool in case.fleet.pools} | {
             region for offer in case.fleet.offers for region in offer.regions
         }
@@ -216,7 +218,7 @@ def _as_in(case: Case, held: Fleet) -> Fleet:
     return replace(held, services=case.fleet.services)
 
 
-def _unserved(answer: Answer) -> Iterator[Broken]:
+def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
     """Unmet demand of a plan by service, region and period, in its worst moment, what is most first."""
     if answer.plan is None:
         return
@@ -236,7 +238,7 @@ def _unserved(answer: Answer) -> Iterator[Broken]:
     yield from sorted(rows, key=lambda row: -row.unserved)
 
 
-def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resolver) -> list[Outcome]:
+def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resolver) -> list[StressOutcome]:
     """Solve all cases in their order."""
     found = []
     for done, case in enumerate(cases):
@@ -245,7 +247,7 @@ def stress_plan(plan: Plan, fleet: Fleet, cases: Sequence[Case], resolver: Resol
     return found
 
 
-def stress_table(found: Sequence[Outcome]) -> pd.DataFrame:
+def stress_table(found: Sequence[StressOutcome]) -> pd.DataFrame:
     """One row a case and promise that breaks; a case without any has one row. [requests/s; USD]"""
     rows: list[list[object]] = []
     for outcome in found:

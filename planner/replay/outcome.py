@@ -27,11 +27,11 @@ WARM_UP_SHARE: Final = 0.1
 """Share of the simulated time at its start that does not count: pools fill first."""
 
 
-class _Record(BaseModel):
+class _RequestRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Latency(_Record):
+class Latency(_RequestRecord):
     """How long something took. [ms]"""
 
     mean_ms: float
@@ -41,7 +41,7 @@ class Latency(_Record):
     p99_ms: float
 
 
-class LimitCheck(_Record):
+class LimitCheck(_RequestRecord):
     """A limit of the service against what was found."""
 
     latency: str
@@ -58,7 +58,7 @@ class LimitCheck(_Record):
     """Whether the plan was made for it under load; otherwise it is a limit on means without queueing."""
 
 
-class GroupOutcome(_Record):
+class GroupOutcome(_RequestRecord):
     """What one configuration in one pool did."""
 
     label: str
@@ -70,7 +70,7 @@ class GroupOutcome(_Record):
     """Requests in service over places for them, in the mean over time."""
 
 
-class TimePoint(_Record):
+class TimePoint(_RequestRecord):
     """Requests of a group at one time."""
 
     time_s: float
@@ -81,7 +81,7 @@ class TimePoint(_Record):
     places: int
 
 
-class PlaceOutcome(_Record):
+class PlaceOutcome(_RequestRecord):
     """A service in a region."""
 
     service: str
@@ -105,7 +105,7 @@ class PlaceOutcome(_Record):
         return all(check.holds for check in self.limits if check.planned_under_load)
 
 
-class ReplayOutcome(_Record):
+class ReplayOutcome(_RequestRecord):
     """A plan under simulated traffic."""
 
     fleet: str

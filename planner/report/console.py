@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.planner.plan import Goal, Infeasible, MomentKey, Placement, Plan
+from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
 from fleetplan.planner.report.day_console import (
     has_slices,
     likeliest,
@@ -95,7 +95,7 @@ def _unmet(plan: Plan) -> str:
     return f"[bold red]{max(at_moment.values()):.4g} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
 
 
-def _goal(goal: Goal) -> str:
+def _goal(goal: StatedGoal) -> str:
     """A goal other than TCO with its own gap: `energy 1.234e+05 kWh, gap 0.20% (lower bound ...)`."""
     side = "upper" if goal.objective == "served" else "lower"
     reached = f"{goal.objective} [bold]{goal.value:.4g}[/] {goal.unit}"

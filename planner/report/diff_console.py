@@ -9,18 +9,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fleetplan.planner.questions.diff import Action, Change, CostChange, PlanDiff, Subject
+from fleetplan.planner.questions.diff import Action, CostChange, DiffSubject, FigureChange, PlanDiff
 from fleetplan.planner.report.console import money
 
 COLOURS: Final = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
 """Colour of each action."""
 
 TITLES: Final = {
-    Subject.PLACEMENT: "Placements",
-    Subject.PURCHASE: "Purchases and rents",
-    Subject.RETIREMENT: "Retirements",
-    Subject.POOL: "Pools",
-    Subject.UNMET: "Unmet demand",
+    DiffSubject.PLACEMENT: "Placements",
+    DiffSubject.PURCHASE: "Purchases and rents",
+    DiffSubject.RETIREMENT: "Retirements",
+    DiffSubject.POOL: "Pools",
+    DiffSubject.UNMET: "Unmet demand",
 }
 """Heading of each subject's changes."""
 
@@ -47,7 +47,7 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     if not found.differs:
         console.print("No changes: both plans place, buy and cost the same.")
         return
-    for subject in Subject:
+    for subject in DiffSubject:
         changes = [change for change in found.changes if change.subject is subject]
         if changes:
             counts = ", ".join(
@@ -72,7 +72,7 @@ def print_diff(found: PlanDiff, console: Console) -> None:
     console.print(_costs("By service", found.cost_by_service))
 
 
-def change_line(change: Change) -> str:
+def change_line(change: FigureChange) -> str:
     """One change as markup: its sign, where and when, what, and its figures."""
     if change.action is Action.CHANGE:
         figures = [f"{each.name} {each.before:.5g} -> {each.after:.5g}" for each in change.quantities]

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.perfmodel.landscape import AGGREGATED, DECODE, PREFILL, frontiers
-from fleetplan.planner.landscape.answer import Answer, best_rows, filtered
+from fleetplan.planner.landscape.answer import LandscapeAnswer, best_rows, filtered
 from fleetplan.planner.landscape.explain import Explanation
 from fleetplan.planner.landscape.waterfall import Stage
 
@@ -52,7 +52,7 @@ SHOWN_ROWS = 12
 """Rows of a frontier that a screen shows; files hold them all."""
 
 
-def print_answer(answer: Answer, condition: str | None, console: Console) -> None:
+def print_answer(answer: LandscapeAnswer, condition: str | None, console: Console) -> None:
     """Print counts, the best configurations, and the frontiers."""
     question = answer.question
     console.print(f"[bold]{escape(question.title)}[/bold]")
@@ -89,7 +89,7 @@ def best_rows_by_request(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else table
 
 
-def print_counts(answer: Answer, console: Console) -> None:
+def print_counts(answer: LandscapeAnswer, console: Console) -> None:
     """Print how many configurations are usable, and how many are excluded for which reason."""
     by_option: dict[tuple[int, str], Counter[str]] = {}
     for (number, phase, reason), count in answer.result.excluded.items():

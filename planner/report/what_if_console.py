@@ -13,7 +13,7 @@ from fleetplan.planner.drawing import new_figure
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import Alternative
 from fleetplan.planner.questions.pareto import MINIMISED, ParetoPoint
-from fleetplan.planner.questions.stress import Broken, Outcome
+from fleetplan.planner.questions.stress import Broken, StressOutcome
 from fleetplan.planner.report.console import money, percent
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BROKEN_SHOWN = 4
 """Promises that break, the largest ones of each case."""
 
 
-def print_stress(plan: Plan, found: Sequence[Outcome], console: Console) -> None:
+def print_stress(plan: Plan, found: Sequence[StressOutcome], console: Console) -> None:
     """Print a line for each case: what breaks on the plan's hardware, what keeping everything costs."""
     console.print(f"{plan.fleet}: TCO {money(plan.objective_usd)} as planned", markup=False)
     table = Table(box=None, pad_edge=False)
@@ -48,7 +48,7 @@ def _broken_text(broken: tuple[Broken, ...] | None) -> str:
     return "; ".join(lines) + more
 
 
-def _cost(outcome: Outcome) -> str:
+def _cost(outcome: StressOutcome) -> str:
     if outcome.least_usd is None or outcome.most_usd is None:
         return "; ".join(outcome.reasons) or "no plan serves everything"
     return between(outcome.least_usd, outcome.most_usd)

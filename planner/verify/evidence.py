@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, TableSource
+from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, StatedTable
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.violations import Violation
 
@@ -21,7 +21,7 @@ class Evidence:
     ----------
     rejections : tuple[Rejections, ...]
         Why configurations are no candidates.
-    table_sources : tuple[TableSource, ...]
+    table_sources : tuple[StatedTable, ...]
         Operator tables behind the rates.
     calibrations : tuple[CalibrationUse, ...]
         Calibrations behind the rates.
@@ -30,7 +30,7 @@ class Evidence:
     """
 
     rejections: tuple[Rejections, ...]
-    table_sources: tuple[TableSource, ...]
+    table_sources: tuple[StatedTable, ...]
     calibrations: tuple[CalibrationUse, ...]
     baseline_sha256: str | None = None
 

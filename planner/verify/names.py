@@ -1,4 +1,4 @@
-"""What a plan names and counts: everything exists, counts can be, and sums add up."""
+"""Checks of names and counts: everything exists, counts are possible, and sums add up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Names:
         self.moments: set[MomentKey] = {problem.moment_key(moment) for moment in problem.moments}
 
     def at_fault(self, row: AtMoment, service: str, classes: Sequence[str]) -> list[str]:
-        """What of a moment, a service and its classes does not exist."""
+        """Names of a moment, a service and its classes that do not exist."""
         if row.moment_key not in self.moments:
             return [f"there is no moment {row.moment_key}"]
         if service not in self.problem.services:
@@ -78,7 +78,7 @@ def sound_rows(
 
 
 def placement_faults(names: Names, row: Placement) -> list[str]:
-    """What makes a placement impossible to check or to be; empty for a sound one."""
+    """Faults of a placement that make it impossible, or impossible to check."""
     label = f"{row.service} {row.phase} {row.config}"
     candidate = names.candidates.get((row.service, row.phase, row.hardware, row.config))
     if candidate is None:
@@ -100,12 +100,12 @@ def placement_faults(names: Names, row: Placement) -> list[str]:
 
 
 def placement_key(row: Placement) -> object:
-    """What tells placements apart."""
+    """Key of a placement."""
     return (*row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
 
 def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
-    """What makes the traffic of other regions impossible."""
+    """Faults of the traffic from other regions."""
     total: dict[str, float] = defaultdict(float)
     for origin, by_class in row.requests_per_s_by_origin.items():
         if origin == row.region or origin not in problem.regions:
@@ -122,7 +122,7 @@ def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
 
 
 def unmet_faults(names: Names, row: Unmet) -> list[str]:
-    """What makes a statement of unmet demand impossible."""
+    """Faults of a statement of unmet demand."""
     label = f"unmet {row.service} {row.request_class} {row.region}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     if row.region not in names.problem.regions:
@@ -133,12 +133,12 @@ def unmet_faults(names: Names, row: Unmet) -> list[str]:
 
 
 def unmet_key(row: Unmet) -> object:
-    """What tells statements of unmet demand apart."""
+    """Key of a statement of unmet demand."""
     return (*row.moment_key, row.region, row.service, row.request_class)
 
 
 def flow_faults(names: Names, row: KvFlow) -> list[str]:
-    """What makes a flow of KV caches impossible to check."""
+    """Faults of a flow of KV caches that make it impossible to check."""
     label = f"{row.service} {row.request_class} from {row.prefill_pool} to {row.decode_pool}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     if not {row.prefill_pool, row.decode_pool} <= names.pools.keys():
@@ -158,13 +158,13 @@ def flow_faults(names: Names, row: KvFlow) -> list[str]:
 
 
 def flow_key(row: KvFlow) -> object:
-    """What tells flows apart."""
+    """Key of a flow."""
     ends = (row.prefill_pool, row.prefill_config, row.decode_pool, row.decode_config)
     return (*row.moment_key, row.service, row.request_class, row.origin, *ends)
 
 
 def work_faults(names: Names, row: OfflineWork) -> list[str]:
-    """What makes a statement of offline work impossible."""
+    """Faults of a statement of offline work."""
     label = f"{row.service} {row.request_class} {row.region}"
     faults = names.at_fault(row, row.service, (row.request_class,))
     faults += names.at_fault(row.model_copy(update={"slice": row.arises_in}), row.service, ())
@@ -175,12 +175,12 @@ def work_faults(names: Names, row: OfflineWork) -> list[str]:
 
 
 def work_key(row: OfflineWork) -> object:
-    """What tells statements of offline work apart."""
+    """Key of a statement of offline work."""
     return (*row.moment_key, row.arises_in, row.region, row.service, row.request_class)
 
 
 def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
-    """What makes a placement after the loss of a region impossible to check or to be."""
+    """Faults of a placement after the loss of a region."""
     label = f"{row.lost_region} lost: {row.service} {row.config} in {row.pool}"
     faults = names.at_fault(row, row.service, tuple(row.requests_per_s_by_class))
     key = (row.service, row.phase, row.hardware, row.config)
@@ -196,7 +196,7 @@ def surviving_faults(names: Names, row: SurvivingPlacement) -> list[str]:
 
 
 def surviving_key(row: SurvivingPlacement) -> object:
-    """What tells placements after a loss apart."""
+    """Key of a placement after a loss."""
     return (row.lost_region, *row.moment_key, row.pool, row.service, row.phase, row.hardware, row.config)
 
 

@@ -54,7 +54,7 @@ def check_offline(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _in_time(check: PlanCheck, row: OfflineWork) -> Iterator[Violation]:
-    """What arises evenly in a slice is done evenly in another, in its order: the first or the last waits."""
+    """Work that arises evenly in a slice is done evenly in another, in order: the first or the last waits."""
     offline = check.problem.services[row.service].offline
     if offline is None or row.arises_in == row.slice:
         return

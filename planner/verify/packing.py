@@ -68,7 +68,7 @@ def _search_packing(counts: Counts, unit: int, units: int, seen: dict[tuple[Coun
 
 
 def _fillings(counts: Counts, left: int, first: bool = False) -> Iterator[Counts]:
-    """What remains after one unit is filled, for every way to fill it with at least the largest."""
+    """Replicas that remain after one unit is filled, for every filling with at least the largest."""
     if not counts:
         yield ()
         return

@@ -49,7 +49,7 @@ def check_placement(check: PlanCheck) -> Iterator[Violation]:
 
 
 def _rounding(problem: Problem, group: Group) -> float:
-    """What one load unit of every load of a group serves, headroom not included. [requests/s x h]"""
+    """Traffic of one load unit of every load of a group, without headroom. [requests/s x h]"""
     name, together, pool_name, phase = group
     p = next(index for index, pool in enumerate(problem.pools) if pool.name == pool_name)
     runs = [

@@ -1,4 +1,4 @@
-"""What a plan states of each placement, and of each pool, beside what was decided."""
+"""Figures that a plan states of each placement and pool beside the decisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from fleetplan.planner.plan import MomentKey, PhaseRatio, Placement, PoolUse
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.verify.changes import before_period, before_slice, running
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.quantities import (
@@ -34,7 +34,7 @@ def check_placement_figures(check: PlanCheck) -> Iterator[Violation]:
         yield from fields_compared("cost", label, run[0], row, check.floor_usd)
 
 
-@once
+@memoised
 def expected_placements(check: PlanCheck) -> list[Placement]:
     """The placements, with all that follows from what was decided."""
     moments = running(check)

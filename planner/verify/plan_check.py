@@ -26,7 +26,7 @@ DAY_HOURS: Final = 24.0
 
 @dataclass(frozen=True, slots=True)
 class CapacityCost:
-    """What something costs in a period.
+    """Cost of one item of capacity in a period.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PlanCheck:
 
     @cached_property
     def candidates(self) -> dict[ConfigurationKey, Candidate]:
-        """What may run, by what rows call it."""
+        """Candidates by the key that rows use."""
         return {candidate.key: candidate for candidate in self.problem.candidates}
 
     @cached_property
@@ -123,7 +123,7 @@ class PlanCheck:
         return self.pools[name]
 
     def key_of(self, moment: Moment) -> MomentKey:
-        """What rows call a moment."""
+        """Key of a moment in rows."""
         return self.problem.moment_key(moment)
 
     @cached_property
@@ -177,7 +177,7 @@ class PlanCheck:
 
     @cached_property
     def leaving_usd(self) -> dict[PoolPeriod, dict[str, float]]:
-        """What hosts that leave at the start of a period cost at once, less their sale, by kind. [USD]"""
+        """Write-off of hosts that leave at the start of a period, less their sale, by kind. [USD]"""
         return self._added_up(at_once=True)
 
     def _added_up(self, at_once: bool) -> dict[PoolPeriod, dict[str, float]]:
@@ -236,6 +236,6 @@ class PlanCheck:
 
     @cached_property
     def floor_usd(self) -> float:
-        """What a figure of money may be off by at least. [USD]"""
+        """Least tolerance of an amount of money. [USD]"""
         largest = max(abs(self.plan.objective_usd), sum(abs(row.usd) for row in self.plan.purchases), 1e-6)
         return MONEY_FLOOR_RATIO * largest

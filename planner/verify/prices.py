@@ -1,4 +1,4 @@
-"""What capacity costs by kind and quarter, from the fleet file alone.
+"""Cost of capacity by kind and quarter, from the fleet file alone.
 
 These are formulas of the verifier's own. The model and the plan have theirs, and both must make the same of a
 fleet. A host loses its value in the books::
@@ -32,17 +32,17 @@ UsdByKind = Mapping[str, Sequence[float]]
 
 
 def worth(finance: Finance, quarters: int) -> float:
-    """What a dollar that is paid after so many quarters is worth at the start of the horizon."""
+    """Present value of a dollar that is paid after so many quarters."""
     return float(_growth(finance) ** -quarters)
 
 
 def _growth(finance: Finance) -> float:
-    """What a dollar grows to in a quarter."""
+    """Growth factor of a dollar in a quarter."""
     return float((1.0 + finance.discount_rate_per_year) ** (1 / QUARTERS_PER_YEAR))
 
 
 def _books_growth(finance: Finance) -> float:
-    """What capital in the books costs a quarter: nothing but with annuities."""
+    """Growth factor of capital in the books in a quarter: 1 without annuities."""
     return _growth(finance) if finance.method == "annuity" else 1.0
 
 
@@ -61,7 +61,7 @@ def _value_ratio(
 
 
 def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
-    """What the quarter that begins at an age is charged, over the price."""
+    """Share of the price that is charged in the quarter beginning at an age."""
     if not 0 <= age < thing.life_quarters:
         return 0.0
     now, then = (
@@ -79,7 +79,7 @@ def _ages(owned: Owned, periods: Sequence[str]) -> list[int]:
 
 
 def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool) -> dict[str, float]:
-    """What so many accelerators cost a quarter besides price and energy, by kind. [USD]"""
+    """Cost of accelerators per quarter besides price and energy, by kind. [USD]"""
     finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
     kw = accelerators * (pool.hardware.power_w_per_accelerator or 0.0) / 1000
     months = MONTHS_PER_YEAR / QUARTERS_PER_YEAR
@@ -161,7 +161,7 @@ def capex_usd(offer: Offer) -> float:
 
 
 def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
-    """What is no longer charged for a host from the period on at whose start it left: negative."""
+    """Charges that end from the period at whose start a host left: negative."""
     hosts = pool.existing_units
     return {
         kind: [-usd / hosts if q >= left else 0.0 for q, usd in enumerate(values)]
@@ -170,7 +170,7 @@ def saved_usd(fleet: Fleet, pool: FleetPool, left: int) -> UsdByKind:
 
 
 def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
-    """What a host costs at once that leaves at the start of a period: what the books hold, less the sale."""
+    """Cost at once of a host that leaves at the start of a period: book value less the sale."""
     owned = None if pool.existing is None else pool.existing.owned
     if owned is None:
         return {}
@@ -183,7 +183,7 @@ def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
 
 
 def energy_usd_per_kwh(fleet: Fleet, pool: FleetPool, period: int) -> float:
-    """What a kilowatt-hour at the site's meter costs in a period. [USD]"""
+    """Price of a kilowatt-hour at the site's meter in a period. [USD]"""
     tariff = pool.region.energy_usd_per_kwh
     if pool.energy_included or tariff is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a placement draws, carries and costs while it runs: each quantity once, for all checks."""
+"""Energy, load and running cost of a placement: each quantity once, for all checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem import Candidate
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck, Run
 from fleetplan.planner.verify.prices import (
@@ -85,7 +85,7 @@ def idle_kwh(check: PlanCheck, pool: FleetPool, accelerators: int, moment: Momen
     return idle_kw(pool, accelerators) * pool.region.pue * hours(check, moment)
 
 
-@once
+@memoised
 def unused_kwh(check: PlanCheck) -> dict[tuple[str, int], float]:
     """What the accelerators draw that no replica holds, by pool and moment. [kWh]"""
     found = {}
@@ -100,14 +100,14 @@ def unused_kwh(check: PlanCheck) -> dict[tuple[str, int], float]:
 
 
 def energy_usd(check: PlanCheck, run: Run) -> float:
-    """What its energy above idle costs; the pool bears the rest. [USD]"""
+    """Cost of its energy above idle; the pool bears the rest. [USD]"""
     row = run[0]
     price = energy_usd_per_kwh(check.problem.fleet, check.pool(row.pool), check.moment_of(row).period)
     return busy_kwh(check, run) * price
 
 
 def data_usd(check: PlanCheck, run: Run) -> float:
-    """What the way of requests from other regions costs; to where they are prefilled. [USD]"""
+    """Network cost of requests from other regions, charged where they are prefilled. [USD]"""
     row, candidate = run
     if candidate.phase == "decode":
         return 0.0

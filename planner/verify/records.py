@@ -92,7 +92,7 @@ def same(one: object, other: object, floor: float = 0.0) -> bool:
 
 
 def _nothing(one: Mapping[str, object], other: Mapping[str, object], name: str) -> object:
-    """What stands for a name that one of two mappings leaves out."""
+    """Value for a name that one of two mappings leaves out."""
     value = one.get(name, other.get(name))
     return 0.0 if isinstance(value, NUMBERS) else {} if isinstance(value, Mapping) else None
 

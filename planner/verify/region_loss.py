@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetplan.planner.plan import MomentKey, SurvivingPlacement
 from fleetplan.planner.problem import Candidate, Phase
-from fleetplan.planner.verify.handover import most_passed
+from fleetplan.planner.verify.kv_transfer import most_passed
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.quantities import busy_replicas, carried, planned

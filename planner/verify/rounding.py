@@ -1,4 +1,4 @@
-"""What two figures may differ by: one rule for the whole verifier.
+"""Tolerances of the verifier: one rule for all figures.
 
 A plan is stated in unrounded numbers, so a figure and its recomputation differ by the order of floating-point
 sums alone: by `RELATIVE_TOLERANCE` of the larger one, or for money by `MONEY_FLOOR_RATIO` of what the plan

@@ -70,7 +70,7 @@ def _unasked(check: PlanCheck, asked_for: set[tuple[str, str, MomentKey]]) -> It
 
 
 def _unmet_gaps(check: PlanCheck) -> Iterator[Violation]:
-    """What a plan says of how much of its unmet demand must be: of each priority that lacks anything."""
+    """Gaps of unmet demand that a plan states, for each priority with unmet demand."""
     plan, services = check.plan, check.problem.services
     lacking = {services[row.service].priority for row in plan.unmet}
     stated = [each.priority for each in plan.unmet_gaps]

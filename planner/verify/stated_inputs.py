@@ -1,12 +1,13 @@
-"""What a plan says that it was made from, and how good it says that it is."""
+"""Checks of the inputs and the quality that a plan states."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.inventory import Service
+from fleetplan.fleet.inventory import Precision, Service
 from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
 from fleetplan.planner.plan import ModelError
 from fleetplan.planner.plan.inputs import (
@@ -99,12 +100,11 @@ def _service(service: Service) -> ServiceInput:
     techniques, outside = service.techniques, service.outside_ms
     longer = [each for each in service.classes if (each.context_tokens or 0) > (each.input_tokens or 0)]
     variants = [
-        VariantInput(name=each.name, model=each.model, weights=each.weights, kv=each.kv)
+        _variant(each.name, each.model, Precision(each.weights, each.kv), each.checkpoint)
         for each in service.variants
     ]
     if not variants and service.model is not None:
-        weights, kv = service.precision.weights, service.precision.kv
-        variants = [VariantInput(name="", model=service.model, weights=weights, kv=kv)]
+        variants = [_variant("", service.model, service.precision, service.checkpoint)]
     speculative = techniques.speculative
     return ServiceInput(
         name=service.name,
@@ -133,6 +133,17 @@ def _service(service: Service) -> ServiceInput:
         prefix_caching=bool(longer)
         or techniques.shared_prefix_tokens > 0
         or techniques.persistent_kv is not None,
+        draft_method=None if speculative is None else speculative.method,
+        draft_model=None if speculative is None else speculative.draft_model,
+    )
+
+
+def _variant(name: str, model: str, precision: Precision, checkpoint: str | None) -> VariantInput:
+    if checkpoint is None and model.endswith(".json"):
+        # A file of another name than config.json states shapes: nothing can be launched from it.
+        checkpoint = str(Path(model).parent) if Path(model).name == "config.json" else ""
+    return VariantInput(
+        name=name, model=model, weights=precision.weights, kv=precision.kv, checkpoint=checkpoint
     )
 
 

@@ -27,7 +27,7 @@ Runs = Placement | SurvivingPlacement
 
 
 def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase) -> list[str]:
-    """What makes a purchase impossible to check or to be; empty if it is sound."""
+    """Faults of a purchase; empty if it is sound."""
     label = f"{row.offer} {row.period}"
     if row.pool not in pools:
         return [f"{label}: there is no pool {row.pool!r}"]
@@ -39,7 +39,7 @@ def purchase_faults(problem: Problem, pools: dict[str, FleetPool], row: Purchase
 
 
 def retirement_faults(problem: Problem, pools: dict[str, FleetPool], row: Retired) -> list[str]:
-    """What makes a retirement impossible to check or to be; empty if it is sound."""
+    """Faults of a retirement; empty if it is sound."""
     label = f"{row.pool} {row.period}"
     if row.pool not in pools:
         return [f"{label}: there is no such pool"]
@@ -69,7 +69,7 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
 
 
 def check_power(check: PlanCheck) -> Iterator[Violation]:
-    """What runs in a region and what stands there idle stay within its power."""
+    """Check that the replicas and the idle accelerators of a region stay within its power."""
     for region in check.problem.regions.values():
         if region.power_kw is None:
             continue

@@ -110,7 +110,7 @@ def is_bought(offer: Offer) -> bool:
 
 
 def kind_of(offer: Offer) -> str:
-    """What a plan calls an offer: buy, rent, reserve or spot."""
+    """Kind of an offer in a plan: buy, rent, reserve or spot."""
     if is_bought(offer):
         return "buy"
     if offer.spot_max_share is not None:

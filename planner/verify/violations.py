@@ -1,4 +1,4 @@
-"""What a check finds: one rule that a plan breaks."""
+"""Violations: rules that a plan breaks."""
 
 from __future__ import annotations
 

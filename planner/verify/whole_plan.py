@@ -15,7 +15,7 @@ from fleetplan.planner.verify.costs import check_budgets, check_cost, check_cost
 from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
 from fleetplan.planner.verify.evidence import Evidence, check_evidence
 from fleetplan.planner.verify.goals import check_goal
-from fleetplan.planner.verify.handover import check_handover
+from fleetplan.planner.verify.kv_transfer import check_kv_transfer
 from fleetplan.planner.verify.must_use import check_must_use
 from fleetplan.planner.verify.names import (
     Names,
@@ -63,7 +63,7 @@ from fleetplan.planner.verify.violations import Violation
 
 CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_coverage,
-    check_handover,
+    check_kv_transfer,
     check_origins,
     check_latency,
     check_replica_load,

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from benchmarks.fleets import Variant
+from benchmarks.fleet_sizes import Variant
 from benchmarks.realistic import __main__ as command
 from benchmarks.realistic.fleet import BOOM_RATIO, write_file, write_fleet
 from benchmarks.realistic.kinds import KINDS, Shape
 from benchmarks.realistic.places import PLACES, round_trip_ms, slice_names, slice_ratios
 from benchmarks.realistic.sizes import SIZES, Switch, switches_of
 from benchmarks.realistic.witness import find_witness
-from benchmarks.solve import Run, judge
-from benchmarks.solve_families import FAMILIES, Bar, random_bars, realistic_bars
+from benchmarks.solve import judge
+from benchmarks.solve_families import FAMILIES, SolveBar, random_bars, realistic_bars
+from benchmarks.solve_runs import SolverRun
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.build import build_candidates
@@ -195,22 +196,22 @@ def test_the_command_refuses_an_unknown_switch(
 @pytest.mark.parametrize(
     ("size", "variant", "first_s", "gap"),
     [
-        ("team", "plain", 15, Bar(30, 0.005)),
-        ("team", "day+region-loss", 15, Bar(30, 0.005)),
-        ("company", "plain", 20, Bar(120, 0.01)),
-        ("company", "region-loss", 20, Bar(120, 0.01)),
-        ("company", "day+region-loss", 20, Bar(240, 0.03)),
-        ("company", "year2", 20, Bar(240, 0.03)),
-        ("large-company", "plain", 150, Bar(300, 0.02)),
+        ("team", "plain", 15, SolveBar(30, 0.005)),
+        ("team", "day+region-loss", 15, SolveBar(30, 0.005)),
+        ("company", "plain", 20, SolveBar(120, 0.01)),
+        ("company", "region-loss", 20, SolveBar(120, 0.01)),
+        ("company", "day+region-loss", 20, SolveBar(240, 0.03)),
+        ("company", "year2", 20, SolveBar(240, 0.03)),
+        ("large-company", "plain", 150, SolveBar(300, 0.02)),
     ],
 )
-def test_bars_of_the_realistic_family(size: str, variant: str, first_s: float, gap: Bar) -> None:
-    assert realistic_bars(size, variant) == (Bar(first_s, None, each_seed=True), gap)
+def test_bars_of_the_realistic_family(size: str, variant: str, first_s: float, gap: SolveBar) -> None:
+    assert realistic_bars(size, variant) == (SolveBar(first_s, None, each_seed=True), gap)
 
 
 def test_scarce_random_fleets_have_twice_the_gap_and_no_bar_on_the_first_plan() -> None:
-    assert random_bars("medium", "scarce-power") == (Bar(45, 0.06), Bar(120, 0.02))
-    assert random_bars("small", "scarce-power") == (Bar(5, 0.002, each_seed=True),)
+    assert random_bars("medium", "scarce-power") == (SolveBar(45, 0.06), SolveBar(120, 0.02))
+    assert random_bars("small", "scarce-power") == (SolveBar(5, 0.002, each_seed=True),)
     assert random_bars("large", "head") == ()
 
 
@@ -223,9 +224,9 @@ def test_default_sizes_and_variants_are_known() -> None:
     assert set(Switch) >= switches_of("day+region-loss")
 
 
-def _run(seed: int, first_s: float, gap: float) -> Run:
+def _run(seed: int, first_s: float, gap: float) -> SolverRun:
     steps = [(first_s, 100.0, 100.0 * (1 - gap))]
-    return Run("company", "plain", seed, "blocks", 0.0, steps=steps, wall_s=first_s)
+    return SolverRun("company", "plain", seed, "blocks", 0.0, steps=steps, wall_s=first_s)
 
 
 def test_the_first_plan_of_the_worst_seed_and_the_median_gap_count(

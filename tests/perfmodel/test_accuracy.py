@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.accuracy_bars import Bar, fitted_bars, tpot_bars
+from benchmarks.accuracy_bars import AccuracyBar, fitted_bars, tpot_bars
 from benchmarks.accuracy_fits import MATURITY_DRAWS, MATURITY_ROWS, after_maturity, after_own_rows
 from benchmarks.accuracy_launches import activation_scales, cache_dtypes, release_months, samplings
 from benchmarks.accuracy_prediction import predicted
@@ -26,7 +26,7 @@ def packaged() -> pd.DataFrame:
 
 
 @cache
-def packaged_bars() -> dict[str, Bar]:
+def packaged_bars() -> dict[str, AccuracyBar]:
     rows = packaged()
     return {bar.name: bar for bar in tpot_bars(rows[rows["quality"] == "A"])}
 

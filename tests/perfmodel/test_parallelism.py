@@ -75,7 +75,7 @@ def test_context_parallelism_takes_accelerators() -> None:
     columns = Layouts.of([layout, Parallelism()])
     assert columns.accelerators.tolist() == [32, 1]
     assert columns.token_ranks.tolist() == [8, 1]
-    assert Layouts.joined([columns, columns]).cp.tolist() == [4, 1, 4, 1]
+    assert Layouts.concatenated([columns, columns]).cp.tolist() == [4, 1, 4, 1]
     assert columns.reshaped((2, 1, 1)).cp.shape == (2, 1, 1)
 
 

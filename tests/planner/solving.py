@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.plan import Placement, Plan, Provenance, Solve
+from fleetplan.planner.plan import Placement, Plan, PlanProvenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import with_baseline
 from fleetplan.planner.problem.scenarios import BestAlone
@@ -16,7 +16,7 @@ from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveSta
 from fleetplan.planner.search.run import search
 from fleetplan.planner.verify import require_valid
 
-NO_PROVENANCE = Provenance(
+NO_PROVENANCE = PlanProvenance(
     fleetplan_version="test",
     created="2026-01-01T00:00:00+00:00",
     inputs_sha256={},
@@ -30,7 +30,7 @@ NO_PROVENANCE = Provenance(
 )
 
 
-def provenance_of(fleet: Fleet, gap: float = 0.0) -> Provenance:
+def provenance_of(fleet: Fleet, gap: float = 0.0) -> PlanProvenance:
     """What a plan of a fleet built in code states of its files and prices, and of the gap asked for."""
     sources = {offer.price_source for offer in fleet.offers}
     sources |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}

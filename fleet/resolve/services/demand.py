@@ -19,7 +19,7 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.fleet.inventory.demand import peak_and_ratios
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.resolve.services.demand_tree import Leaf, Split, demand_leaves, spread_demand
+from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
 from fleetplan.fleet.resolve.services.following import followed_demand
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
@@ -125,7 +125,7 @@ def _own(
     names = tuple(classes)
     named = () if names == (SINGLE_CLASS,) else names
     leaves = demand_leaves(context, here, tree, named)
-    split = Split(
+    split = DemandSplit(
         names, _shares(context, key_path, classes, leaves), spec.demand_by_slice, spec.offline is not None
     )
     part, scenario = case

@@ -136,7 +136,7 @@ def _requests_per_s(context: Context, key_path: KeyPath, value: object) -> float
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DemandSplit:
     """How a number without a class, and one without a slice, is spread.
 
     Attributes
@@ -161,7 +161,7 @@ def spread_demand(
     context: Context,
     key_path: KeyPath,
     leaves: Sequence[Leaf],
-    split: Split,
+    split: DemandSplit,
     case: tuple[Slice | None, Estimate],
 ) -> dict[tuple[str, str, str], float]:
     """Return the demand of one case by (region, period, class), every combination present, in 1/s.
@@ -178,7 +178,7 @@ def spread_demand(
         The key `demand`.
     leaves : Sequence[Leaf]
         From `demand_leaves`.
-    split : Split
+    split : DemandSplit
         Classes and slices.
     case : tuple[Slice or None, Estimate]
         The slice, and the figure of an estimate.
@@ -205,7 +205,7 @@ def spread_demand(
     }
 
 
-def _slice_ratio(context: Context, leaf: Leaf, split: Split, part: Slice | None) -> float:
+def _slice_ratio(context: Context, leaf: Leaf, split: DemandSplit, part: Slice | None) -> float:
     """Return the rate of a slice over the number that is given."""
     ratios = {each.name: (split.slice_ratios or {}).get(each.name, 1.0) for each in context.slices}
     if part is None:
@@ -234,7 +234,7 @@ def _region_of(context: Context, leaf: Leaf) -> str | None:
     return None
 
 
-def _class_parts(context: Context, leaf: Leaf, requests_per_s: float, split: Split) -> dict[str, float]:
+def _class_parts(context: Context, leaf: Leaf, requests_per_s: float, split: DemandSplit) -> dict[str, float]:
     if leaf.request_class is not None:
         return {leaf.request_class: requests_per_s}
     if len(split.class_names) == 1:

@@ -45,19 +45,26 @@ def resolve_services(context: Context, specs: Sequence[tuple[int, ServiceSpec]])
     return tuple(in_order_of_following(context, specs, resolve))
 
 
+def _engines(context: Context, key_path: KeyPath, spec: ServiceSpec) -> pd.DataFrame | None:
+    """Return the engine table of a service that brings its rates; None for a model, or with mistakes."""
+    if (spec.model is None) == (spec.engines is None):
+        context.error(key_path, "needs exactly one of model, engines")
+    elif spec.engines is not None:
+        if spec.checkpoint is not None:
+            context.error((*key_path, "checkpoint"), "has no effect: an engine table has no launch command")
+        if spec.framework_version is not None:
+            message = "has no effect: rates come from the engine table, not from operator tables"
+            context.error((*key_path, "framework_version"), message)
+        return read_engines(context, (*key_path, "engines"), spec.engines)
+    return None
+
+
 def _service(
     context: Context, key_path: KeyPath, spec: ServiceSpec, leader: Service | None
 ) -> Service | None:
     before = len(context.issues)
     model = None if spec.model is None else _model(context, (*key_path, "model"), spec.model)
-    engines = None
-    if (spec.model is None) == (spec.engines is None):
-        context.error(key_path, "needs exactly one of model, engines")
-    elif spec.engines is not None:
-        engines = read_engines(context, (*key_path, "engines"), spec.engines)
-        if spec.framework_version is not None:
-            message = "has no effect: rates come from the engine table, not from operator tables"
-            context.error((*key_path, "framework_version"), message)
+    engines = _engines(context, key_path, spec)
     for i, name in enumerate(spec.hardware or ()):
         context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
     for i, name in enumerate(spec.regions or ()):
@@ -104,6 +111,7 @@ def _service(
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
+        checkpoint=spec.checkpoint,
         search=LayoutSearch(
             spec.search.layouts == "any",
             spec.search.max_accelerators,

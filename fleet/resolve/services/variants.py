@@ -62,6 +62,7 @@ def resolve_variants(
                 precision.kv,
                 variant.quality,
                 variant.input_tokens_ratio,
+                variant.checkpoint or (None if variant.model else spec.checkpoint),
             )
         )
     _check_variants(context, key_path, spec, found)

@@ -9,7 +9,7 @@ from fleetplan.fleet.inventory import Hardware, Offer
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.pools import energy_included
-from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema.supply import OfferSpec
 
 
@@ -17,7 +17,7 @@ def resolve_offers(
     context: Context,
     specs: Sequence[tuple[int, OfferSpec]],
     hardware: Mapping[str, Hardware],
-    prices: Prices,
+    prices: PriceBook,
 ) -> tuple[Offer, ...]:
     """Return the offers that are valid; what is wrong with the others goes to the context."""
     offers = (_offer(context, ("offers", i), spec, hardware, prices) for i, spec in specs)
@@ -25,7 +25,7 @@ def resolve_offers(
 
 
 def _offer(
-    context: Context, key_path: KeyPath, spec: OfferSpec, hardware: Mapping[str, Hardware], prices: Prices
+    context: Context, key_path: KeyPath, spec: OfferSpec, hardware: Mapping[str, Hardware], prices: PriceBook
 ) -> Offer | None:
     known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
     regions = _offer_regions(context, key_path, spec)
@@ -99,7 +99,7 @@ def _offer_regions(context: Context, key_path: KeyPath, spec: OfferSpec) -> tupl
 
 
 def _offer_price(
-    context: Context, key_path: KeyPath, spec: OfferSpec, prices: Prices, *, known: bool
+    context: Context, key_path: KeyPath, spec: OfferSpec, prices: PriceBook, *, known: bool
 ) -> tuple[tuple[float, ...] | None, str]:
     given = {
         "capex_usd_per_host": spec.capex_usd_per_host,

@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
 from fleetplan.fleet.periods import quarter_index
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
-from fleetplan.fleet.resolve.supply.prices import Prices
+from fleetplan.fleet.resolve.supply.prices import PriceBook
 from fleetplan.fleet.schema.supply import OwnedSpec, PoolSpec, RegionSpec, RentedSpec
 
 # The one region of a file that defines none.
@@ -48,7 +48,7 @@ def resolve_pools(
     context: Context,
     specs: Sequence[tuple[int, PoolSpec]],
     hardware: Mapping[str, Hardware],
-    prices: Prices,
+    prices: PriceBook,
 ) -> tuple[Pool, ...]:
     """Return the pools that are valid; what is wrong with the others goes to the context."""
     pools = (_pool(context, ("pools", i), spec, hardware, prices) for i, spec in specs)
@@ -56,7 +56,7 @@ def resolve_pools(
 
 
 def _pool(
-    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: Prices
+    context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: PriceBook
 ) -> Pool | None:
     region = context.region(key_path, spec.region)
     known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
@@ -158,7 +158,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
 
 
 def _rented(
-    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: Prices
+    context: Context, key_path: KeyPath, hardware: str, spec: RentedSpec, prices: PriceBook
 ) -> Rented | None:
     if (spec.usd_per_accelerator_hour is None) == (spec.price_book is None):
         message = "needs exactly one of usd_per_accelerator_hour, price_book"

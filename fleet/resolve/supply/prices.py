@@ -11,7 +11,7 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
 
 
-class Prices:
+class PriceBook:
     """The price book with the prices of the fleet file's own hardware added."""
 
     def __init__(self, context: Context, block: Mapping[str, HardwareSpec]) -> None:

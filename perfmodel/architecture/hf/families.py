@@ -71,7 +71,7 @@ SHAPE_KEYS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ModelFamily:
     """How a `model_type` spells its layers.
 
     Attributes
@@ -134,18 +134,18 @@ def _nemotron_layers(reader: ConfigReader) -> list[Layer]:
 
 
 _WINDOWED: Final = frozenset({"sliding_window", "layer_types"})
-_DENSE: Final = Family(_paired(grouped_query_layers, dense_layers), _WINDOWED)
-_GEMMA: Final = Family(_paired(grouped_query_layers, dense_layers), _WINDOWED, tied_by_default=True)
-_MIXTRAL: Final = Family(
+_DENSE: Final = ModelFamily(_paired(grouped_query_layers, dense_layers), _WINDOWED)
+_GEMMA: Final = ModelFamily(_paired(grouped_query_layers, dense_layers), _WINDOWED, tied_by_default=True)
+_MIXTRAL: Final = ModelFamily(
     _paired(grouped_query_layers, mixtral_layers),
     _WINDOWED | {"num_local_experts", "shared_intermediate_size"},
 )
-_LIGHTNING: Final = Family(
+_LIGHTNING: Final = ModelFamily(
     _paired(lightning_layers, mixtral_layers),
     frozenset({"attn_type_list", "layer_types", "num_local_experts", "shared_intermediate_size"}),
 )
 _QWEN_EXPERT_KEYS: Final = frozenset({"num_experts", "mlp_only_layers", "shared_expert_intermediate_size"})
-_QWEN_MOE: Final = Family(
+_QWEN_MOE: Final = ModelFamily(
     # This family has no shared expert: the key is in some of its configs, but only as 0.
     _paired(grouped_query_layers, qwen_moe_layers),
     _WINDOWED | (_QWEN_EXPERT_KEYS - {"shared_expert_intermediate_size"}),
@@ -153,14 +153,14 @@ _QWEN_MOE: Final = Family(
 _SHARED_EXPERT_KEYS: Final = frozenset(
     {"first_k_dense_replace", "moe_layer_freq", "n_routed_experts", "n_shared_experts"}
 )
-_DEEPSEEK: Final = Family(
+_DEEPSEEK: Final = ModelFamily(
     _paired(latent_layers, shared_expert_layers), _SHARED_EXPERT_KEYS | {"kv_lora_rank"}
 )
-_INDEXED: Final = Family(
+_INDEXED: Final = ModelFamily(
     _paired(indexed_layers, shared_expert_layers), _DEEPSEEK.reads | {"index_topk", "indexer_types"}
 )
-_GLM: Final = Family(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
-_GPTJ: Final = Family(
+_GLM: Final = ModelFamily(_paired(grouped_query_layers, shared_expert_layers), _SHARED_EXPERT_KEYS)
+_GPTJ: Final = ModelFamily(
     _paired(grouped_query_layers, gptj_ffn),
     frozenset(),
     # Source: transformers 4.57, GPTJConfig.attribute_map; GPTJBlock adds both blocks to the residual stream.
@@ -172,7 +172,7 @@ _GPTJ: Final = Family(
     },
     parallel_blocks=lambda reader: True,
 )
-_FALCON: Final = Family(
+_FALCON: Final = ModelFamily(
     _paired(falcon_layers, falcon_ffn),
     frozenset(),
     tied_by_default=True,
@@ -184,7 +184,7 @@ _DELTA_NET_KEYS: Final = frozenset(
     {"layer_types", "full_attention_interval", "linear_num_value_heads", "attn_output_gate"}
 )
 
-FAMILIES: Final[dict[str, Family]] = {
+FAMILIES: Final[dict[str, ModelFamily]] = {
     "llama": _DENSE,
     "mistral": _DENSE,
     "qwen2": _DENSE,
@@ -194,7 +194,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "gemma2": _GEMMA,
     "gemma3_text": _GEMMA,
     "mixtral": _MIXTRAL,
-    "minimax_m2": Family(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
+    "minimax_m2": ModelFamily(_paired(minimax_layers, mixtral_layers), _MIXTRAL.reads | {"attn_type_list"}),
     "minimax": _LIGHTNING,
     "minimax_m1": _LIGHTNING,
     "minimax_text_01": _LIGHTNING,
@@ -202,7 +202,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "qwen3_moe": _QWEN_MOE,
     "qwen3_vl_moe_text": _QWEN_MOE,
     "glm4_moe": _GLM,
-    "llama4_text": Family(
+    "llama4_text": ModelFamily(
         _paired(chunked_layers, llama4_layers),
         frozenset({"attention_chunk_size", "interleave_moe_layer_step", "num_local_experts", "layer_types"}),
     ),
@@ -213,14 +213,16 @@ FAMILIES: Final[dict[str, Family]] = {
     "kimi_k2": _DEEPSEEK,
     "gptj": _GPTJ,
     "falcon": _FALCON,
-    "deci": Family(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
-    "nemotron-nas": Family(searched_blocks, frozenset({"block_configs"})),
-    "qwen3_next": Family(_paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS),
-    "qwen3_5_text": Family(_paired(delta_net_layers, dense_layers), _DELTA_NET_KEYS),
-    "qwen3_5_moe_text": Family(
+    "deci": ModelFamily(_paired(searched_heads, dense_layers), frozenset({"num_key_value_heads_per_layer"})),
+    "nemotron-nas": ModelFamily(searched_blocks, frozenset({"block_configs"})),
+    "qwen3_next": ModelFamily(
         _paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS
     ),
-    "nemotron_h": Family(
+    "qwen3_5_text": ModelFamily(_paired(delta_net_layers, dense_layers), _DELTA_NET_KEYS),
+    "qwen3_5_moe_text": ModelFamily(
+        _paired(delta_net_layers, qwen_moe_layers), _DELTA_NET_KEYS | _QWEN_EXPERT_KEYS
+    ),
+    "nemotron_h": ModelFamily(
         _nemotron_layers,
         frozenset(
             {

@@ -1,4 +1,4 @@
-"""What an all-reduce waits for in a serving step, beyond what a table of all-reduces can hold.
+"""Wait of an all-reduce for its slowest rank, which tables of all-reduces do not hold.
 
 Tables time a collective in a loop that keeps its ranks in step. In a step of a decoder they arrive apart, and
 the last one sets the time.

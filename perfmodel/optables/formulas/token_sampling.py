@@ -1,4 +1,4 @@
-"""What it costs to draw tokens from the most likely ones (top-k, top-p) instead of taking the likeliest.
+"""Time to sample tokens (top-k, top-p) instead of taking the likeliest.
 
 No table holds it. It is done for every sequence of a step, over the whole vocabulary, on every accelerator
 alike: more tensor parallelism does not shorten it.

@@ -139,7 +139,7 @@ def _isotonic(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """What one axis says about the holes, each array of the shape of the grids.
+    """Estimates along one axis for the holes, each array of the shape of the grids.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ class TableFile:
 
     @property
     def system(self) -> str:
-        """What was measured: h200_sxm and the like."""
+        """Measured system: h200_sxm and the like."""
         return self.path.parts[-5]
 
     @property
@@ -184,7 +184,7 @@ def _nccl(frame: pd.DataFrame) -> list[MeasuredRows]:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class TableFamily:
     """A kind of table file of the package.
 
     Attributes
@@ -205,44 +205,48 @@ class Family:
 _ROUTED: Final = (OperatorKind.EXPERT_DISPATCH, OperatorKind.EXPERT_COMBINE)
 _DISPATCHED: Final = (OperatorKind.DISPATCHED_MOE, OperatorKind.EVEN_DISPATCHED_MOE)
 
-_FAMILY: Final[dict[str, Family]] = {
-    "gemm": Family(
+_FAMILY: Final[dict[str, TableFamily]] = {
+    "gemm": TableFamily(
         "gemm",
         (OperatorKind.GEMM,),
         lambda frame: split_by_dtype(frame, OperatorKind.GEMM, "gemm_dtype", {"m": "m", "n": "n", "k": "k"}),
     ),
-    "context_attention": Family(
+    "context_attention": TableFamily(
         "attention",
         (OperatorKind.PREFILL_ATTENTION,),
         lambda frame: _attention(frame, OperatorKind.PREFILL_ATTENTION, {"new_tokens": "isl"}),
     ),
-    "generation_attention": Family(
+    "generation_attention": TableFamily(
         "attention",
         (OperatorKind.DECODE_ATTENTION,),
         lambda frame: _attention(frame, OperatorKind.DECODE_ATTENTION, {"context_tokens": "step"}),
     ),
-    "context_mla": Family("mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables),
-    "generation_mla": Family("mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables),
-    "mla_bmm": Family("mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables),
-    "moe": Family("moe", (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE), expert_tables),
-    "wideep_context_moe": Family("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0)),
-    "wideep_generation_moe": Family("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1)),
-    "wideep_moe": Family("moe", _DISPATCHED, wide_expert_tables),
-    "gdn": Family(
+    "context_mla": TableFamily("mla", (OperatorKind.LATENT_PREFILL_ATTENTION,), latent_attention_tables),
+    "generation_mla": TableFamily("mla", (OperatorKind.LATENT_DECODE_ATTENTION,), latent_attention_tables),
+    "mla_bmm": TableFamily("mla_bmm", (OperatorKind.BATCHED_GEMM,), absorbed_product_tables),
+    "moe": TableFamily(
+        "moe", (OperatorKind.MOE, OperatorKind.UNGATED_MOE, OperatorKind.EVEN_MOE), expert_tables
+    ),
+    "wideep_context_moe": TableFamily("moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 0)),
+    "wideep_generation_moe": TableFamily(
+        "moe", _DISPATCHED, lambda frame: dispatched_expert_tables(frame, 1)
+    ),
+    "wideep_moe": TableFamily("moe", _DISPATCHED, wide_expert_tables),
+    "gdn": TableFamily(
         "linear_attention", (OperatorKind.DELTA_PREFILL, OperatorKind.DELTA_DECODE), delta_net_tables
     ),
-    "trtllm_alltoall": Family("comm", _ROUTED, nvlink_tables),
-    "moe_a2a": Family("comm", _ROUTED, all_to_all_tables),
-    "wideep_deepep_ll": Family("comm", _ROUTED, low_latency_tables),
-    "wideep_deepep_normal": Family("comm", _ROUTED, throughput_tables),
-    "custom_allreduce": Family(
+    "trtllm_alltoall": TableFamily("comm", _ROUTED, nvlink_tables),
+    "moe_a2a": TableFamily("comm", _ROUTED, all_to_all_tables),
+    "wideep_deepep_ll": TableFamily("comm", _ROUTED, low_latency_tables),
+    "wideep_deepep_normal": TableFamily("comm", _ROUTED, throughput_tables),
+    "custom_allreduce": TableFamily(
         "comm",
         (OperatorKind.ALL_REDUCE,),
         lambda frame: _collective(_without_eager(frame), OperatorKind.ALL_REDUCE),
     ),
-    "nccl": Family("comm", tuple(_NCCL_KINDS.values()), _nccl),
+    "nccl": TableFamily("comm", tuple(_NCCL_KINDS.values()), _nccl),
     # Its tables have no all-to-all.
-    "oneccl": Family("comm", tuple(_NCCL_KINDS.values())[:3], _nccl),
+    "oneccl": TableFamily("comm", tuple(_NCCL_KINDS.values())[:3], _nccl),
 }
 """The families that are understood; of two that hold one kind the preferred one first."""
 

@@ -75,7 +75,7 @@ class OwnRows:
 
 @dataclass(frozen=True, slots=True)
 class OwnTable:
-    """What a file of one's own holds.
+    """Contents of a user's operator table.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ class OwnTables:
         return self._tables
 
     def fingerprint(self) -> tuple[str, ...]:
-        """What the rows depend on: the files, and the frameworks that they count for."""
+        """Fingerprint of the rows: their files, and the frameworks that they count for."""
         return tuple(
             " ".join((table.sha256, *sorted({part.framework for part in table.parts})))
             for table in self.tables()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -10,14 +11,17 @@ from typing import Final
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.parallelism import Configuration, Parallelism
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.plan.inputs import HardwareInput, PlanInputs, ServiceInput, VariantInput
+from fleetplan.planner.plan.inputs import HardwareInput, LaunchInput, PlanInputs, ServiceInput, VariantInput
 
 LONGEST_NAME: Final = 40
 """Letters of a Kubernetes name, with room for what tools append to it within 63."""
 
+DIGEST_LETTERS: Final = 6
+"""Letters of the digest that keeps shortened names apart."""
+
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class LaunchedGroup:
     """Replicas of one configuration.
 
     Attributes
@@ -34,6 +38,8 @@ class Deployment:
         How a replica is split.
     batch : int or None
         Sequences of a micro-batch and attention-DP rank; None where each class has its own.
+    facts : LaunchInput
+        What its model's config says, and how long a sequence there is memory for.
     """
 
     placement: Placement
@@ -42,6 +48,22 @@ class Deployment:
     hardware: HardwareInput
     layout: Parallelism
     batch: int | None
+    facts: LaunchInput
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of a replica."""
+        return math.ceil(self.layout.accelerators / self.hardware.accelerators_per_host)
+
+    @property
+    def accelerators_on_a_host(self) -> int:
+        """Accelerators that a replica takes on each of its hosts."""
+        return math.ceil(self.layout.accelerators / self.hosts)
+
+    @property
+    def fills_hosts_evenly(self) -> bool:
+        """Whether all hosts of a replica have equally many of its accelerators."""
+        return self.layout.accelerators % self.hosts == 0
 
     @property
     def name(self) -> str:
@@ -69,7 +91,7 @@ class NotLaunched:
     reason: str
 
 
-def deployments(plan: Plan, period: str | None) -> tuple[tuple[Deployment, ...], tuple[NotLaunched, ...]]:
+def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ...], tuple[NotLaunched, ...]]:
     """Return the placements of a period that can be launched, and those that cannot.
 
     Parameters
@@ -110,7 +132,7 @@ def _largest(plan: Plan, period: str) -> list[Placement]:
     return list(kept.values())
 
 
-def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
+def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
     """The deployment of a row, or why there is none."""
     service = next(each for each in inputs.services if each.name == row.service)
     if not service.variants:
@@ -123,7 +145,19 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
     variant = next((each for each in service.variants if each.name == name), None)
     if variant is None:
         return f"the service has no variant {name!r}" if name else "the service's variant is not named"
-    return Deployment(
+    facts = next(
+        (
+            each
+            for each in inputs.launches
+            if (each.service, each.phase, each.hardware, each.config)
+            == (row.service, row.phase, row.hardware, row.config)
+        ),
+        None,
+    )
+    if facts is None:
+        return "the plan does not say what its models need: solve it again"
+    return LaunchedGroup(
+        facts=facts,
         placement=row,
         service=service,
         variant=variant,
@@ -133,17 +167,19 @@ def _read(row: Placement, inputs: PlanInputs) -> Deployment | str:
     )
 
 
-def dns_name(text: str) -> str:
+def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
     """A name of lower-case letters, digits and dashes; one that had to be changed ends in a digest.
 
     Parameters
     ----------
     text : str
         Any text.
+    longest : int
+        Most letters.
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    if plain == text and len(plain) <= LONGEST_NAME:
+    if plain == text and len(plain) <= longest:
         return plain
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    start = plain[: LONGEST_NAME - 7].strip("-") or "name"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LETTERS]
+    start = plain[: longest - DIGEST_LETTERS - 1].strip("-") or "name"
     return f"{start}-{digest}"

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.planner.export.launch.commands import FRAMEWORKS, SOURCES, Launch, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments
-from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
+from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
+from fleetplan.planner.export.launch.dynamo import dynamo_graphs
+from fleetplan.planner.export.launch.llm_d import llm_d_values
+from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
+from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook
 from fleetplan.planner.plan import Plan
 
@@ -40,7 +43,9 @@ def export_launch(plan: Plan, period: str | None, framework: str | None) -> Expo
     files: dict[str, bytes] = {}
     title = json.dumps(f"{plan.fleet}, {period or plan.periods[0]}")
     blocks = [f"# {title}: one command starts one replica."]
-    blocks += [f"# Options as documented: {SOURCES[each]}." for each in FRAMEWORKS]
+    for name in FRAMEWORKS:
+        rules = tools().framework(name)
+        blocks.append(f"# Options of {name} {rules.version}, read in: {rules.source}.")
     for each in found:
         started = launch(each, framework or each.service.framework)
         if isinstance(started, NotLaunched):
@@ -52,7 +57,7 @@ def export_launch(plan: Plan, period: str | None, framework: str | None) -> Expo
     return Exported({"launch.sh": ("\n".join(blocks) + "\n").encode(), **files}, tuple(refused))
 
 
-def _block(each: Deployment, started: Launch) -> str:
+def _block(each: LaunchedGroup, started: Launch) -> str:
     """One command with what it is for; names are written in JSON, so that no line break ends the comment."""
     lines = ["", f"# {each.placement.replicas} x {json.dumps(each.label)}"]
     lines += [f"# {note}" for note in started.notes]
@@ -69,7 +74,7 @@ def export_llm_d(plan: Plan, period: str | None, framework: str | None) -> Expor
     return _manifests(plan, period, llm_d_values)
 
 
-_Writer = Callable[[Sequence[Deployment]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
+_Writer = Callable[[Sequence[LaunchedGroup]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
 
 
 def _manifests(plan: Plan, period: str | None, write: _Writer) -> Exported:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from fleetplan.planner.cells import as_text
 from fleetplan.planner.export.launch.deployments import dns_name
-from fleetplan.planner.export.launch.manifests import POOL_LABEL, RESOURCES
+from fleetplan.planner.export.launch.nodes import POOL_LABEL
+from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
 
 CHANGES_FORMAT: Final = "1.0"
@@ -37,7 +38,7 @@ def node_pools(plan: Plan) -> pd.DataFrame:
                 "pool": as_text(use.pool),
                 "node_label": f"{POOL_LABEL}={dns_name(use.pool)}",
                 "hardware": as_text(use.hardware),
-                "resource": RESOURCES.get(vendor, ("", ""))[0],
+                "resource": tools().resources.get(vendor, ""),
                 "accelerators_per_node": per_node,
                 "nodes": math.ceil(use.accelerators / per_node),
                 "nodes_needed": math.ceil((use.used_accelerators + use.reserve_accelerators) / per_node),

@@ -3,22 +3,22 @@ r"""Family 3, capacity: replicas fit the units of a pool, packed by host or pod,
 For each pool p with H accelerators a unit and each moment m of period q, with footprint a'[c] (the replica's
 accelerators, or whole units where it is larger than one)::
 
-    sum_c a'[c] n[c,p,m] <= H (E[p] - retired + arrived - reserve[p] b)   capacity[...]
-    n[c,p,m] <= U b[p,m]                                                  in_use[...]
-    (reserve[p] + 1) b[p,m] <= E[p] + arrived[p,q]                        in_use_units[...]
+    sum_c a'[c] n[c,p,m] <= H (E[p,q] - left + arrived - reserve[p] in_use[p,m])   capacity[...]
+    n[c,p,m] <= U in_use[p,m]                                                  in_use[...]
+    (reserve[p] + 1) in_use[p,m] <= E[p,q] - left + arrived                    in_use_units[...]
 
-b tells whether the pool runs anything: a pool that nobody buys into needs no spare host. For each cell,
-class k and phase, the rate that a pool in use serves is at most the demand (of offline work, what the moment
-may serve at most); the row is implied for whole b and keeps the linear relaxation from paying for a sliver of
-the reserve (one load unit each is rounding)::
+A pool that runs nothing needs no spare host. For each cell, class k and phase, the rate that a pool in use
+serves is at most the demand (of offline work, what the moment may serve at most). The next row is implied for
+whole in_use and keeps the linear relaxation from paying for a sliver of the reserve; the last sum is one load
+unit of rounding for each load::
 
-    sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) b[p,m]   in_use_share[...]
+    sum_{c in phase} mu[c,k] w[c,k,p,i] <= (S D[i,k] + sum_c mu[c,k]) in_use[p,m]   in_use_share[...]
 
-Where the sizes do not divide each other, z[p,m,t] units are divided by pattern t, which takes f[t,a]
-replicas of size a::
+Where the sizes do not divide each other, packed[p,m,t] units are divided by pattern t, which holds
+fits[t,size] replicas of a size::
 
-    sum_{c of size a} n[c,p,m] <= sum_t f[t,a] z[p,m,t]                   slots[...]
-    sum_t z[p,m,t] <= units - whole units of larger replicas              patterns[...]
+    sum_{c of one size} n[c,p,m] <= sum_t fits[t,size] packed[p,m,t]           slots[...]
+    sum_t packed[p,m,t] <= units - whole units of larger replicas              patterns[...]
 
 What is out for maintenance in a period is taken from E in all of these.
 """

@@ -1,9 +1,9 @@
 r"""Family 9, configurations: a service runs at most K distinct configurations in a region and moment.
 
-For each service s, region r and moment m, with y[c] telling whether candidate c runs::
+For each service s, region r and moment m::
 
-    n[c,p,m] <= U y[c,r,m]                                                runs[...]
-    sum_{c of s} y[c,r,m] <= K                                            configurations[...]
+    n[c,p,m] <= U configuration[c,r,m]                                    runs[...]
+    sum_{c of s} configuration[c,r,m] <= K                                configurations[...]
 
 A prefill and a decode configuration count as two.
 """

@@ -3,14 +3,14 @@ r"""Family 1, coverage: every class of every service is served in both phases, w
 For each cell (service s, region r, moment m) and class k, with load w in load units, rate
 :math:`\mu` of one replica and S load units a replica::
 
-    sum_{c in aggregated} mu[c,k] w[c,k] + S sum_g d[k,g] + S u[k] >= S D[k]   coverage[...]
-    sum_{c in prefill group}  mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   prefill[...]
-    sum_{c in decode group}   mu[c,k] w[c,k]   >= S sum_{g of the group} d[k,g]   decode[...]
+    sum_{c in aggregated} mu[c,k] w[c,k] + S sum_e d[k,e] + S u[k] >= S D[k]   coverage[...]
+    sum_{c in prefill group}  mu[c,k] w[c,k]   >= S sum_{e of the group} d[k,e]   prefill[...]
+    sum_{c in decode group}   mu[c,k] w[c,k]   >= S sum_{e of the group} d[k,e]   decode[...]
 
-d[k,g] is the rate that passes through a pair g of groups of prefill and decode replicas, so the same share of
-the traffic is disaggregated in both phases; u is unmet demand; D is demand with its headroom. Which replicas
-pair is said in planner/problem/kv_pairs.py: where all of a region do, there is one pair for the region. Of an
-offline service S y, the rate at which the moment works (family 13), stands for S D - S u.
+d[k,e] is the rate that passes between a pair e of groups of prefill and decode replicas, so the same share of
+the traffic is disaggregated in both phases; u is unmet demand; D is demand with its headroom. See
+planner/problem/kv_pairs.py for the pairs; a region in which all replicas pair has one. For an offline
+service, S worked (family 13) replaces S D - S u.
 
 What these rows imply for whole replicas is in planner/formulation/constraints/whole_replicas.py.
 """
@@ -46,7 +46,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             # Where a variable does not exist its sum is empty, so zero.
             missing = [(cell_index, k)] if worked is None else []
             unmet = total([variables.unmet[key] for key in missing if key in variables.unmet])
-            known = variables.handovers[cell_index, k]
+            known = variables.kv_pairs[cell_index, k]
             separate = [variables.disaggregated[cell_index, k, g] for g in range(len(known.pairs))]
             whole = [load for slot, load in served.items() if _phase(problem, slot) is Phase.AGGREGATED]
             model.add(

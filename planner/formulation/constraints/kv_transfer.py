@@ -1,10 +1,10 @@
 r"""Family 4, KV transfer: links carry the caches that pass over them from prefill to decode.
 
 Which replicas may pass requests to which (reach, hardware, variant, time) makes the pairs of family 1. For
-each link l with a capacity, and each moment m, with d the rate that passes between a pair g of groups over
+each link with a capacity, and each moment m, with d the rate that passes between a pair e of groups over
 the link and gb the cache of a request::
 
-    sum_{i in m, k, g over l} gb[g,k] d[i,k,g] <= GB/s of l               kv_link[...]
+    sum_{i in m, k, e over the link} gb[e,k] d[i,k,e] <= GB/s of the link kv_link[...]
 
 d holds the headroom of its service, so a link carries the planned capacity, as replicas do. Rates are in rate
 units of their service; coefficients are rounded up and the limit down.
@@ -30,7 +30,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     scales = rate_scales(problem)
     loads: dict[tuple[int, int], list[tuple[cp_model.IntVar, Fraction]]] = {}
     for (cell_index, k, g), passed in variables.disaggregated.items():
-        pair, cell = variables.handovers[cell_index, k].pairs[g], problem.cells[cell_index]
+        pair, cell = variables.kv_pairs[cell_index, k].pairs[g], problem.cells[cell_index]
         for used in pair.links:
             if pair.kv_gb is None:
                 raise ValueError(f"{cell.service} hands over caches of unknown size")

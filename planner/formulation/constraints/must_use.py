@@ -1,12 +1,12 @@
-r"""Family 14, must use: what a question forces into the plan serves a share h of some class of some cell.
+r"""Family 14, must use: what a question forces into the plan serves a share of some class of some cell.
 
-For each requirement x, cell i and class k with something that matches x, in phase f and hand-over group g,
-load units S::
+For each requirement x, cell i and class k with something that matches x, in group g of a phase, load
+units S, y = must_use_here[x,i,k,g] and the share asked for::
 
-    sum_{c in g that match} mu[c,k] w[c,k,p,i] >= S h D[i,k] y                 must_use_load[...]
-    sum_{pairs of g} d[i,k,pair]               >= h D[i,k] y                   must_use_passed[...]
-    sum_{c in aggregated} mu[c,k] w[c,k,p,i]   <= S (D - h D) y + M (1 - y)    must_use_apart[...]
-    sum_{i,k,f,g} y[x,i,k,f,g] >= 1                                            must_use[...]
+    sum_{c in g that match} mu[c,k] w[c,k,p,i] >= S share D[i,k] y               must_use_load[...]
+    sum_{pairs of g} d[i,k,pair]               >= share D[i,k] y           must_use_passed[...]
+    sum_{c in aggregated} mu[c,k] w[c,k,p,i]   <= S (1 - share) D y + U (1 - y)  must_use_apart[...]
+    sum_{i,k,g} y >= 1                                                        must_use[...]
 
 The second and third row are those of separate phases: requests pass through the group, and aggregated
 replicas leave them to it, so that the load of the first row is traffic and not a spare. Of an offer the last
@@ -108,7 +108,7 @@ def _groups(
     if phase is Phase.AGGREGATED:
         yield "", 0, None
         return
-    known = variables.handovers.get((i, k))
+    known = variables.kv_pairs.get((i, k))
     if known is None:
         return
     for index, group in enumerate(known.groups(phase)):
@@ -120,7 +120,7 @@ def _groups(
 def _rate(
     problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]
 ) -> cp_model.LinearExpr:
-    """What loads serve. [rate units * load units]"""
+    """Return the rate that loads serve. [rate units * load units]"""
     return cp_model.LinearExpr.weighted_sum(
         [variables.load[key] for key in keys],
         [scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]]) for key in keys],

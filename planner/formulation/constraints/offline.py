@@ -1,14 +1,14 @@
 r"""Family 13, offline work: the work of a day is done before its deadline, where there is room for it.
 
 For each cell i of an offline service (service, region and moment of h[i] hours) and class k, with D the rate
-at which requests arise, f[i,j] the work of cell i that is done in cell j, and J(i) the cells of the same day
-that the deadline reaches (planner/problem/deferral.py)::
+at which requests arise, put_off[i,j] the work of cell i that is done in cell j, and J(i) the cells of the
+same day that the deadline reaches (planner/problem/deferral.py)::
 
-    sum_{j in J(i)} f[i,j,k] + h[i] u[i,k] >= h[i] D[i,k]                 work[...]
-    h[j] y[j,k] >= sum_{i: j in J(i)} f[i,j,k]                            worked[...]
+    sum_{j in J(i)} put_off[i,j,k] + h[i] u[i,k] >= h[i] D[i,k]           work[...]
+    h[j] worked[j,k] >= sum_{i: j in J(i)} put_off[i,j,k]                 worked[...]
 
-y is the rate at which the moment serves the class; in the coverage rows it stands where online services have
-their demand.
+worked is the rate at which the moment serves the class; in the coverage rows it replaces the demand of online
+services.
 """
 
 from __future__ import annotations

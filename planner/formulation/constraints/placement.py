@@ -1,9 +1,9 @@
-r"""Family 11, placement rules: one pool serves at most a share g of a service, by policy or as spot capacity.
+r"""Family 11, placement rules: one pool serves at most a share of a service, by policy or as spot capacity.
 
 For each service s, moment m, pool p and phase, with D the demand of all regions and classes, S load units a
 replica, and mu rounded up::
 
-    sum_{c in phase or aggregated, k} mu[c,k] w[c,k,p,i] <= S g D[s,m] + sum mu[c,k]    share[...]
+    sum_{c in phase or aggregated, k} mu[c,k] w[c,k,p,i] <= S share D[s,m] + sum mu[c,k]  share[...]
 
 The last sum is one load unit for each load: without it a share that is met exactly could not be written in
 whole load units. It must serve nobody, though, or plans would run one more configuration for its rounding.
@@ -11,7 +11,7 @@ So take a part T of the traffic: that of cells which share pools, of one cell, o
 set A of pools that is too small for T, what is above their shares is served elsewhere or unmet. This holds
 without rounding, as the loads of other pools may be larger than what they serve::
 
-    sum_{p not in A, c in phase or aggregated} mu w + S u[T] >= S (D[T] - sum_{p in A} g D)    elsewhere[...]
+    sum_{p not in A, c in phase or agg} mu w + S u[T] >= S (D[T] - sum_{p in A} share D)    elsewhere[...]
 
 An offline service has one row a day instead, over its moments weighted with their hours:
 a pool does at most that share of a day's work. Maintenance windows lower what a pool holds, so they are part

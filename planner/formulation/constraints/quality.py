@@ -1,16 +1,16 @@
 r"""Family 12, quality: requests have at least the average quality that their service asks for.
 
-For each cell i of a service with an average floor f, with the quality q[v] of its variants, the load w of
+For each cell i of a service with an average floor, with the score of its variants, the load w of
 aggregated replicas in load units S, and the rate d that passes between prefill and decode replicas of a
 variant::
 
-    sum_{v, c in aggregated of v, k} (q[v] - f) mu[c,k] w[c,k] / S
-        + sum_{v, k, g of v} (q[v] - f) d[i,k,g] >= 0                     quality[...]
+    sum_{variants, c in aggregated of it, k} (score - floor) mu[c,k] w[c,k] / S
+        + sum_{variants, k, e of it} (score - floor) d[i,k,e] >= 0        quality[...]
 
 Traffic above the demand, which rows of coverage allow, would shift the average, so that for these cells and
 each class k, with the demand D and the unmet demand u::
 
-    sum_{c in aggregated} mu w[c,k] + S sum_g d[k,g] + S u[k] <= S D[k] + sum mu   quality_traffic[...]
+    sum_{c in aggregated} mu w[c,k] + S sum_e d[k,e] + S u[k] <= S D[k] + sum mu   quality_traffic[...]
 
 where the last sum is one load unit for each load, without which a demand could not be met in whole ones.
 A floor for every request needs no row: variants below it are no candidates.
@@ -48,7 +48,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     scales = rate_scales(problem)
     for (index, k, g), passed in variables.disaggregated.items():
         if index in floors:
-            known = variables.handovers[index, k]
+            known = variables.kv_pairs[index, k]
             candidate = problem.candidates[known.prefill[known.pairs[g].prefill].slots[0][0]]
             surplus = exact(problem.quality(candidate)) - floors[index]
             units = scales[candidate.service].units_per_request_per_s
@@ -78,7 +78,7 @@ def _add_traffic(
         if candidate.phase is Phase.AGGREGATED and (c, k, p, cell_index) in variables.load:
             rates.append(scale.rate_units(candidate.requests_per_s[k]))
             loads.append(variables.load[c, k, p, cell_index])
-    pairs = range(len(variables.handovers[cell_index, k].pairs))
+    pairs = range(len(variables.kv_pairs[cell_index, k].pairs))
     apart = [variables.disaggregated[cell_index, k, g] for g in pairs]
     apart += [variables.unmet[key] for key in [(cell_index, k)] if key in variables.unmet]
     total = cp_model.LinearExpr.weighted_sum(loads, rates)

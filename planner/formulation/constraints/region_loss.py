@@ -1,12 +1,12 @@
 r"""Family 10, loss of a region: whatever region is lost, the rest serves the protected services.
 
-For each lost region l, protected service s, moment m and class k, with replicas n' and loads w' of what then
-runs in the other regions, S load units a replica, d'[g] what passes between a pair g of groups of prefill and
+For each lost region z, protected service s, moment m and class k, with replicas n' and loads w' of what then
+runs in the other regions, S load units a replica, d'[e] what passes between a pair e of groups of prefill and
 decode replicas, and D the demand of all regions::
 
-    sum_{c in aggregated} mu w' + S sum_g d'[g] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
-    sum_{c in prefill group} mu w' >= S sum_{g of the group} d'[g]               surviving_prefill[...]
-    sum_{c in decode group} mu w' >= S sum_{g of the group} d'[g]                surviving_decode[...]
+    sum_{c in aggregated} mu w' + S sum_e d'[e] + S sum_r u[r] >= S sum_r D[r]   surviving_coverage[...]
+    sum_{c in prefill group} mu w' >= S sum_{e of the group} d'[e]               surviving_prefill[...]
+    sum_{c in decode group} mu w' >= S sum_{e of the group} d'[e]                surviving_decode[...]
     sum_k w'[c,k,p] <= S n'[c,p], with limits under load as in family 2          surviving_load[...]
     sum_c a'[c] n'[c,p] <= H units[p,m]                                          surviving_capacity[...]
     sum_{c,p in r} a[c] (watts[c] - idle[p]) n'[c,p]
@@ -33,7 +33,7 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import RateScale, watts_floor
 from fleetplan.planner.formulation.variables import Variables, replica_label, with_label
 from fleetplan.planner.problem import Cell, Phase, Problem, Slot
-from fleetplan.planner.problem.kv_pairs import surviving_handovers
+from fleetplan.planner.problem.kv_pairs import surviving_pairs
 from fleetplan.planner.problem.region_loss import joint_cells
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
@@ -130,7 +130,7 @@ def _cover(
     request_class = problem.services[cell.service].classes[k].name
     label = f"{lost} lost,{cell.service},{request_class},{problem.moments[cell.moment].label}"
     total = [load for (c, _), load in served.items() if problem.candidates[c].phase is Phase.AGGREGATED]
-    known = surviving_handovers(problem, cell.service, k, lost)
+    known = surviving_pairs(problem, cell.service, k, lost)
     separate = []
     for g, pair in enumerate(known.pairs):
         between = model.new_int_var(0, demand, f"surviving_separate[{with_label(label, pair.label)}]")
@@ -152,7 +152,7 @@ def _cover(
 
 
 def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """What runs after the loss fits the units that stand."""
+    """Limit the replicas after the loss to the units of their pools."""
     hosted: dict[tuple[int, int], dict[int, cp_model.IntVar]] = defaultdict(dict)
     for (gone, c, p, m), replicas in variables.surviving.items():
         if gone == lost:
@@ -170,7 +170,7 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
 
 
 def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str) -> None:
-    """What runs after the loss, and what stands idle, stay within the power of their region."""
+    """Limit the replicas after the loss, and idle accelerators, to the power of their region."""
     for region in problem.regions.values():
         if region.power_kw is None or region.name == lost:
             continue

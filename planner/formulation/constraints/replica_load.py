@@ -6,14 +6,14 @@ For each candidate c, pool p and moment m, with S load units a replica and cells
 
 Where latencies are limited under load a pool carries less than its replicas do: requests that come together
 wait, in a small pool longer than in a large one. The load of a pool as a function of its replicas lies above
-each of a few lines, slope a and loss b in replicas, from pools of L replicas on. One of them is chosen, with
-h telling which and g counting the replicas that stand by it::
+each of a few lines l with a slope and a loss in replicas, from pools of `least` replicas on. pooled tells
+which line is chosen, and pooled_replicas counts the replicas that it bounds::
 
-    sum_{k,i} w[c,k,p,i] <= sum_j (floor(S a[c,j]) g[c,p,m,j] - ceil(S b[c,j]) h[c,p,m,j])
+    sum_{k,i} w[c,k,p,i] <= sum_l (floor(S slope[c,l]) pooled_replicas[l] - ceil(S loss[c,l]) pooled[l])
                                                                           replica_load[...]
-    L[c,j] h[c,p,m,j] <= g[c,p,m,j] <= U h[c,p,m,j]                       pooled[...]
-    sum_j h[c,p,m,j] <= 1                                                 one_line[...]
-    sum_j g[c,p,m,j] <= n[c,p,m]                                          pooled_replicas[...]
+    least[c,l] pooled[l] <= pooled_replicas[l] <= U pooled[l]             pooled[...]
+    sum_l pooled[l] <= 1                                                  one_line[...]
+    sum_l pooled_replicas[l] <= n[c,p,m]                                  pooled_replicas[...]
 
 A class that takes mu[c,k] requests/s alone uses 1/mu of a replica for each request/s: replicas are
 shared by classes, which is what lets small requests run on small accelerators.

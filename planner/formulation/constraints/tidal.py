@@ -1,10 +1,10 @@
 r"""Family 8, transitions within a day: replicas that start from one slice to the next cost, or are limited.
 
 For each candidate c, pool p and moment m, with m' the slice before it (before the first slice comes the last
-one), share g of the policy, H accelerators a unit, and the units that stand in the pool in period q::
+one), the share of the policy, H accelerators a unit, and the units that stand in the pool in period q::
 
     switched[c,p,m] >= n[c,p,m] - n[c,p,m']                               tide[...]
-    sum_c a[c] switched[c,p,m] <= g H units[p,q]                          tide_limit[...]
+    sum_c a[c] switched[c,p,m] <= share H units[p,q]                      tide_limit[...]
 
 Every day of the period is alike, so what starts in a slice starts in it every day. Without a cost and a limit
 replicas are free to change, and neither row exists.

@@ -1,10 +1,11 @@
-r"""What coverage and replica load imply for replicas alone: rows in whole numbers, for the solver to cut on.
+r"""Rows in whole replicas that coverage and replica load imply, for the solver to cut on.
 
-Demand D[k] of a cell is measured in one unit for all its classes k, by weights v. As many replicas as it
+Demand D[k] of a cell is measured in one unit for all its classes k, by weights. As many replicas as it
 takes must run, whatever they are loaded with::
 
-    sum_{c in phase or aggregated} r[c] n[c] + sum_k v[k] u[k] >= sum_k v[k] D[k]      replicas_<phase>[...]
-    r[c] = max sum_k v[k] mu[c,k] w[k] / S   with   sum_k w[k] <= S,   w[k] <= most that class k loads c with
+    sum_{c in phase or aggregated} most[c] n[c] + sum_k weight[k] u[k] >= sum_k weight[k] D[k]
+                                                                          replicas_<phase>[...]
+    most[c] = max sum_k weight[k] mu[c,k] w[k] / S   with   sum_k w[k] <= S,   w[k] <= bound of class k
 
 with loads w in load units, S of them a replica, rates :math:`\mu` and unmet demand u. The most that n
 replicas do is concave in n, so n times what one does is no less. There is a row for each candidate: by

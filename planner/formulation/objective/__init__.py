@@ -1,1 +1,1 @@
-"""What is minimised: TCO and its parts, unmet demand, and goals that come before TCO."""
+"""Objectives: TCO and its parts, unmet demand, and goals that come before TCO."""

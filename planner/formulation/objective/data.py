@@ -1,4 +1,4 @@
-"""What the data of requests cost that another region serves than the one that they come from."""
+"""Network cost of requests that are served outside the region they arrive in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def data_usd_per_request_per_s(problem: Problem, service: str, way: tuple[str, s
 
 
 def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
-    """The same of one load unit; where phases are apart, the request travels to its prefill. [USD]"""
+    """Network cost of one load unit; of separate phases, the request travels to its prefill. [USD]"""
     c, k, p, index = key
     candidate, cell = problem.candidates[c], problem.cells[index]
     if candidate.phase is Phase.DECODE:

@@ -38,7 +38,7 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 from fleetplan.planner.problem.supply import SupplyPool
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
@@ -88,7 +88,7 @@ class Goal:
         return self.name == "served"
 
     def figure(self, units: float) -> float:
-        """What a value of the model's objective, which is minimised, stands for."""
+        """Convert a value of the model's minimised objective to the unit of the goal."""
         value = units / self.resolution
         return self.most - value if self.rising else value
 
@@ -118,7 +118,7 @@ UNITS: Final[Mapping[str, str]] = {
 
 
 def goal_of(problem: Problem) -> Goal | None:
-    """What a problem is to be best at before TCO; None where TCO comes first."""
+    """Return the goal that a problem optimises before TCO; None where TCO comes first."""
     if problem.minimises_regret:
         least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
         return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
@@ -236,7 +236,7 @@ _SUMS: Final[Mapping[str, Callable[[Problem, Variables, Goal], cp_model.LinearEx
 
 
 def _weight(problem: Problem, cell_index: int) -> float:
-    """What a request/s of a cell counts in the mean over the horizon."""
+    """Weight of a request/s of a cell in the mean over the horizon."""
     cell = problem.cells[cell_index]
     share = problem.moments[cell.moment].weight / len(problem.periods)
     return problem.services[cell.service].served_weight * share
@@ -253,7 +253,7 @@ def _accelerator_resolution(problem: Problem) -> int:
     return min(math.lcm(*(share.denominator for share in shares)), MOST_ACCELERATOR_UNITS)
 
 
-@once
+@memoised
 def _used_resolution(problem: Problem) -> int:
     """Objective units a kWh, or a kg of CO2: `USED_UNITS` for all that may serve or stand idle."""
     name, served = problem.fleet.objective, served_cells(problem)

@@ -1,4 +1,4 @@
-"""What decisions on supply cost: each group of them with its charges by kind of cost and by period.
+"""Charges of decisions on supply, by kind of cost and by period.
 
 The objective, the budgets, the cost of a pool and the bill of a plan all read `supply_charges`.
 """

@@ -1,19 +1,16 @@
-r"""What a plan minimises: unmet demand by priority first, then total cost of ownership.
+r"""Objective terms: unmet demand by priority first, then total cost of ownership.
 
-TCO over the horizon, with C the fixed cost of what exists, acquired units at their unit cost, and energy
-at the served utilisation; periods q, moments m, cells i::
+TCO over the horizon is the fixed cost of what exists, and the price of each decision times its number::
 
-    C + sum usd[o,q] acquired[o,p,q] + sum h[m] e[c,p,q] w[c,k,p,i] / (1 + headroom[s])
-      + sum h[m] t a[c] started[c,p,m] + sum d[m] t' a[c] switched[c,p,m] + sum v[p,q] retired[p,q]
+    fixed + sum usd acquired[o,p,q] + sum usd retired[p,q] + sum usd w[c,k,p,i] / (1 + headroom[s])
+      + sum usd a[c] started[c,p,m] + sum usd a[c] switched[c,p,m]
 
-e is the energy of one load unit above idle (power of the replica above idle * PUE * price * hours / load
-units a replica); the headroom is capacity that stands ready, not traffic, so it draws its idle power alone.
-Idle power is part of C, of usd and of v: what stands draws it whether it serves or not. What requests cost on
-their way to another region is part of e. h is the share of the period's
-hours times the probability of the moment's demand: 1 where a period is one moment. t is the cost of an
-accelerator whose replica starts (family 8), t' that of one that starts within the day, on each of the d days
-of the period times the probability; v is what a unit that leaves saves, loses in the books and sells
-for. All of it is at its present value at the start of the horizon.
+Charges of acquired and retired units, with their idle power, are in planner/formulation/objective/supply.py.
+A load unit costs its energy above idle (power of the replica above idle * PUE * price * hours / load units a
+replica) and the data of requests from other regions. Headroom draws its idle power alone, because it is
+capacity, not traffic. The cost of a moment is weighted with its share of the period's hours times the
+probability of its demand; that of replicas that start within the day with the days of the period. All cost is
+at its present value at the start of the horizon.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import load_kw
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
@@ -110,7 +107,7 @@ def scenario_cost(problem: Problem, variables: Variables, scenario: str) -> cp_m
 
 
 def supply_terms(problem: Problem, variables: Variables) -> list[Term]:
-    """What is bought, rented and retired, with what one of each costs. [USD]"""
+    """Terms of purchases, rentals and retirements, each with the cost of one unit. [USD]"""
     return [
         (variable, sum(sum(by_period) for by_period in charges(problem, key).values()))
         for name, charges in supply_charges().items()
@@ -161,7 +158,7 @@ def unmet_demand(problem: Problem, variables: Variables, priority: int) -> cp_mo
 
 
 def unmet_units(problem: Problem, unmet: Mapping[tuple[int, int], int], priority: int) -> int:
-    """The same of a solution's unmet units by cell and class."""
+    """Unmet demand of a solution, from its unmet units by cell and class."""
     weights = _unmet_weights(problem, priority)
     return sum(weights[cell] * units for (cell, _), units in unmet.items() if cell in weights)
 
@@ -173,7 +170,7 @@ def unmet_units_per_request(problem: Problem) -> float:
     )
 
 
-@once
+@memoised
 def _unmet_exponent(problem: Problem) -> int:
     """Power of ten of the unit of unmet demand: that of the finest service scale.
 
@@ -197,7 +194,7 @@ def _unmet_exponent(problem: Problem) -> int:
 
 
 def _unmet_weights(problem: Problem, priority: int) -> dict[int, int]:
-    """What a unit of unmet demand counts in each cell of the services of one priority."""
+    """Weight of a unit of unmet demand in each cell of the services of one priority."""
     scales, finest = rate_scales(problem), _unmet_exponent(problem)
     weights = whole_weights([moment.exact_weight for moment in problem.moments])
     return {

@@ -99,7 +99,7 @@ def _add_class(
     found: TrafficSum,
 ) -> None:
     """Add one class of a cell."""
-    known = variables.handovers[place]
+    known = variables.kv_pairs[place]
     least: dict[tuple[Phase, int], float] = {}
     for phase in (Phase.PREFILL, Phase.DECODE):
         for index, group in enumerate(known.groups(phase)):

@@ -42,7 +42,7 @@ class CoreSearch:
     _asked: dict[frozenset[str], Verdict] = field(default_factory=dict)
 
     def verdict(self, kept: Collection[str]) -> Verdict:
-        """What is known of the fleet that keeps these requirements alone."""
+        """Verdict on the fleet that keeps these requirements alone."""
         key = frozenset(kept)
         if key not in self._asked:
             implied = self._implied(key)
@@ -50,7 +50,7 @@ class CoreSearch:
         return self._asked[key]
 
     def _implied(self, kept: frozenset[str]) -> Verdict | None:
-        """What follows from larger and smaller sets that were asked before."""
+        """Verdict that follows from larger and smaller sets asked before."""
         for other, verdict in self._asked.items():
             if verdict is Verdict.NO and other <= kept:
                 return Verdict.NO

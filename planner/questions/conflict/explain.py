@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage
-from fleetplan.planner.plan import WayOut as WayOutRecord
+from fleetplan.planner.plan import Conflict, GivenWay, Infeasible, Plan, Shortage, StatedWayOut
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 from fleetplan.planner.search import Verdict
 
 SHARE_FOR_CORE: Final = 0.5
@@ -29,7 +28,7 @@ class Explained:
     ----------
     core : Core
         What cannot hold together.
-    ways : tuple[tuple[WayOut, Answer], ...]
+    ways : tuple[tuple[WayOut, FleetAnswer], ...]
         What could give, each with the plan that there is then; what serves everything first, then the
         cheapest plan.
     complete : bool
@@ -37,7 +36,7 @@ class Explained:
     """
 
     core: Core
-    ways: tuple[tuple[WayOut, Answer], ...]
+    ways: tuple[tuple[WayOut, FleetAnswer], ...]
     complete: bool
 
     def record(self) -> Conflict:
@@ -98,7 +97,7 @@ def explain_conflict(
     universe = requirements_of(forbidden)
     if forbidden.policy.must_use:
         # What must be used serves demand: without the demand there is nothing to use it for.
-        universe = tuple(each for each in universe if each.kind is not Kind.DEMAND)
+        universe = tuple(each for each in universe if each.kind is not RequirementKind.DEMAND)
     by_name = named(universe)
     clock = _Clock(resolver, started + time_box_s * SHARE_FOR_CORE)
 
@@ -117,7 +116,7 @@ def explain_conflict(
         return None
     clock.deadline = started + time_box_s
     # Demand is given up last: where time is short, what money can lift is looked at.
-    first = sorted(core.requirements, key=lambda each: each.kind is Kind.DEMAND)
+    first = sorted(core.requirements, key=lambda each: each.kind is RequirementKind.DEMAND)
     ways = ways_out(forbidden, universe, first, cores, clock.feasible)
     solved = []
     for way in ways:
@@ -141,15 +140,15 @@ def _first_guess(universe: Sequence[Requirement], shortages: Sequence[Shortage])
     near = [each for each in universe if not each.places or each.places & regions]
 
     def rank(requirement: Requirement) -> int:
-        if requirement.kind is Kind.DEMAND:
+        if requirement.kind is RequirementKind.DEMAND:
             return 0 if any(requirement.name.startswith(name) for name in unserved) else 2
         return 1
 
     return sorted(near, key=rank)
 
 
-def _way_record(way: WayOut, plan: Plan) -> WayOutRecord:
-    return WayOutRecord(
+def _way_record(way: WayOut, plan: Plan) -> StatedWayOut:
+    return StatedWayOut(
         gives=tuple(
             GivenWay(requirement=give.requirement.name, change=give.text, least=give.least)
             for give in way.gives

@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Policy
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, moved
 
 SHARE_STEPS: Final = 100
 """Steps of a share, from 0 to 1."""
@@ -47,7 +47,7 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
             most,
         )
     yield from map(_survival, policy.survive_region_loss)
-    yield from _handovers(fleet)
+    yield from _kv_rules(fleet)
 
 
 def _survival(service: str) -> Requirement:
@@ -57,7 +57,7 @@ def _survival(service: str) -> Requirement:
 
     return Requirement(
         name=f"{service} survives the loss of a region",
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: fleet_edits.with_policy(base, without),
         places=frozenset(),
         steps=None,
@@ -72,28 +72,28 @@ def _rule(
 
     return Requirement(
         name=name,
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, most),
         places=frozenset(),
         steps=Steps(relax, text, most),
     )
 
 
-def _handovers(fleet: Fleet) -> Iterator[Requirement]:
+def _kv_rules(fleet: Fleet) -> Iterator[Requirement]:
     """Where KV caches may pass, and what links carry of them."""
     if fleet.policy.kv_pairs is not None:
         name = "KV caches pass only between compatible hardware"
-        yield _handover(name, lambda base: _rules(base, kv_pairs=None))
+        yield _kv_rule(name, lambda base: _rules(base, kv_pairs=None))
     if fleet.policy.kv_transfer == "same-pool":
         name = "KV caches stay in their pool"
-        yield _handover(name, lambda base: _rules(base, kv_transfer="same-region"))
+        yield _kv_rule(name, lambda base: _rules(base, kv_transfer="same-region"))
     for index, link in enumerate(fleet.kv_links):
         name = f"the link from {link.prefill} to {link.decode} carries {link.gb_per_s:g} GB/s"
-        yield _handover(name, partial(_unlimited_link, index))
+        yield _kv_rule(name, partial(_unlimited_link, index))
 
 
-def _handover(name: str, drop: Callable[[Fleet], Fleet]) -> Requirement:
-    return Requirement(name=name, kind=Kind.POLICY, drop=drop, places=frozenset(), steps=None)
+def _kv_rule(name: str, drop: Callable[[Fleet], Fleet]) -> Requirement:
+    return Requirement(name=name, kind=RequirementKind.POLICY, drop=drop, places=frozenset(), steps=None)
 
 
 def _rules(base: Fleet, **changes: object) -> Fleet:

@@ -1,4 +1,4 @@
-"""What a fleet file asks for and could give up: the types, and the size of a step.
+"""Requirements of a fleet file that could give way: the types, and the size of a step.
 
 A requirement can be dropped, and most can be relaxed step by step. Steps are whole numbers, so that there is
 a least amount: hosts, a digit of a limit, a thousandth of a demand.
@@ -19,8 +19,8 @@ STEP_DIGITS: Final = 3
 """A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
 
 
-class Kind(StrEnum):
-    """What a requirement is about."""
+class RequirementKind(StrEnum):
+    """Kind of a requirement."""
 
     SUPPLY = "supply"
     POWER = "power"
@@ -57,7 +57,7 @@ class Requirement:
     ----------
     name : str
         With its value.
-    kind : Kind
+    kind : RequirementKind
         What it is about.
     drop : callable
         The fleet without it.
@@ -68,7 +68,7 @@ class Requirement:
     """
 
     name: str
-    kind: Kind
+    kind: RequirementKind
     drop: Edit
     places: frozenset[str]
     steps: Steps | None

@@ -9,7 +9,13 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved, step_of
+from fleetplan.planner.questions.conflict.requirement import (
+    Requirement,
+    RequirementKind,
+    Steps,
+    moved,
+    step_of,
+)
 
 DEMAND_STEPS: Final = 1000
 """Steps from all of a demand to none of it."""
@@ -42,7 +48,7 @@ def _latency_limit(service: Service, label: str, limit_ms: float) -> Requirement
 
     return Requirement(
         name=f"{label} of {name} is {limit_ms:g} ms",
-        kind=Kind.LATENCY,
+        kind=RequirementKind.LATENCY,
         drop=lambda base: limited(base, None),
         places=_asked_regions(service),
         steps=Steps(
@@ -80,7 +86,7 @@ def service_rules(fleet: Fleet) -> Iterator[Requirement]:
 def _service_rule(service: Service, text: str, change: Callable[[Service], Service]) -> Requirement:
     return Requirement(
         name=f"{service.name} {text}",
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: fleet_edits.with_service(base, service.name, change),
         places=_asked_regions(service),
         steps=None,
@@ -109,7 +115,7 @@ def _served(service: Service, region: str, periods: Sequence[str]) -> Requiremen
 
     return Requirement(
         name=f"{name} in {region} is served, {peak:.4g} requests/s",
-        kind=Kind.DEMAND,
+        kind=RequirementKind.DEMAND,
         drop=lambda base: fleet_edits.demand_scaled(base, 0.0, name, region),
         places=frozenset([region]),
         steps=Steps(relax, text, DEMAND_STEPS),

@@ -8,7 +8,13 @@ from functools import partial
 
 from fleetplan.fleet.inventory import Budget, Fleet, Offer, Pool
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, moved, step_of
+from fleetplan.planner.questions.conflict.requirement import (
+    Requirement,
+    RequirementKind,
+    Steps,
+    moved,
+    step_of,
+)
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
@@ -30,7 +36,7 @@ def _pool(pool: Pool) -> Requirement:
 
     return Requirement(
         name=f"pool {pool.name} has {pool.hosts} {unit} of {pool.hardware}",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.more_of_pool(base, pool.name, None),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} {pool.hardware} {unit} more in {pool.name}"),
@@ -47,7 +53,7 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
 
     return Requirement(
         name=f"{hosts} hosts of pool {pool.name} stay in reserve",
-        kind=Kind.POLICY,
+        kind=RequirementKind.POLICY,
         drop=lambda base: relax(base, hosts),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} reserve hosts of {pool.name} less", hosts),
@@ -64,7 +70,7 @@ def _maximum(offer: Offer) -> Requirement:
 
     return Requirement(
         name=f"offer {offer.name} supplies at most {limits} {offer.unit}s of {offer.hardware}",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: fleet_edits.maximum_changed(base, offer.name, lambda _: None),
         places=frozenset(offer.regions),
         steps=Steps(relax, lambda n: f"{n} {offer.hardware} {offer.unit}s more from offer {offer.name}"),
@@ -81,7 +87,7 @@ def _lead_time(offer: Offer) -> Requirement:
 
     return Requirement(
         name=f"offer {offer.name} has a lead time of {lead} quarters",
-        kind=Kind.SUPPLY,
+        kind=RequirementKind.SUPPLY,
         drop=lambda base: relax(base, lead),
         places=frozenset(offer.regions),
         steps=Steps(
@@ -106,7 +112,7 @@ def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
 
     return Requirement(
         name=f"power of {region} is {limits} kW",
-        kind=Kind.POWER,
+        kind=RequirementKind.POWER,
         drop=lambda base: fleet_edits.power_limited(base, region, None),
         places=frozenset([region]),
         steps=Steps(relax, lambda n: f"{n * step:g} kW more in {region}"),
@@ -140,7 +146,7 @@ def _budget(label: str, limit: float, put: Callable[[Budget, float | None], Budg
 
     return Requirement(
         name=f"{label} is {limit:,.0f} USD",
-        kind=Kind.BUDGET,
+        kind=RequirementKind.BUDGET,
         drop=lambda base: fleet_edits.with_budget(base, lambda budget: put(budget, None)),
         places=frozenset(),
         steps=Steps(relax, lambda n: f"{n * step:,.0f} USD more of {label}"),

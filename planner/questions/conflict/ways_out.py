@@ -8,7 +8,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict.core import CoreSearch
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.search import Verdict
 
 MOST_STEPS: Final = 2**20
@@ -41,7 +41,7 @@ class Give:
 
     @property
     def text(self) -> str:
-        """What gives, with its amount."""
+        """Name the requirement that gives way, with the amount."""
         if self.requirement.steps is None or self.steps == 0:
             return f"without: {self.requirement.name}"
         return self.requirement.steps.text(self.steps)
@@ -68,7 +68,7 @@ class WayOut:
     @property
     def serves_everything(self) -> bool:
         """Whether no demand is given up."""
-        return all(give.requirement.kind is not Kind.DEMAND for give in self.gives)
+        return all(give.requirement.kind is not RequirementKind.DEMAND for give in self.gives)
 
     @property
     def least(self) -> bool:
@@ -130,7 +130,10 @@ def _enough(
             return None
         # What is of the same kind comes first: hosts with hosts, limits with limits; demand comes last.
         picked.append(
-            min(core.requirements, key=lambda each: (each.kind is not first.kind, each.kind is Kind.DEMAND))
+            min(
+                core.requirements,
+                key=lambda each: (each.kind is not first.kind, each.kind is RequirementKind.DEMAND),
+            )
         )
     for each in list(picked):
         others = [other for other in picked if other is not each]

@@ -25,7 +25,7 @@ RATIO_AXES: Final = ("demand", "price", "slo")
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweepAxis:
     """One key of a grid and the values it takes.
 
     Attributes
@@ -41,7 +41,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """One point of a grid.
 
     Attributes
@@ -83,7 +83,7 @@ class Point:
         return fleet
 
 
-def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
+def read_axes(texts: Sequence[str]) -> tuple[SweepAxis, ...]:
     """The axes of a grid.
 
     Raises
@@ -91,7 +91,7 @@ def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     InputError
         If one has no values, or a key is given twice.
     """
-    axes: list[Axis] = []
+    axes: list[SweepAxis] = []
     issues = []
     for text in texts:
         key, equals, rest = text.partition("=")
@@ -102,7 +102,7 @@ def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
         elif key.strip() in {axis.key for axis in axes}:
             issues.append(Issue(f"--grid {text}", 0, 0, "", f"the axis {key.strip()!r} is given twice"))
         else:
-            axes.append(Axis(key.strip(), values))
+            axes.append(SweepAxis(key.strip(), values))
     if issues:
         raise InputError(issues)
     return tuple(axes)
@@ -127,11 +127,11 @@ def split_values(text: str) -> list[str]:
     return found
 
 
-def grid_points(axes: Sequence[Axis]) -> tuple[Point, ...]:
+def grid_points(axes: Sequence[SweepAxis]) -> tuple[SweepPoint, ...]:
     """Every combination of the values, the last axis running fastest."""
     keys = [axis.key for axis in axes]
     combinations = itertools.product(*(axis.values for axis in axes))
-    return tuple(Point(tuple(zip(keys, values, strict=True))) for values in combinations)
+    return tuple(SweepPoint(tuple(zip(keys, values, strict=True))) for values in combinations)
 
 
 def _ratio_axis(key: str) -> bool:

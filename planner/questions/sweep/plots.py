@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from fleetplan.planner.drawing import new_figure, save
-from fleetplan.planner.questions.sweep.axes import Axis
+from fleetplan.planner.questions.sweep.axes import SweepAxis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,12 +20,12 @@ MOST_LINES: Final = 8
 """Lines of a plot; a grid of more has its heat map."""
 
 
-def write_sweep_plots(axes: Sequence[Axis], table: pd.DataFrame, folder: Path) -> list[Path]:
+def write_sweep_plots(axes: Sequence[SweepAxis], table: pd.DataFrame, folder: Path) -> list[Path]:
     """Draw a table of a sweep.
 
     Parameters
     ----------
-    axes : Sequence[Axis]
+    axes : Sequence[SweepAxis]
         Of the grid; the first two are drawn, at the first value of all others.
     table : pandas.DataFrame
         As `sweep_table` makes it.
@@ -50,7 +50,7 @@ def write_sweep_plots(axes: Sequence[Axis], table: pd.DataFrame, folder: Path) -
     return [save(figure, folder / f"{name}.svg") for name, figure in figures.items()]
 
 
-def tco_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+def tco_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
     """TCO over the first axis, a line for each value of the second; shaded down to what is proven."""
     figure, (plot,) = new_figure(1)
     first = axes[0].key
@@ -74,7 +74,7 @@ def tco_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
     return figure
 
 
-def hardware_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+def hardware_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
     """Accelerators in use by hardware over the first axis, at the first value of the second."""
     first = axes[0].key
     shown = table if len(axes) == 1 else table[table[axes[1].key] == table[axes[1].key].iloc[0]]
@@ -93,7 +93,7 @@ def hardware_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
     return figure
 
 
-def heat_map_figure(axes: Sequence[Axis], table: pd.DataFrame) -> Figure:
+def heat_map_figure(axes: Sequence[SweepAxis], table: pd.DataFrame) -> Figure:
     """TCO by the first two axes; blank where there is no plan."""
     first, second = axes[0].key, axes[1].key
     rows = table[table["metric"] == TCO]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions.sweep.axes import Axis, Point
+from fleetplan.planner.questions.sweep.axes import SweepAxis, SweepPoint
 from fleetplan.planner.search import SearchLimits
 
 _DEPENDENCIES: Final = ("fleetplan", "ortools", "numpy", "scipy", "pandas", "aiconfigurator-core")
@@ -71,7 +71,7 @@ def figures_of(plan: Plan) -> tuple[Figure, ...]:
     return tuple(Figure(metric=metric, unit=unit, value=float(value)) for metric, unit, value in rows)
 
 
-def point_key(fleet: Fleet, point: Point, limits: SearchLimits) -> str:
+def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
     """Hash of everything that the result of a point depends on."""
     parts = [f"{name} {_version(name)}" for name in _DEPENDENCIES]
     parts.append(program_sha256())
@@ -117,7 +117,7 @@ def write_result(path: Path, result: PointResult) -> None:
     write_whole(path, result.model_dump_json(indent=1) + "\n")
 
 
-def sweep_table(axes: Sequence[Axis], results: Sequence[PointResult]) -> pd.DataFrame:
+def sweep_table(axes: Sequence[SweepAxis], results: Sequence[PointResult]) -> pd.DataFrame:
     """One row a point and metric: a column for each axis, `status`, `metric`, `unit`, `value`.
 
     A point without a plan has one row without a metric.

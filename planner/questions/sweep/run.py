@@ -13,7 +13,7 @@ import joblib
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.resolving import Resolver
-from fleetplan.planner.questions.sweep.axes import Point
+from fleetplan.planner.questions.sweep.axes import SweepPoint
 from fleetplan.planner.questions.sweep.results import (
     PointResult,
     figures_of,
@@ -30,12 +30,12 @@ DASK: Final = "dask://"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SweepTask:
     """One point to solve.
 
     Attributes
     ----------
-    point : Point
+    point : SweepPoint
         Where in the grid.
     fleet : Fleet
         Its fleet.
@@ -43,7 +43,7 @@ class Task:
         When to stop.
     """
 
-    point: Point
+    point: SweepPoint
     fleet: Fleet
     limits: SearchLimits
 
@@ -53,7 +53,7 @@ class Task:
         return point_key(self.fleet, self.point, self.limits)
 
 
-def solve_point(task: Task) -> PointResult:
+def solve_point(task: SweepTask) -> PointResult:
     """The result of one point; runs in whatever process it is sent to."""
     answer = Resolver(task.limits).solve(task.fleet)
     if answer.plan is not None:
@@ -65,13 +65,13 @@ def solve_point(task: Task) -> PointResult:
 
 
 def run_sweep(
-    tasks: Sequence[Task], folder: Path, jobs: int, backend: str, say: Callable[[str], None]
+    tasks: Sequence[SweepTask], folder: Path, jobs: int, backend: str, say: Callable[[str], None]
 ) -> list[PointResult]:
     """Solve what has no result yet, and return the results of all in their order.
 
     Parameters
     ----------
-    tasks : Sequence[Task]
+    tasks : Sequence[SweepTask]
         Every point.
     folder : Path
         Holds a file for each result, written as soon as it is there: a sweep that was interrupted goes on
@@ -103,7 +103,7 @@ def run_sweep(
     return [result for path in files if (result := known[path]) is not None]
 
 
-def _numbered(number: int, task: Task) -> tuple[int, PointResult]:
+def _numbered(number: int, task: SweepTask) -> tuple[int, PointResult]:
     """The result with the number of its task: they come back as they are done."""
     return number, solve_point(task)
 

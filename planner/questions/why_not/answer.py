@@ -12,7 +12,7 @@ from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.resolving import Answer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
     BreakEven,
@@ -21,7 +21,7 @@ from fleetplan.planner.questions.why_not.break_even import (
     speed_break_even,
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
-from fleetplan.planner.questions.why_not.subject import Kind, Subject
+from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
 from fleetplan.planner.search import Verdict
 
 
@@ -116,16 +116,16 @@ def why_not(plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, time
 
 
 def _bought(subject: Subject, plan: Plan) -> bool:
-    return subject.kind is Kind.OFFER and any(row.offer == subject.name for row in plan.purchases)
+    return subject.kind is SubjectKind.OFFER and any(row.offer == subject.name for row in plan.purchases)
 
 
 def _worth(
     plan: Plan, fleet: Fleet, subject: Subject, resolver: Resolver, used: tuple[Placement, ...]
 ) -> WhyNot:
     """It is in the plan: what the fleet would cost without it."""
-    if subject.kind is Kind.REGION:
+    if subject.kind is SubjectKind.REGION:
         return WhyNot(subject, used, ())
-    if subject.kind is Kind.OFFER:
+    if subject.kind is SubjectKind.OFFER:
         answer = resolver.solve(fleet_edits.maximum_set(fleet, subject.name, 0))
     else:
         answer = resolver.solve(fleet, lambda candidate: None if subject.matches(candidate) else candidate)
@@ -175,12 +175,12 @@ class _Stage:
             offers = [offer for offer in self.fleet.offers if offer.name in self.priced_offers]
             found = replace(found, price=self.price(), priced=tuple(offers))
         pays = extra.most_usd < 0
-        if self.subject.kind not in (Kind.OFFER, Kind.REGION) and not pays:
+        if self.subject.kind not in (SubjectKind.OFFER, SubjectKind.REGION) and not pays:
             self.resolver.say(f"searching for the break-even speed of {self.subject.name}")
             found = replace(found, speed=speed_break_even(self.at_speed, self.without))
         return found
 
-    def force(self, fleet: Fleet, ratio: float = 1.0) -> Answer:
+    def force(self, fleet: Fleet, ratio: float = 1.0) -> FleetAnswer:
         """The cheapest plan with it, its rates times a ratio."""
         forced = fleet_edits.with_policy(
             fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
@@ -193,13 +193,13 @@ class _Stage:
 
         return self.resolver.solve(forced, None if ratio == 1.0 else faster)
 
-    def at_speed(self, ratio: float) -> Answer:
+    def at_speed(self, ratio: float) -> FleetAnswer:
         return self.force(self.fleet, ratio)
 
-    def at_price(self, ratio: float) -> Answer:
+    def at_price(self, ratio: float) -> FleetAnswer:
         return self.force(fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers))
 
-    def extra(self, forced: Answer) -> Extra:
+    def extra(self, forced: FleetAnswer) -> Extra:
         """What a plan with it costs more; what the fleet has already, no plan with it can save."""
         least = 0.0 if self.subject.supplied else -float("inf")
         return Extra(
@@ -237,7 +237,7 @@ class _Stage:
             for acquisition in pool.acquisitions
         }
 
-    def forbidden(self, found: WhyNot, forced: Answer) -> WhyNot:
+    def forbidden(self, found: WhyNot, forced: FleetAnswer) -> WhyNot:
         """No plan has it: what forbids that."""
         if not forced.infeasible:
             reason = Reason(Cause.LIMITS, None, f"undecided: {'; '.join(forced.reasons)}")

@@ -8,7 +8,7 @@ from typing import Final
 from fleetplan.fleet.catalog import accelerators, price_book
 from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.fleet.power import hardware_kind
-from fleetplan.planner.questions.why_not.subject import Kind, Subject
+from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
 
 MOST_ASSUMED_PRICE: Final = 16.0
 """Up to so many times the assumed price the break-even is looked for."""
@@ -22,7 +22,7 @@ UNKNOWN_PRICE_USD_PER_HOUR: Final = 1.0
 
 def supplied(fleet: Fleet, subject: Subject) -> Fleet:
     """The fleet, with an offer of hardware that it cannot get."""
-    if subject.kind is not Kind.HARDWARE or subject.supplied:
+    if subject.kind is not SubjectKind.HARDWARE or subject.supplied:
         return fleet
     part = accelerators()[subject.name]
     hardware = hardware_kind(subject.name, part)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.questions.resolving import Answer
+from fleetplan.planner.questions.resolving import FleetAnswer
 
 MOST_PRICE_SOLVES: Final = 8
 """Solves after which the break-even price is taken as it is; a plan of another shape takes one more each."""
@@ -61,7 +61,7 @@ class BreakEven:
 
 
 def price_break_even(
-    force: Callable[[float], Answer],
+    force: Callable[[float], FleetAnswer],
     priced_usd: Callable[[Plan], float],
     without: Without,
     highest: float = 1.0,
@@ -109,7 +109,7 @@ def price_break_even(
     return BreakEven(proven_in, _first_out([*solved, (highest, dearest)], without), len(solved) + 1)
 
 
-def _first_out(solved: Sequence[tuple[float, Answer]], without: Without) -> float | None:
+def _first_out(solved: Sequence[tuple[float, FleetAnswer]], without: Without) -> float | None:
     """The lowest price at which the bounds prove that the fleet without it is cheaper."""
     points = sorted((ratio, answer.least_usd) for ratio, answer in solved)
     (high, high_usd) = points[-1]
@@ -125,7 +125,7 @@ def _first_out(solved: Sequence[tuple[float, Answer]], without: Without) -> floa
     return out
 
 
-def speed_break_even(force: Callable[[float], Answer], without: Without) -> BreakEven:
+def speed_break_even(force: Callable[[float], FleetAnswer], without: Without) -> BreakEven:
     """The least speed at which something belongs in, 1 being what the rates say today.
 
     Parameters
@@ -135,7 +135,7 @@ def speed_break_even(force: Callable[[float], Answer], without: Without) -> Brea
     without : Without
         The fleet without it.
     """
-    tried: dict[float, Answer] = {}
+    tried: dict[float, FleetAnswer] = {}
 
     def belongs(ratio: float) -> bool:
         tried[ratio] = force(ratio)

@@ -19,7 +19,7 @@ from fleetplan.planner.candidates import (
     replaces,
 )
 from fleetplan.planner.problem import Candidate
-from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Kind, Subject
+from fleetplan.planner.questions.why_not.subject import RUNTIME_PHASES, Subject, SubjectKind
 
 
 class Cause(StrEnum):
@@ -91,9 +91,9 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
     """
     if not subject.supplied:
         yield Reason(Cause.SUPPLY, None, f"no pool or offer supplies {subject.name}")
-    if subject.kind is Kind.OFFER:
+    if subject.kind is SubjectKind.OFFER:
         yield from _offer_reasons(subject, fleet)
-    if subject.kind is Kind.REGION:
+    if subject.kind is SubjectKind.REGION:
         yield from _region_reasons(subject, fleet)
     for name, text in subject.refused:
         yield Reason(Cause.SHAPE, name, text)
@@ -102,9 +102,9 @@ def standing_reasons(subject: Subject, fleet: Fleet, candidates: CandidateSet) -
             continue
         own = [each for each in candidates.candidates if each.service == service.name]
         matching = [each for each in own if subject.matches(each)]
-        if subject.kind in (Kind.HARDWARE, Kind.RUNTIME) and not matching:
+        if subject.kind in (SubjectKind.HARDWARE, SubjectKind.RUNTIME) and not matching:
             yield from _rejected(subject, service, candidates)
-        if subject.kind is Kind.CONFIGURATION:
+        if subject.kind is SubjectKind.CONFIGURATION:
             yield from _dominators(matching, own, fleet)
 
 
@@ -135,7 +135,7 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
 
 def _rejected(subject: Subject, service: Service, candidates: CandidateSet) -> Iterator[Reason]:
     """Why a service has no configuration of it: what most configurations fail at comes first."""
-    if subject.kind is Kind.RUNTIME and subject.name not in service.runtimes:
+    if subject.kind is SubjectKind.RUNTIME and subject.name not in service.runtimes:
         yield Reason(Cause.POLICY, service.name, f"uses only the runtime {', '.join(service.runtimes)}")
         return
     counts: Counter[str] = Counter()

@@ -21,7 +21,7 @@ RUNTIME_PHASES: Final = {"disaggregated": ("prefill", "decode"), "aggregated": (
 """Phases of the replicas of each runtime."""
 
 
-class Kind(StrEnum):
+class SubjectKind(StrEnum):
     """What is asked about."""
 
     HARDWARE = "hardware"
@@ -37,7 +37,7 @@ class Subject:
 
     Attributes
     ----------
-    kind : Kind
+    kind : SubjectKind
         What it is.
     name : str
         Its name.
@@ -53,7 +53,7 @@ class Subject:
         Of a configuration that cannot run: services, and why not.
     """
 
-    kind: Kind
+    kind: SubjectKind
     name: str
     must_use: MustUse
     offers: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class Subject:
     def used_in(self, plan: Plan) -> tuple[Placement, ...]:
         """Placements of a plan that are what is asked about."""
         wanted = self.must_use
-        if self.kind is Kind.OFFER:
+        if self.kind is SubjectKind.OFFER:
             pools = {purchase.pool for purchase in plan.purchases if purchase.offer == self.name}
             return tuple(row for row in plan.placements if row.pool in pools)
         return tuple(
@@ -107,7 +107,7 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
         If it names nothing, or several things.
     """
     kind, colon, name = text.partition(":")
-    wanted = [Kind(kind)] if colon and kind in set(Kind) else list(Kind)
+    wanted = [SubjectKind(kind)] if colon and kind in set(SubjectKind) else list(SubjectKind)
     name = name if len(wanted) == 1 else text
     found = [subject for each in wanted for subject in _READERS[each](name, fleet)]
     if len(found) > 1:
@@ -129,22 +129,22 @@ def _hardware(name: str, fleet: Fleet) -> Iterator[Subject]:
     supplied = name in supplied_hardware(fleet)
     if supplied or name in accelerators():
         offers = frozenset(offer.name for offer in fleet.offers if offer.hardware == name)
-        yield Subject(Kind.HARDWARE, name, MustUse(name, hardware=name), offers, supplied=supplied)
+        yield Subject(SubjectKind.HARDWARE, name, MustUse(name, hardware=name), offers, supplied=supplied)
 
 
 def _offer(name: str, fleet: Fleet) -> Iterator[Subject]:
     if name in {offer.name for offer in fleet.offers}:
-        yield Subject(Kind.OFFER, name, MustUse(name, offer=name), frozenset([name]))
+        yield Subject(SubjectKind.OFFER, name, MustUse(name, offer=name), frozenset([name]))
 
 
 def _runtime(name: str, _: Fleet) -> Iterator[Subject]:
     if name in RUNTIME_PHASES:
-        yield Subject(Kind.RUNTIME, name, MustUse(name, phases=RUNTIME_PHASES[name]))
+        yield Subject(SubjectKind.RUNTIME, name, MustUse(name, phases=RUNTIME_PHASES[name]))
 
 
 def _region(name: str, fleet: Fleet) -> Iterator[Subject]:
     if name in {region.name for region in fleet.regions}:
-        yield Subject(Kind.REGION, name, MustUse(name, region=name))
+        yield Subject(SubjectKind.REGION, name, MustUse(name, region=name))
 
 
 def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
@@ -156,7 +156,7 @@ def _configuration(name: str, fleet: Fleet) -> Iterator[Subject]:
         # A label may hold a slash itself: the name of a variant comes first.
         service, hardware, label = None, None, name
     wanted = MustUse(name, service=service, hardware=hardware, config=label)
-    subject = Subject(Kind.CONFIGURATION, name, wanted)
+    subject = Subject(SubjectKind.CONFIGURATION, name, wanted)
     asked = [each for each in fleet.services if service in (None, each.name)]
     every = _configurations(replace(fleet, services=tuple(asked)))
     keys = frozenset(candidate.key for candidate in every if subject.matches(candidate))
@@ -194,12 +194,12 @@ def _configurations(fleet: Fleet) -> tuple[Candidate, ...]:
     return build_candidates(fleet, lambda _: None, EVERYTHING).candidates
 
 
-_READERS: Final[dict[Kind, Callable[[str, Fleet], Iterator[Subject]]]] = {
-    Kind.HARDWARE: _hardware,
-    Kind.OFFER: _offer,
-    Kind.RUNTIME: _runtime,
-    Kind.REGION: _region,
-    Kind.CONFIGURATION: _configuration,
+_READERS: Final[dict[SubjectKind, Callable[[str, Fleet], Iterator[Subject]]]] = {
+    SubjectKind.HARDWARE: _hardware,
+    SubjectKind.OFFER: _offer,
+    SubjectKind.RUNTIME: _runtime,
+    SubjectKind.REGION: _region,
+    SubjectKind.CONFIGURATION: _configuration,
 }
 
 

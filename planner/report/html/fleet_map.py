@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from fleetplan.planner.plan import Plan, PoolUse
-from fleetplan.planner.report.html.moments import Moment, moments
+from fleetplan.planner.report.html.moments import MomentView, moments
 
 OWN_COLOURS = 11
 """Services with a colour of their own; a twelfth colour is for all others."""
@@ -88,7 +88,7 @@ def service_styles(plan: Plan) -> dict[str, str]:
     return {name: f"s{index}" for index, name in enumerate(own)}
 
 
-def _picture(plan: Plan, moment: Moment, styles: dict[str, str], widest: int) -> FleetPicture:
+def _picture(plan: Plan, moment: MomentView, styles: dict[str, str], widest: int) -> FleetPicture:
     power = {} if plan.inputs is None else {each.name: each.power_kw for each in plan.inputs.regions}
     pools: dict[str, list[PoolPicture]] = defaultdict(list)
     for use in plan.pools:
@@ -109,7 +109,7 @@ def _picture(plan: Plan, moment: Moment, styles: dict[str, str], widest: int) ->
     )
 
 
-def _segments(use: PoolUse, moment: Moment, styles: dict[str, str]) -> tuple[Segment, ...]:
+def _segments(use: PoolUse, moment: MomentView, styles: dict[str, str]) -> tuple[Segment, ...]:
     running: dict[str, int] = defaultdict(int)
     for row in moment.placements:
         if row.pool == use.pool:

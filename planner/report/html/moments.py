@@ -9,7 +9,7 @@ from fleetplan.planner.plan import MomentKey, Placement, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MomentView:
     """A time for which a plan places replicas.
 
     Attributes
@@ -27,11 +27,11 @@ class Moment:
     placements: tuple[Placement, ...]
 
 
-def moments(plan: Plan) -> tuple[Moment, ...]:
+def moments(plan: Plan) -> tuple[MomentView, ...]:
     """Every moment of a plan, in the order of its periods."""
     keys = dict.fromkeys(row.moment_key for row in (*plan.pools, *plan.placements))
     return tuple(
-        Moment(
+        MomentView(
             " ".join(part for part in key if part),
             key,
             tuple(row for row in plan.placements if row.moment_key == key),

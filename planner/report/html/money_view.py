@@ -21,7 +21,7 @@ SMALLEST_SHARE = 0.004
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MoneyStep:
     """One bar of a waterfall.
 
     Attributes
@@ -39,44 +39,48 @@ class Step:
     is_total: bool = False
 
 
-def by_kind(plan: Plan) -> tuple[Step, ...]:
+def by_kind(plan: Plan) -> tuple[MoneyStep, ...]:
     """Cost by kind, and the TCO that it adds up to."""
-    steps = [Step(kind.replace("_", " "), usd) for kind, usd in plan.cost_breakdown.items()]
-    return (*_largest_first(steps, plan.objective_usd), Step("TCO", plan.objective_usd, True))
+    steps = [MoneyStep(kind.replace("_", " "), usd) for kind, usd in plan.cost_breakdown.items()]
+    return (*_largest_first(steps, plan.objective_usd), MoneyStep("TCO", plan.objective_usd, True))
 
 
-def by_service(plan: Plan) -> tuple[Step, ...]:
+def by_service(plan: Plan) -> tuple[MoneyStep, ...]:
     """Cost by the service that pays for it, and what nobody does."""
     usd: dict[str, float] = {}
     for row in plan.placements:
         usd[row.service] = usd.get(row.service, 0.0) + row.usd
-    steps = _largest_first([Step(name, each) for name, each in usd.items()], plan.objective_usd)
+    steps = _largest_first([MoneyStep(name, each) for name, each in usd.items()], plan.objective_usd)
     left = plan.objective_usd - sum(usd.values())
-    return (*steps, Step(IDLE, left), Step("TCO", plan.objective_usd, True))
+    return (*steps, MoneyStep(IDLE, left), MoneyStep("TCO", plan.objective_usd, True))
 
 
-def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[Step, ...]:
+def changes(found: PlanDiff, costs: Sequence[CostChange]) -> tuple[MoneyStep, ...]:
     """From the cost of the plan in force to that of the new one."""
     size = max(abs(found.tco.before_usd), abs(found.tco.after_usd))
-    steps = _largest_first([Step(cost.name, cost.delta_usd) for cost in costs if not cost.same], size)
-    return (Step("in force", found.tco.before_usd, True), *steps, Step("planned", found.tco.after_usd, True))
+    steps = _largest_first([MoneyStep(cost.name, cost.delta_usd) for cost in costs if not cost.same], size)
+    return (
+        MoneyStep("in force", found.tco.before_usd, True),
+        *steps,
+        MoneyStep("planned", found.tco.after_usd, True),
+    )
 
 
-def _largest_first(steps: Sequence[Step], total_usd: float) -> list[Step]:
+def _largest_first(steps: Sequence[MoneyStep], total_usd: float) -> list[MoneyStep]:
     least = SMALLEST_SHARE * abs(total_usd)
     kept = sorted((step for step in steps if abs(step.usd) >= least), key=lambda step: -step.usd)
     rest = [step for step in steps if abs(step.usd) < least and step.usd]
     if len(rest) > 1:
-        return [*kept, Step(f"{len(rest)} smaller", sum(step.usd for step in rest))]
+        return [*kept, MoneyStep(f"{len(rest)} smaller", sum(step.usd for step in rest))]
     return [*kept, *rest]
 
 
-def waterfall_figure(steps: Sequence[Step], label: str, *, gains: bool) -> Markup:
+def waterfall_figure(steps: Sequence[MoneyStep], label: str, *, gains: bool) -> Markup:
     """Return a waterfall drawn from top to bottom.
 
     Parameters
     ----------
-    steps : Sequence[Step]
+    steps : Sequence[MoneyStep]
         In the order in which they are drawn.
     label : str
         What it shows.
@@ -84,7 +88,7 @@ def waterfall_figure(steps: Sequence[Step], label: str, *, gains: bool) -> Marku
         Whether steps down are good and steps up bad, as in a comparison.
     """
 
-    def colour(step: Step) -> str:
+    def colour(step: MoneyStep) -> str:
         if step.is_total:
             return QUIET
         if gains:

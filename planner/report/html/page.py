@@ -43,7 +43,7 @@ _FOLDER: Final = files("fleetplan.planner.report.html")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PageComparison:
     """The plan in force beside the new one."""
 
     found: PlanDiff
@@ -156,7 +156,7 @@ def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
     )
 
 
-def _comparison(baseline: Plan, plan: Plan) -> Comparison:
+def _comparison(baseline: Plan, plan: Plan) -> PageComparison:
     found = diff(baseline, plan)
     drawn = [
         unique_names(
@@ -167,4 +167,4 @@ def _comparison(baseline: Plan, plan: Plan) -> Comparison:
             ("service", "change of cost by service", found.cost_by_service),
         )
     ]
-    return Comparison(found, *drawn)
+    return PageComparison(found, *drawn)

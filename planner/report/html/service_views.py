@@ -88,7 +88,7 @@ def _worst(latencies: Iterable[float | None]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class CapacityView:
     """What a service's replicas sustain and what is asked of them.
 
     Attributes
@@ -110,7 +110,7 @@ class Capacity:
     planned: tuple[float, ...]
 
 
-def capacities(plan: Plan, inputs: PlanInputs) -> tuple[Capacity, ...]:
+def capacities(plan: Plan, inputs: PlanInputs) -> tuple[CapacityView, ...]:
     """Return what the largest services can serve, those that cost most first."""
     return tuple(_capacity(plan, inputs, name) for name in largest_services(plan))
 
@@ -123,7 +123,7 @@ def largest_services(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(usd, key=lambda name: -usd[name])[:LARGEST_SERVICES])
 
 
-def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> Capacity:
+def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> CapacityView:
     every = moments(plan)
     headroom = next(each.headroom for each in inputs.services if each.name == service)
     sustained: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(every))
@@ -140,7 +140,7 @@ def _capacity(plan: Plan, inputs: PlanInputs, service: str) -> Capacity:
                 if each.service == service and (each.period, each.slice, each.scenario) == moment.key
             )
         )
-    return Capacity(
+    return CapacityView(
         service,
         tuple(moment.label for moment in every),
         {name: tuple(values) for name, values in sustained.items()},
@@ -162,7 +162,7 @@ def _limiting(rows: list[Placement]) -> list[Placement]:
     return kept
 
 
-def capacity_figure(capacity: Capacity, colours: dict[str, int]) -> Markup:
+def capacity_figure(capacity: CapacityView, colours: dict[str, int]) -> Markup:
     """Return bars of capacity stacked by hardware, with demand and what is planned for above them."""
 
     def paint(axes: Axes) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetplan.fleet.document import Document, Node, Place, read_document, read_fragment
+from fleetplan.fleet.document import Document, Node, SourcePlace, read_document, read_fragment
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.resolve import build_fleet, load_fleet
 
@@ -109,7 +109,7 @@ def test_any_block(tmp_path: Path, block: str, tree: object) -> None:
     path.write_text(FLEET, encoding="utf-8")
     document = read_document(path)
     entries = dict(document.root.entries)
-    entries[block] = type(entries[block])(Place("x", 1, 1), _node(tree))
+    entries[block] = type(entries[block])(SourcePlace("x", 1, 1), _node(tree))
     changed = Document(path, Node.of_entries(entries, document.root.place), {})
     assert all(issue.message for issue in issues_of(lambda: build_fleet(changed)))
 

@@ -10,18 +10,19 @@ import pytest
 from benchmarks.accuracy_rows import packaged_file, published_rows
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts import first_parts
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import CalibrationFit, calibrate, read_calibration, write_calibration
 from fleetplan.perfmodel.calibrate.ratios import fit_ratios
-from fleetplan.perfmodel.evaluator import Calibration, PhaseFit, Scope, ScopeCalibration
+from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, ScopeCalibration
 from fleetplan.perfmodel.predict import predict
 
 MODEL = "meta-llama/Llama-3.1-8B"
-SCOPE = Scope("MI300X", "vllm", "0.9.1", MODEL, "bf16", "bf16")
+SCOPE = CalibrationScope("MI300X", "vllm", "0.9.1", MODEL, "bf16", "bf16")
 
 
-def entry(scope: Scope = SCOPE, prefill: float = 1.2, decode: float = 1.4) -> ScopeCalibration:
+def entry(scope: CalibrationScope = SCOPE, prefill: float = 1.2, decode: float = 1.4) -> ScopeCalibration:
     return ScopeCalibration(scope, PhaseFit(prefill, 1.0), PhaseFit(decode, 2.0), 3, 0.3, 0.02, ())
 
 
@@ -127,7 +128,9 @@ def test_an_alias_of_the_model_is_the_model() -> None:
 
 def test_the_newest_version_holds_where_none_is_asked_for() -> None:
     versions = ("0.9.1", "0.10.0", "0.8")
-    found = calibration(*(entry(Scope("MI300X", "vllm", each, MODEL, "bf16", "bf16")) for each in versions))
+    found = calibration(
+        *(entry(CalibrationScope("MI300X", "vllm", each, MODEL, "bf16", "bf16")) for each in versions)
+    )
     newest = found.find("mi300x", "vllm", MODEL, "bf16", "bf16")
     asked = found.find("MI300X", "vllm", MODEL, "bf16", "bf16", "0.8")
     assert newest is not None
@@ -212,7 +215,8 @@ def test_a_broken_file_is_the_users_mistake(tmp_path: Path, text: str) -> None:
         read_calibration(path)
 
 
-def test_three_own_rows_bring_published_dense_rows_within_five_and_a_half_percent() -> None:
+@pytest.mark.parametrize("draws", first_parts((6, 12), 1))
+def test_three_own_rows_bring_published_dense_rows_within_five_and_a_half_percent(draws: int) -> None:
     """Three random rows of each scope of the published rows are one's own; all others are left out."""
     path = packaged_file()
     if path is None:
@@ -230,7 +234,7 @@ def test_three_own_rows_bring_published_dense_rows_within_five_and_a_half_percen
     usable = (plain["status"] == "ok").to_numpy()
     before, after = np.abs(plain["tpot_ms"].to_numpy() / truth - 1)[usable], []
     scope = [name if name != "version" else "framework_version" for name in scope]
-    for seed in range(12):
+    for seed in range(draws):
         order = np.random.default_rng(seed).permutation(len(table))
         own = table.iloc[order].groupby(scope).head(3)
         fit = calibrate(own.reset_index(drop=True))
@@ -240,6 +244,6 @@ def test_three_own_rows_bring_published_dense_rows_within_five_and_a_half_percen
             of_version = calibration(*(each for each in fit.scopes if each.scope.version == version))
             found = predict(frame[rows_of_version], calibration=of_version)
             after += np.abs(found["tpot_ms"].to_numpy() / truth[rows_of_version] - 1).tolist()
-    assert len(after) > 10_000
+    assert len(after) > 800 * draws
     assert np.median(after) <= 0.055
     assert np.median(after) < 0.95 * np.median(before)

@@ -19,7 +19,7 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import RequestShape, SearchSpace, configurations_of, search_layouts
-from fleetplan.perfmodel.landscape.grid import crossed_configurations
+from fleetplan.perfmodel.landscape.grid import full_grid
 
 BATCHES = (1, 5, 64, 1000)
 REQUESTS = (
@@ -44,7 +44,7 @@ TECHNIQUES = {
 def agree(evaluator: Evaluator) -> None:
     layouts = search_layouts(evaluator.architecture, evaluator.accelerator, SearchSpace(max_accelerators=16))
     shape = (len(layouts), len(BATCHES), len(REQUESTS))
-    crossed = crossed_configurations(layouts, BATCHES, REQUESTS)
+    crossed = full_grid(layouts, BATCHES, REQUESTS)
     places = [axis.ravel().tolist() for axis in np.indices(shape)]
     flat = configurations_of(
         [layouts[position] for position in places[0]],

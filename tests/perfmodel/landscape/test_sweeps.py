@@ -12,7 +12,7 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import (
     REASONS,
-    Block,
+    GridBlock,
     LatencyTarget,
     Option,
     Points,
@@ -48,11 +48,11 @@ def option(name: str, model: str = "llama3-70b", weights: str = "fp8", usd: floa
 
 
 def all_points(space: SweepSpace, threads: int = 2) -> tuple[SweepResult, Points, np.ndarray]:
-    blocks: list[Block] = []
+    blocks: list[GridBlock] = []
     result = sweep(space, blocks.append, threads)
     every = [points_of(block, np.arange(block.excluded.size)) for block in blocks]
     reasons = [np.array(REASONS, dtype=object)[block.excluded.ravel()] for block in blocks]
-    return result, Points.joined(every), np.concatenate(reasons)
+    return result, Points.concatenated(every), np.concatenate(reasons)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,12 @@ from fleetplan.perfmodel.microbench.adaptive import next_points, node_errors, ro
 from fleetplan.perfmodel.microbench.control import calm_control_us, disturbed
 from fleetplan.perfmodel.microbench.journal import FILE_NAME, Journal, Origin
 from fleetplan.perfmodel.microbench.points import Measurement, Point, Unmeasurable, point
-from fleetplan.perfmodel.microbench.session import Goal, Progress, run_group_session, run_session
+from fleetplan.perfmodel.microbench.session import (
+    MeasuringGoal,
+    MeasuringProgress,
+    run_group_session,
+    run_session,
+)
 from fleetplan.perfmodel.microbench.sites import (
     Extent,
     Site,
@@ -138,12 +143,12 @@ def test_the_next_points_lie_beside_the_worst_prediction() -> None:
 
 def test_a_run_measures_until_neighbours_predict_each_other(tmp_path: Path) -> None:
     journal = Journal(tmp_path, ORIGIN)
-    outcome = run_session((GEMM, SMALL), straight, journal, accelerator(), Goal(0.02, extent=EXTENT))
+    outcome = run_session((GEMM, SMALL), straight, journal, accelerator(), MeasuringGoal(0.02, extent=EXTENT))
     assert not outcome.over_budget
     assert outcome.new_points == len(journal.measured)
     assert max(each.ratio for each in outcome.errors) <= 0.02 or outcome.new_points > 40
     kinks = Journal(tmp_path / "other", ORIGIN)
-    run_session((GEMM,), kinked, kinks, accelerator(), Goal(0.02, extent=EXTENT))
+    run_session((GEMM,), kinked, kinks, accelerator(), MeasuringGoal(0.02, extent=EXTENT))
     around = sorted(each["m"] for each in kinks.measured if 300 < each["m"] < 1500)
     # Most of the points are where the time jumps.
     assert len(around) >= 4
@@ -159,7 +164,7 @@ def test_an_interrupted_run_goes_on_without_repeating_or_losing_a_point(tmp_path
         attempted.append(each)
         return straight(each)
 
-    goal = Goal(0.02, extent=EXTENT)
+    goal = MeasuringGoal(0.02, extent=EXTENT)
     with pytest.raises(KeyboardInterrupt):
         run_session((GEMM,), interrupted, Journal(tmp_path, ORIGIN), accelerator(), goal)
     again: list[Point] = []
@@ -216,7 +221,7 @@ def test_a_point_that_cannot_be_measured_stops_its_sweep_and_nothing_else(tmp_pa
 
     journal = Journal(tmp_path, ORIGIN)
     other = Site(OperatorKind.GEMM, "fp8", (("n", 1024), ("k", 512)))
-    run_session((GEMM, other), small_memory, journal, accelerator(), Goal(0.5, extent=EXTENT))
+    run_session((GEMM, other), small_memory, journal, accelerator(), MeasuringGoal(0.5, extent=EXTENT))
     assert set(journal.skipped.values()) == {"ran out of memory"}
     assert sorted(each["m"] for each in journal.skipped if each.dtype == "bf16") == [64, 512, 4096]
     # Of either data type, one attempt at 64 rows and none above.
@@ -226,7 +231,7 @@ def test_a_point_that_cannot_be_measured_stops_its_sweep_and_nothing_else(tmp_pa
 
 def test_the_time_may_be_up(tmp_path: Path) -> None:
     outcome = run_session(
-        (GEMM,), straight, Journal(tmp_path, ORIGIN), accelerator(), Goal(0.01, budget_s=-1.0)
+        (GEMM,), straight, Journal(tmp_path, ORIGIN), accelerator(), MeasuringGoal(0.01, budget_s=-1.0)
     )
     assert outcome.over_budget
     assert outcome.new_points == 0
@@ -241,19 +246,21 @@ def test_groups_are_measured_in_one_go(tmp_path: Path) -> None:
         for each in points:
             journal.add(Measurement(each, 10.0 + each["message_bytes"] / 1e4, 0.0, 7))
 
-    told = Progress()
-    outcome = run_group_session(sites, measure_all, journal, accelerator(), Goal(0.3, extent=EXTENT), told)
+    told = MeasuringProgress()
+    outcome = run_group_session(
+        sites, measure_all, journal, accelerator(), MeasuringGoal(0.3, extent=EXTENT), told
+    )
     assert goes[0] == sum(len(first_points(site, EXTENT)) for site in sites)
     assert outcome.new_points == sum(goes)
     late = run_group_session(
-        sites, measure_all, Journal(tmp_path / "b", ORIGIN), accelerator(), Goal(0.3, -1.0)
+        sites, measure_all, Journal(tmp_path / "b", ORIGIN), accelerator(), MeasuringGoal(0.3, -1.0)
     )
     assert late.over_budget
 
 
 def test_the_table_is_one_that_plans_read(tmp_path: Path) -> None:
     journal = Journal(tmp_path, ORIGIN)
-    run_session((GEMM, SMALL), straight, journal, accelerator(), Goal(0.5, extent=EXTENT))
+    run_session((GEMM, SMALL), straight, journal, accelerator(), MeasuringGoal(0.5, extent=EXTENT))
     table = read_own_table(write_table(journal, ORIGIN, "2026-11-21", tmp_path), "my-part")
     assert table.rejected == ()
     assert table.ignored_columns == ()
@@ -279,7 +286,7 @@ class Spells:
 
 def test_points_of_a_slow_spell_are_measured_again(tmp_path: Path) -> None:
     device, journal = Spells({1}), Journal(tmp_path, ORIGIN)
-    goal = Goal(1.0, extent=EXTENT)
+    goal = MeasuringGoal(1.0, extent=EXTENT)
     outcome = run_session((GEMM,), device.measure, journal, accelerator(), goal)
     assert [each["m"] for each in device.attempts] == [1, 8, 64, 512, 4096, 8]
     assert (outcome.disturbed, outcome.new_points) == (0, 5)
@@ -290,7 +297,7 @@ def test_points_of_a_slow_spell_are_measured_again(tmp_path: Path) -> None:
 
 def test_a_point_that_stays_slow_is_kept_and_says_so(tmp_path: Path) -> None:
     device, journal = Spells({1, 5, 6}), Journal(tmp_path, ORIGIN)
-    outcome = run_session((GEMM,), device.measure, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    outcome = run_session((GEMM,), device.measure, journal, accelerator(), MeasuringGoal(1.0, extent=EXTENT))
     assert [each["m"] for each in device.attempts[5:]] == [8, 8]
     assert outcome.disturbed == 1
     text = write_table(journal, ORIGIN, "2026-11-21", tmp_path).read_text(encoding="utf-8")
@@ -298,7 +305,7 @@ def test_a_point_that_stays_slow_is_kept_and_says_so(tmp_path: Path) -> None:
     assert ratios == {"1": 1.0, "8": 2.0, "64": 1.0, "512": 1.0, "4096": 1.0}
     # The next run tries again.
     later = Spells(set())
-    run_session((GEMM,), later.measure, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    run_session((GEMM,), later.measure, journal, accelerator(), MeasuringGoal(1.0, extent=EXTENT))
     assert [each["m"] for each in later.attempts] == [8]
 
 
@@ -310,7 +317,7 @@ def test_a_slow_point_is_kept_where_it_cannot_be_measured_again(tmp_path: Path) 
             raise Unmeasurable("ran out of memory")
         return device.measure(each)
 
-    outcome = run_session((GEMM,), once, journal, accelerator(), Goal(1.0, extent=EXTENT))
+    outcome = run_session((GEMM,), once, journal, accelerator(), MeasuringGoal(1.0, extent=EXTENT))
     assert outcome.disturbed == 1
     assert journal.measured[gemm(8)].control_us == 100.0
     assert journal.skipped == {}

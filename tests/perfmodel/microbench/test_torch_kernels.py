@@ -37,11 +37,11 @@ from fleetplan.perfmodel.microbench.ranks import measure_groups  # noqa: E402
 from fleetplan.perfmodel.microbench.reference import ReferenceDecoder  # noqa: E402
 from fleetplan.perfmodel.microbench.single import measure_alone  # noqa: E402
 from fleetplan.perfmodel.microbench.sites import model_sites  # noqa: E402
-from fleetplan.perfmodel.microbench.timing import Effort, is_known, quantile_of, stable_timing  # noqa: E402
+from fleetplan.perfmodel.microbench.timing import TimingEffort, is_known, quantile_of, stable_timing  # noqa: E402
 from fleetplan.perfmodel.operators import OperatorKind  # noqa: E402
 from fleetplan.perfmodel.steps import decode_shape, prefill_shape, step_operators  # noqa: E402
 
-QUICK = Effort(most_s=0.02, block_s=0.002)
+QUICK = TimingEffort(most_s=0.02, block_s=0.002)
 ATTENTION = {"heads": 4, "kv_heads": 2, "head_dim": 16, "window": 0}
 POINTS = [
     point(OperatorKind.GEMM, "bf16", m=5, n=32, k=16),
@@ -203,7 +203,7 @@ def test_a_kernel_runs_until_its_time_stands_still() -> None:
     # Three that do not count; then blocks of 64, of which two are of a slow spell.
     blocks = [[9.0] * 3, [4.0, 6.0] * 32, [20.0] * 64, [20.0] * 64, *[[4.0, 6.0] * 32] * 20]
     clock = Clock(chain.from_iterable(blocks))
-    timing = stable_timing(NOTHING, clock, Effort())
+    timing = stable_timing(NOTHING, clock, TimingEffort())
     # The mean of a block, which no execution took; the spell is left out.
     assert timing.latency_us == 5.0
     assert clock.asked == [3, *[64] * 8]
@@ -220,7 +220,7 @@ def test_a_time_is_known_when_blocks_no_longer_change_it() -> None:
 
 def test_what_is_known_when_the_time_is_up_counts() -> None:
     noisy = Clock(float(1 + position) for position in range(10_000_000))
-    timing = stable_timing(NOTHING, noisy, Effort(most_s=0.0))
+    timing = stable_timing(NOTHING, noisy, TimingEffort(most_s=0.0))
     # Two blocks, of which quartiles are made.
     assert noisy.asked == [3, 64, 64]
     assert timing.latency_us == (sum(range(4, 68)) + sum(range(68, 132))) / 128
@@ -233,7 +233,7 @@ def test_long_executions_are_blocks_of_their_own() -> None:
             return super().times_us(kernel, repeats)
 
     clock = Slow([1.0] * 1000)
-    stable_timing(NOTHING, clock, Effort(most_s=0.01, block_s=0.002))
+    stable_timing(NOTHING, clock, TimingEffort(most_s=0.01, block_s=0.002))
     assert set(clock.asked[1:]) == {1}
 
 
@@ -244,7 +244,7 @@ def test_processes_that_measure_together_stop_together() -> None:
             return 100.0
 
     clock = Agreeing(float(position) for position in range(1, 1000))
-    stable_timing(NOTHING, clock, Effort())
+    stable_timing(NOTHING, clock, TimingEffort())
     assert clock.asked == [3, 1, 1]
 
 

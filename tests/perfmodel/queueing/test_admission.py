@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from tests.perfmodel.queueing.test_loops import BUDGET, COSTS, TIMES, drawn, one
 
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.serving import Admission
 from fleetplan.perfmodel.serving.closed import ClosedLoop, closed_loop
 
@@ -84,9 +85,11 @@ def test_prompts_that_came_together_are_computed_together() -> None:
 @pytest.mark.parametrize("clients", [1, 8, 32])
 def test_prompts_apart_agree_with_the_simulator(clients: int) -> None:
     wanted = drawn(10 * clients, np.zeros(10 * clients))
-    log = Log.of(wanted)
+    log = RequestLog.of(wanted)
     state = EngineState(0, deque(range(clients)), clients, 9 * clients, 0.01)
-    driven = engine(COSTS, EngineLimits(256, BUDGET, 10**9, prompts_apart=True), Work.of(wanted), log, state)
+    driven = engine(
+        COSTS, EngineLimits(256, BUDGET, 10**9, prompts_apart=True), RequestLengths.of(wanted), log, state
+    )
     next(driven)
     driven.send(float("inf"))
     first = np.array(log.first_ms)

@@ -11,7 +11,8 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.queueing.batching import open_loop, renewals
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Range, Requests, step_costs, step_grids
 from fleetplan.perfmodel.serving.closed import Outside, closed_loop
@@ -81,10 +82,10 @@ def test_arrivals_in_bunches_have_mates() -> None:
 def simulated_closed(clients: int, rounds: int, fixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
     n = clients * rounds
     wanted = drawn(n, np.zeros(n), fixed)
-    log = Log.of(wanted)
+    log = RequestLog.of(wanted)
     # A follower just misses the iteration that starts when its predecessor ends.
     state = EngineState(0, deque(range(clients)), clients, n - clients, 0.01)
-    driven = engine(COSTS, LIMITS, Work.of(wanted), log, state)
+    driven = engine(COSTS, LIMITS, RequestLengths.of(wanted), log, state)
     next(driven)
     driven.send(inf)
     first = np.array(log.first_ms)

@@ -6,7 +6,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from fleetplan.perfmodel.replay.engine import EngineLimits, EngineState, Log, Work, engine
+from fleetplan.perfmodel.replay.engine import engine
+from fleetplan.perfmodel.replay.engine_state import EngineLimits, EngineState, RequestLengths, RequestLog
 from fleetplan.perfmodel.replay.pools import run_engines
 from fleetplan.perfmodel.serving import Requests, StepCosts
 
@@ -39,7 +40,7 @@ def requests(arrival_ms: list[float], tokens: list[int], output: list[int], **mo
 
 def served(
     step_costs: StepCosts, limits: EngineLimits, wanted: Requests, engines: int = 1, router: str = "random"
-) -> Log:
+) -> RequestLog:
     return run_engines(step_costs, limits, wanted, engines, router, seed=1)
 
 
@@ -235,9 +236,9 @@ def test_an_engine_that_is_driven_in_small_steps_gives_the_same_times() -> None:
         random.integers(1, 60, n).tolist(),
     )
     whole = served(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), wanted)
-    log = Log.of(wanted)
+    log = RequestLog.of(wanted)
     state = EngineState(0, deque(range(n)), n)
-    driven = engine(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), Work.of(wanted), log, state)
+    driven = engine(costs(8, 256, 7.0, 0.02, 1e-3), limits(8, 256), RequestLengths.of(wanted), log, state)
     next(driven)
     for until in np.arange(0.0, 20_000.0, 13.0):
         driven.send(until)
@@ -253,7 +254,7 @@ def poisson(rate_per_ms: float, n: int, seed: int = 3) -> np.ndarray:
     return np.cumsum(np.random.default_rng(seed).exponential(1 / rate_per_ms, n))
 
 
-def mean_wait_ms(wanted: Requests, log: Log, warm_up: int) -> float:
+def mean_wait_ms(wanted: Requests, log: RequestLog, warm_up: int) -> float:
     return float((np.array(log.start_ms) - wanted.arrival_ms)[warm_up:].mean())
 
 
@@ -305,9 +306,9 @@ def test_least_loaded_beats_the_other_routers() -> None:
 def test_a_closed_loop_keeps_its_clients() -> None:
     n, clients = 200, 4
     wanted = requests([0.0] * n, [10] * n, [5] * n)
-    log = Log.of(wanted)
+    log = RequestLog.of(wanted)
     state = EngineState(0, deque(range(clients)), clients, n - clients, 1.0)
-    driven = engine(costs(), limits(), Work.of(wanted), log, state)
+    driven = engine(costs(), limits(), RequestLengths.of(wanted), log, state)
     next(driven)
     driven.send(inf)
     arrival, finish = np.array(log.arrival_ms), np.array(log.finish_ms)

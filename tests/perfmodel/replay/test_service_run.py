@@ -16,7 +16,7 @@ from fleetplan.perfmodel.replay import (
     sustained_rate_per_s,
 )
 from fleetplan.perfmodel.replay.deployed import DeployedEngine
-from fleetplan.perfmodel.replay.engine import EngineLimits
+from fleetplan.perfmodel.replay.engine_state import EngineLimits
 from fleetplan.perfmodel.serving import RequestKind, Requests, StepCosts
 
 # Every iteration takes 10 ms, whatever it computes.

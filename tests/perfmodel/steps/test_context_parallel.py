@@ -21,7 +21,7 @@ from fleetplan.fleet.inventory import ExpertRouting, Precision, Techniques
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import (
-    Block,
+    GridBlock,
     LatencyTarget,
     Option,
     Points,
@@ -167,9 +167,9 @@ def test_tables_of_a_landscape_say_the_degree() -> None:
     tried = SearchSpace(max_accelerators=4, prefill_batches=(1,), decode_batches=(8,), context_ranks=(1, 2))
     requests = (RequestShape(4000, 100),)
     space = SweepSpace((Option("MI300X", own, None, None),), requests, LatencyTarget(None, None), tried)
-    blocks: list[Block] = []
+    blocks: list[GridBlock] = []
     sweep(space, blocks.append, threads=1)
-    points = Points.joined([points_of(block, np.arange(block.excluded.size)) for block in blocks])
+    points = Points.concatenated([points_of(block, np.arange(block.excluded.size)) for block in blocks])
     for table in (
         point_table(points, space, ("all",)),
         service_landscape(own, requests[0], space.target, tried).table,

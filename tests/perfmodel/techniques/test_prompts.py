@@ -28,7 +28,7 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape import RequestShape
-from fleetplan.perfmodel.landscape.grid import crossed_configurations
+from fleetplan.perfmodel.landscape.grid import full_grid
 from fleetplan.perfmodel.operators import attended_pairs
 from fleetplan.perfmodel.parallelism import parse_parallelism
 from fleetplan.perfmodel.steps import decode_shape, mixed_shape, prefill_shape, steady_shape
@@ -224,7 +224,7 @@ def test_the_links_of_a_rank_send_the_prompts_of_its_micro_batch() -> None:
     assert plain.kv_transfer_ms(four)[0] == pytest.approx(4 * plain.kv_transfer_ms(one)[0])
     # Two ranks of four links each.
     sent_bytes = 2048 * DENSE_KV_BYTES_PER_TOKEN
-    assert plain.handover_requests_per_s(four)[0] == pytest.approx(8 * 50e9 / sent_bytes)
+    assert plain.transfer_requests_per_s(four)[0] == pytest.approx(8 * 50e9 / sent_bytes)
 
 
 def test_loads_overlap_with_the_prompts_of_others() -> None:
@@ -255,7 +255,7 @@ def test_a_cross_product_gives_the_same_numbers(names: list[str]) -> None:
     one = Evaluator(mixture_model(), accelerator(), WorkSource(), BF16, techniques=techniques)
     labels, batches = ("TP1", "PP2-TP2", "TP2DP2-TP2EP2"), (1, 7, 64)
     requests = (RequestShape(1000, 100, 3000), RequestShape(200, 400, 800))
-    crossed = crossed_configurations([parse_parallelism(label) for label in labels], batches, requests)
+    crossed = full_grid([parse_parallelism(label) for label in labels], batches, requests)
     for position, request in enumerate(requests):
         flat = configurations(
             tuple(label for label in labels for _ in batches),

@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{room}.device.CPU_REUSE_BYTES", 2**20)
         monkeypatch.setattr(f"{room}.device.LOOK_S", 0.0)
         monkeypatch.setattr(f"{room}.control.CONTROL_SIDE", {"cpu": 32})
-        monkeypatch.setattr(f"{room}.timing.Effort.__init__.__defaults__", (0.02, 0.001))
+        monkeypatch.setattr(f"{room}.timing.TimingEffort.__init__.__defaults__", (0.02, 0.001))
         monkeypatch.setattr(f"{room}.figures.COPY_BYTES", 2**20)
         monkeypatch.setattr(f"{room}.figures.PRODUCT_SIDE", {"cpu": 64})
     Path("config.json").write_text(json.dumps(MODEL), encoding="utf-8")

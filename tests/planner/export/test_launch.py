@@ -14,15 +14,26 @@ from tests.planner.whole_fleet import EVIL, FORMULA, whole_plan
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.parallelism import Parallelism, parse_parallelism
 from fleetplan.planner.commands.export import FORMAT_NAMES
-from fleetplan.planner.export.launch.commands import FRAMEWORKS, LOAD_BALANCERS, Launch, launch
-from fleetplan.planner.export.launch.deployments import Deployment, NotLaunched, deployments, dns_name
+from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments, dns_name
+from fleetplan.planner.export.launch.dynamo import dynamo_graphs
 from fleetplan.planner.export.launch.files import FORMATS, export_launch
-from fleetplan.planner.export.launch.manifests import dynamo_graphs, llm_d_values
+from fleetplan.planner.export.launch.llm_d import llm_d_values
+from fleetplan.planner.export.launch.replica import FOLLOWER, LOAD_BALANCERS, Launch
 from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.plan.inputs import HardwareInput, VariantInput
+from fleetplan.planner.plan.inputs import ClassInput, HardwareInput, LaunchInput, VariantInput
 
 DOCUMENTED = yaml.safe_load((Path(__file__).parent / "documented_options.yaml").read_text(encoding="utf-8"))
+
+CHECKPOINTS = {
+    (weights, framework): {"int4": "a/small-AWQ", "bf16": "a/small"}.get(
+        weights, "a/small-FP8" if framework == "trtllm" else None
+    )
+    for weights in ("fp8", "int4", "bf16")
+    for framework in FRAMEWORKS
+}
+"""A checkpoint that stores the weights, or that a framework quantises to them."""
 
 LAYOUTS = ("TP1", "TP8", "PP4-TP2", "DP4-EP4", "TP2DP4-TP8", "TP8DP2-TP8EP2", "PP2-TP4DP2-EP8", "TP8CP2-TP16")
 
@@ -36,31 +47,65 @@ def plan() -> Plan:
         EVIL: (VariantInput(name="", model="meta-llama/Llama-3.1-70B", weights="fp8", kv="fp8"),),
         FORMULA: (
             VariantInput(name="large", model="a/large", weights="bf16", kv="bf16"),
-            VariantInput(name="small", model="a/small", weights="int4", kv="bf16"),
+            VariantInput(name="small", model="a/small-AWQ", weights="int4", kv="bf16"),
         ),
     }
     services = tuple(
-        each.model_copy(update={"variants": variants[each.name]}) for each in found.inputs.services
+        each.model_copy(update={"variants": variants[each.name], "classes": with_lengths(each.classes)})
+        for each in found.inputs.services
     )
     hardware = tuple(each.model_copy(update={"vendor": "NVIDIA"}) for each in found.inputs.hardware)
-    inputs = found.inputs.model_copy(update={"services": services, "hardware": hardware})
     rows = tuple(
         row.model_copy(update={"config": "TP1 b8" if row.service == EVIL else "small/PP2-TP2 b16"})
         for row in found.placements
     )
+    launches = tuple(
+        facts(*key) for key in {(row.service, row.phase, row.hardware, row.config) for row in rows}
+    )
+    update = {"services": services, "hardware": hardware, "launches": launches}
+    inputs = found.inputs.model_copy(update=update)
     return found.model_copy(update={"inputs": inputs, "placements": rows})
 
 
-def deployment(label: str = "TP2", **changes: object) -> Deployment:
+def with_lengths(classes: tuple[ClassInput, ...]) -> tuple[ClassInput, ...]:
+    return tuple(each.model_copy(update={"input_tokens": 1000, "output_tokens": 200}) for each in classes)
+
+
+def facts(service: str, phase: str, hardware: str, config: str) -> LaunchInput:
+    """A model with 64 query heads in groups of eight, experts, and memory for 20,000 tokens."""
+    return LaunchInput(
+        service=service,
+        phase=phase,
+        hardware=hardware,
+        config=config,
+        stored_weights=None,
+        heads=64,
+        kv_heads=8,
+        latent_attention=False,
+        experts=True,
+        max_context_tokens=131072,
+        sequence_tokens=20000,
+        longest_request_tokens=None,
+    )
+
+
+def deployment(label: str = "TP2", **changes: object) -> LaunchedGroup:
     found, _ = deployments(plan(), None)
     first = next(each for each in found if each.placement.phase == "decode")
     return replace(first, layout=parse_parallelism(label), **changes)  # type: ignore[arg-type]
 
 
+def stored_in_fp8(label: str, **changes: object) -> LaunchedGroup:
+    """A deployment whose checkpoint every framework takes as it is."""
+    each = deployment(label, **changes)
+    return replace(each, variant=each.variant.model_copy(update={"checkpoint": "nvidia/large-FP8"}))
+
+
 def options_of(started: Launch) -> dict[str, str]:
     """Options with their values, every one documented; '' for a flag."""
     table = DOCUMENTED[started.framework]
-    words = list(started.words)
+    words = list(started.words) if started.on_host is None else list(started.on_host(FOLLOWER))
+    words = words[words.index(table["command"][0]) :]
     assert words[: len(table["command"])] == table["command"]
     words = words[len(table["command"]) :]
     if not words[0].startswith("--"):
@@ -92,20 +137,29 @@ def test_every_option_is_documented(
     each = replace(
         base,
         placement=base.placement.model_copy(update={"phase": phase}),
-        variant=base.variant.model_copy(update={"weights": weights, "kv": kv}),
-        service=base.service.model_copy(update={"chunk_tokens": chunk, "draft_tokens": draft}),
+        variant=base.variant.model_copy(
+            update={"weights": weights, "kv": kv, "checkpoint": CHECKPOINTS[weights, framework]}
+        ),
+        service=base.service.model_copy(
+            update={
+                "chunk_tokens": chunk,
+                "draft_tokens": draft,
+                "draft_method": None if draft is None else "eagle3",
+                "draft_model": None if draft is None else "a/draft",
+            }
+        ),
     )
     started = launch(each, framework)
     if isinstance(started, NotLaunched):
         assert framework == "vllm"
-        assert each.layout.ep > 1
-        assert each.layout.ffn_tp > 1
+        split_experts = each.layout.ep > 1 and each.layout.ffn_tp > 1
+        assert split_experts or (each.layout.cp > 1 and phase != "prefill")
         return
-    assert shlex.split(started.text) == list(started.words)
+    if started.hosts == 1:
+        assert shlex.split(started.text) == list(started.words)
     options = options_of(started)
     assert _accelerators(framework, options, each.layout) == each.layout.accelerators
-    if weights == "int4":
-        assert any("int4" in note for note in started.notes)
+    assert options.get("--quantization") == ("fp8" if weights == "fp8" and framework != "trtllm" else None)
     assert yaml.safe_load(started.config_text or "{}") == dict(started.config)
 
 
@@ -121,7 +175,10 @@ def _accelerators(framework: str, options: dict[str, str], layout: Parallelism) 
         assert degree("--tensor-parallel-size") % degree("--decode-context-parallel-size") == 0
         return ranks * context * degree("--pipeline-parallel-size")
     if framework == "sglang":
-        assert degree("--tp-size") % (degree("--dp-size") * degree("--ep-size")) in {0, degree("--tp-size")}
+        assert degree("--tp-size") % (degree("--attn-dp-size") * degree("--ep-size")) in {
+            0,
+            degree("--tp-size"),
+        }
         return degree("--tp-size") * degree("--pp-size")
     return degree("--tp_size") * degree("--pp_size") * degree("--cp_size")
 
@@ -129,7 +186,7 @@ def _accelerators(framework: str, options: dict[str, str], layout: Parallelism) 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_experts_over_several_hosts_name_their_load_balancer(framework: str) -> None:
     def balancers(label: str) -> list[str]:
-        started = launch(deployment(label), framework)
+        started = launch(stored_in_fp8(label), framework)
         assert isinstance(started, Launch)
         return [note for note in started.notes if LOAD_BALANCERS[framework] in note]
 
@@ -139,7 +196,7 @@ def test_experts_over_several_hosts_name_their_load_balancer(framework: str) -> 
 
 
 def test_batches_are_counted_as_each_framework_does() -> None:
-    each = deployment("PP2-TP2DP4-EP8", batch=16)
+    each = stored_in_fp8("PP2-TP2DP4-EP8", batch=16)
     limits = {
         "vllm": ("--max-num-seqs", 32),
         "sglang": ("--max-running-requests", 128),
@@ -159,7 +216,7 @@ def test_the_rows_of_a_period_are_read_with_variant_layout_and_batch() -> None:
     assert refused == ()
     small = next(each for each in found if each.service.name == FORMULA)
     assert (small.variant.model, small.layout, small.batch) == (
-        "a/small",
+        "a/small-AWQ",
         Parallelism(pp=2, tp=2, ffn_tp=2),
         16,
     )
@@ -222,6 +279,7 @@ def test_a_dynamo_graph_holds_the_phases_of_a_service_in_a_region() -> None:
     assert decode["replicas"] == rows["decode"].replicas
     # Eight ranks are two hosts of four.
     assert decode["multinode"] == {"nodeCount": 2}
+    assert len(graph["metadata"]["name"]) + 2 * len(decode["name"]) + len("-ldr") <= 45
     container = decode["podTemplate"]["spec"]["containers"][0]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
     assert container["args"][:2] == ["--model", "meta-llama/Llama-3.1-70B"]
@@ -231,7 +289,11 @@ def test_a_dynamo_graph_holds_the_phases_of_a_service_in_a_region() -> None:
 
 def test_dynamo_takes_the_engine_arguments_of_tensorrt_llm_and_refuses_other_vendors() -> None:
     found, _ = deployments(plan(), None)
-    first = replace(found[0], service=found[0].service.model_copy(update={"framework": "trtllm"}))
+    first = replace(
+        found[0],
+        service=found[0].service.model_copy(update={"framework": "trtllm"}),
+        variant=found[0].variant.model_copy(update={"checkpoint": "nvidia/Llama-3.1-70B-FP8"}),
+    )
     amd = replace(found[1], hardware=HardwareInput(name="MI300X", accelerators_per_host=8, vendor="AMD"))
     texts, refused = dynamo_graphs([first, amd])
     assert [each.reason for each in refused] == ["Dynamo runs on NVIDIA parts"]
@@ -307,6 +369,11 @@ def test_configurations_for_other_regions_are_launched(config: str, layout: str,
         row.model_copy(update={"config": config}) if row.service == FORMULA else row
         for row in whole.placements
     )
+    assert whole.inputs is not None
+    launches = tuple(
+        facts(*key) for key in {(row.service, row.phase, row.hardware, row.config) for row in rows}
+    )
+    whole = whole.model_copy(update={"inputs": whole.inputs.model_copy(update={"launches": launches})})
     found, refused = deployments(whole.model_copy(update={"placements": rows}), None)
     own = [each for each in found if each.service.name == FORMULA]
     assert own

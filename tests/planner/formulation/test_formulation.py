@@ -12,6 +12,7 @@ from tests.planner.families import EXAMPLES, family_name
 
 from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import FAMILIES, build_model
+from fleetplan.planner.formulation.groups import GROUPS
 from fleetplan.planner.problem import build_problem
 
 REPOSITORY = Path(__file__).parents[3]
@@ -82,10 +83,19 @@ def test_every_row_of_a_model_is_documented_and_every_documented_row_is_made() -
     assert {row.solver_name for row in table() if row.solver_name} - MADE_BY_THE_SEARCH == rows
 
 
-def test_every_kind_of_variable_is_documented() -> None:
+def test_families_have_the_order_of_the_code() -> None:
+    order = [family_name(family) for family in FAMILIES]
+    documented = [Path(row.file).stem for row in table() if Path(row.file).stem in order]
+    assert documented == sorted(documented, key=order.index)
+
+
+def test_every_kind_of_variable_is_documented_in_the_order_of_the_code() -> None:
     _, variables = built_names()
     decisions = DOCUMENT.read_text(encoding="utf-8").split("## Decisions")[1].split("##")[0]
-    assert set(re.findall(r"^\| `(\w+)\[", decisions, re.MULTILINE)) == variables
+    documented = re.findall(r"^\| `(\w+)\[", decisions, re.MULTILINE)
+    assert set(documented) == variables
+    groups = [group.name for group in GROUPS]
+    assert [name for name in documented if name in groups] == groups
 
 
 def test_functions_and_tests_exist() -> None:

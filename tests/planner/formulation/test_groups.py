@@ -18,7 +18,7 @@ from fleetplan.planner.formulation import (
     values_of,
 )
 from fleetplan.planner.formulation.groups import KEPT, members
-from fleetplan.planner.formulation.registry import Part
+from fleetplan.planner.formulation.registry import KeyPart
 from fleetplan.planner.problem import build_problem
 
 
@@ -30,7 +30,7 @@ def built() -> list[PlanningModel]:
 
 
 def test_no_group_of_variables_is_forgotten() -> None:
-    names = {field.name for field in fields(Variables)} - {"handovers"}
+    names = {field.name for field in fields(Variables)} - {"kv_pairs"}
     assert names == {group.name for group in GROUPS}
     assert len(GROUPS) == len(names)
 
@@ -64,10 +64,10 @@ def test_keys_have_the_parts_that_their_group_says() -> None:
     for planning in built():
         problem = planning.problem
         sizes = {
-            Part.CANDIDATE: len(problem.candidates),
-            Part.POOL: len(problem.pools),
-            Part.MOMENT: len(problem.moments),
-            Part.CELL: len(problem.cells),
+            KeyPart.CANDIDATE: len(problem.candidates),
+            KeyPart.POOL: len(problem.pools),
+            KeyPart.MOMENT: len(problem.moments),
+            KeyPart.CELL: len(problem.cells),
         }
         for group in GROUPS:
             for key in members(group, planning.variables):
@@ -76,7 +76,7 @@ def test_keys_have_the_parts_that_their_group_says() -> None:
                 for part, value in zip(group.key, parts, strict=True):
                     if part in sizes:
                         assert 0 <= value < sizes[part], (group.name, key)
-                    elif part is Part.SERVICE:
+                    elif part is KeyPart.SERVICE:
                         assert value in problem.services
                 seen.add(group.name)
     # Every group but those of no example is looked at.
@@ -89,6 +89,6 @@ def test_parts_are_renumbered_by_moment_and_cell(group: object) -> None:
     assert isinstance(group, type(GROUPS[0]))
     key = tuple(0 for _ in group.key)
     moved = group.renumbered({key: 5}, moments=[7], cells=[9])
-    expected = {Part.MOMENT: 7, Part.CELL: 9}
+    expected = {KeyPart.MOMENT: 7, KeyPart.CELL: 9}
     assert moved == {tuple(expected.get(part, 0) for part in group.key): 5}
     assert group.renumbered({key: 5}) == {key: 5}

@@ -15,7 +15,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.formulation import goal_of
-from fleetplan.planner.plan import Goal, Plan
+from fleetplan.planner.plan import Plan, StatedGoal
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.search.result import SolveStatus
@@ -40,7 +40,7 @@ def question(objective: str, **changes: object) -> Fleet:
     return replace(asked, objective=objective, **changes)  # type: ignore[arg-type]
 
 
-def reached(solved: Solved) -> Goal:
+def reached(solved: Solved) -> StatedGoal:
     assert solved.plan is not None
     assert solved.plan.goal is not None
     return solved.plan.goal

@@ -14,11 +14,11 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
-from fleetplan.planner.importing.benchmarks import READERS, Deployment, import_benchmarks
+from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.scenarios.load import load_expanded_fleet
 
-GIVEN = Deployment(
+GIVEN = MeasuredDeployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
 )
 
@@ -78,7 +78,7 @@ def test_every_format_says_the_same_of_the_same_run(form: str, document: object)
 
 def test_inferencex_is_in_seconds_with_nominal_lengths() -> None:
     found = import_benchmarks(
-        "inferencex", INFERENCEX, Deployment(framework_version="0.24.0", model="llama3.1-8b")
+        "inferencex", INFERENCEX, MeasuredDeployment(framework_version="0.24.0", model="llama3.1-8b")
     )
     (row,) = found.rows
     assert (row["ttft_ms"], row["tpot_ms"]) == pytest.approx((95.5, 11.25))
@@ -97,7 +97,7 @@ def test_attention_data_parallelism_of_inferencex_takes_the_ranks_of_tp() -> Non
     assert (found["tp"], found["dp"], found["ep"]) == (1, 8, 8)
 
 
-GIVEN_VERSION = Deployment(framework_version="0.24.0")
+GIVEN_VERSION = MeasuredDeployment(framework_version="0.24.0")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.planner.builders import buy_offer, candidate, fleet, hardware, owned_
 
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.problem.memo import once
+from fleetplan.planner.problem.memo import memoised
 
 
 class Thing:
@@ -20,7 +20,7 @@ class Thing:
 def test_an_answer_is_computed_once_and_forgotten_with_its_question() -> None:
     asked = []
 
-    @once
+    @memoised
     def figure(thing: Thing) -> list[int]:
         asked.append(1)
         return [len(asked)]

@@ -18,7 +18,7 @@ from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.alternatives import alternatives, fewest_kinds, kinds_of
 from fleetplan.planner.questions.pareto import AGAINST, ParetoPoint, pareto, pareto_table
-from fleetplan.planner.questions.resolving import Answer, Change, Resolver
+from fleetplan.planner.questions.resolving import Change, FleetAnswer, Resolver
 from fleetplan.planner.report.what_if_console import pareto_figure
 
 HOURS = 2190.0
@@ -161,10 +161,12 @@ def test_fewer_accelerators_and_less_energy_for_more_money() -> None:
 class Tired(Resolver):
     """Finds a plan for its first caps alone, and remembers where its searches began."""
 
-    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> Answer:
+    def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
         begun.append(begin)
         answer = super().solve(fleet, change, begin)
-        return answer if len(begun) <= 3 else Answer(answer.problem, None, False, ("no plan within 1 s",))
+        return (
+            answer if len(begun) <= 3 else FleetAnswer(answer.problem, None, False, ("no plan within 1 s",))
+        )
 
 
 begun: list[Plan | None] = []

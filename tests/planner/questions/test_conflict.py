@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.oracles import brute_force
 from tests.oracles.brute_force import TooLargeError, brute_force_usd
+from tests.parts import first_parts
 from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import tiny_case
@@ -16,7 +17,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
-from fleetplan.planner.questions.conflict.requirement import Kind, Requirement, Steps, step_of
+from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, step_of
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
@@ -27,10 +28,10 @@ MOST_PLANS_TRIED = 200
 """Fleets with more plans than this are left out: the oracle would take most of the time of the suite."""
 
 
-def infeasible_fleets() -> list[tuple[int, Fleet]]:
+def infeasible_fleets(count: int) -> list[tuple[int, Fleet]]:
     found = []
     seed = 0
-    while len(found) < RANDOM_INFEASIBLE_FLEETS:
+    while len(found) < count:
         question = with_engine_tables(tiny_case(seed))
         try:
             if brute_force_usd(Resolver(EXACT).problem(question)[1]) is None:
@@ -56,11 +57,12 @@ def keeping(question: Fleet, names: Sequence[str]) -> Fleet:
     return question
 
 
-def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", first_parts((10, RANDOM_INFEASIBLE_FLEETS), 1))
+def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """The core has no plan and any part of it has; each way out has one, and none with one step less."""
     monkeypatch.setattr(brute_force, "MAX_COMBINATIONS", MOST_PLANS_TRIED)
     checked_steps = 0
-    for seed, question in infeasible_fleets():
+    for seed, question in infeasible_fleets(count):
         found = explained(question)
         assert found.core.minimal, seed
         assert not exists(keeping(question, core(found))), seed
@@ -71,7 +73,7 @@ def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.Monkey
             assert answer.plan is not None or not answer.problem.cells, seed
             assert way.least, seed
             checked_steps += sum(_is_least(question, way, give) for give in way.gives)
-    assert checked_steps > RANDOM_INFEASIBLE_FLEETS
+    assert checked_steps > count
 
 
 def _is_least(question: Fleet, way: WayOut, give: Give) -> bool:
@@ -133,7 +135,7 @@ def test_kilowatts_that_are_short_are_counted() -> None:
 
 
 def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Kind] = []
+    asked: list[RequirementKind] = []
 
     def first_of_core(*arguments: object) -> list[WayOut]:
         asked.extend(each.kind for each in arguments[2])  # type: ignore[attr-defined]
@@ -149,7 +151,12 @@ def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyP
             regions=[region("here", power_kw=(60.0,), pue=1.2)],
         )
     )
-    assert asked == [Kind.POWER, Kind.DEMAND, Kind.DEMAND, Kind.DEMAND]
+    assert asked == [
+        RequirementKind.POWER,
+        RequirementKind.DEMAND,
+        RequirementKind.DEMAND,
+        RequirementKind.DEMAND,
+    ]
 
 
 def test_budgets_that_are_short_are_counted() -> None:
@@ -212,7 +219,9 @@ def test_the_cheapest_way_out_that_serves_everything_comes_first() -> None:
 
 
 def test_an_unknown_verdict_leaves_a_core_that_is_not_called_minimal() -> None:
-    universe = [Requirement(name, Kind.POLICY, lambda base: base, frozenset(), None) for name in "abcd"]
+    universe = [
+        Requirement(name, RequirementKind.POLICY, lambda base: base, frozenset(), None) for name in "abcd"
+    ]
 
     def oracle(kept: frozenset[str]) -> Verdict:
         if {"a", "b", "c"} <= kept:
@@ -274,7 +283,7 @@ def test_every_requirement_can_be_dropped_and_relaxed() -> None:
     )
     found = requirements_of(question)
     assert len(found) == len({each.name for each in found}) == 19
-    assert {each.kind for each in found} == set(Kind)
+    assert {each.kind for each in found} == set(RequirementKind)
     for each in found:
         assert each.drop(question) != question, each.name
         if isinstance(each.steps, Steps):

@@ -13,7 +13,7 @@ from tests.planner.solving import solve
 
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan, Retired, Unmet
-from fleetplan.planner.questions.diff import IDLE, Action, Change, PlanDiff, Subject, diff
+from fleetplan.planner.questions.diff import IDLE, Action, DiffSubject, FigureChange, PlanDiff, diff
 
 
 def plan_for(
@@ -52,14 +52,14 @@ def random_plans(count: int) -> tuple[Plan, ...]:
     return tuple(itertools.islice(plans, count))
 
 
-def line(found: PlanDiff, subject: Subject, hardware_name: str) -> Change:
+def line(found: PlanDiff, subject: DiffSubject, hardware_name: str) -> FigureChange:
     (change,) = [
         each for each in found.changes if each.subject is subject and f" {hardware_name} " in f"{each.name} "
     ]
     return change
 
 
-def figures(change: Change) -> dict[str, tuple[float, float]]:
+def figures(change: FigureChange) -> dict[str, tuple[float, float]]:
     return {each.name: (each.before, each.after) for each in change.quantities}
 
 
@@ -82,13 +82,13 @@ def test_growth_and_a_new_service_are_worked_out_by_hand() -> None:
         ("~", "pool"),
         ("+", "pool"),
     ]
-    grown = line(found, Subject.PLACEMENT, "A")
+    grown = line(found, DiffSubject.PLACEMENT, "A")
     assert figures(grown) == {"replicas": (3, 5), "accelerators": (3, 5), "requests/s all": (3.0, 5.0)}
-    assert line(found, Subject.PURCHASE, "B").delta("units") == 2
+    assert line(found, DiffSubject.PURCHASE, "B").delta("units") == 2
     assert found.count(Action.ADD) == 3
     assert found.count(Action.CHANGE) == 3
     assert found.count(Action.REMOVE) == 0
-    assert found.count(Action.ADD, Subject.POOL) == 1
+    assert found.count(Action.ADD, DiffSubject.POOL) == 1
     assert found.tco.delta_usd == pytest.approx((2 * 1.0 + 2 * 3.0) * HOURS_PER_QUARTER)
     by_service = {cost.name: cost.delta_usd for cost in found.cost_by_service}
     assert by_service == pytest.approx(
@@ -99,7 +99,7 @@ def test_growth_and_a_new_service_are_worked_out_by_hand() -> None:
 def test_what_is_taken_away_is_a_minus() -> None:
     found = diff(plan_for(3.0, with_b=4.0), plan_for(3.0))
     assert {each.action for each in found.changes} == {Action.REMOVE}
-    assert line(found, Subject.PLACEMENT, "B").delta("replicas") == -2
+    assert line(found, DiffSubject.PLACEMENT, "B").delta("replicas") == -2
 
 
 def test_a_price_alone_is_a_difference_without_a_line() -> None:
@@ -135,8 +135,8 @@ def test_retirements_and_unmet_demand_are_lines_too() -> None:
     unmet = Unmet(period="now", region="here", service="chat", request_class="all", requests_per_s=0.5)
     found = diff(plan, plan.model_copy(update={"retirements": (gone,), "unmet": (unmet,)}))
     assert [(each.subject, each.action) for each in found.changes] == [
-        (Subject.RETIREMENT, Action.ADD),
-        (Subject.UNMET, Action.ADD),
+        (DiffSubject.RETIREMENT, Action.ADD),
+        (DiffSubject.UNMET, Action.ADD),
     ]
 
 
@@ -154,7 +154,7 @@ def test_turned_round_every_line_turns_round() -> None:
 def test_the_changes_lead_from_the_old_figures_to_the_new() -> None:
     for old, new in itertools.pairwise(random_plans(6)):
         found = diff(old, new)
-        for subject, rows in ((Subject.PLACEMENT, "placements"), (Subject.PURCHASE, "purchases")):
+        for subject, rows in ((DiffSubject.PLACEMENT, "placements"), (DiffSubject.PURCHASE, "purchases")):
             before, after = (sum(row.accelerators for row in getattr(plan, rows)) for plan in (old, new))
             moved = sum(each.delta("accelerators") for each in found.changes if each.subject is subject)
             assert before + moved == after

@@ -15,9 +15,9 @@ from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.stress import (
     Broken,
     Case,
-    Kind,
-    Outcome,
     Stress,
+    StressKind,
+    StressOutcome,
     cases_of,
     outcome_of,
     stress_table,
@@ -33,7 +33,7 @@ def best_plan(question: Fleet) -> Plan:
     return plan
 
 
-def outcomes(question: Fleet, stress: Stress) -> list[Outcome]:
+def outcomes(question: Fleet, stress: Stress) -> list[StressOutcome]:
     plan = best_plan(question)
     return [outcome_of(case, plan, question, Resolver(EXACT)) for case in cases_of(question, stress)]
 
@@ -142,7 +142,7 @@ def test_held_hardware_stays_where_the_plan_has_it() -> None:
     shifted = fleet_edits.demand_scaled(
         fleet_edits.demand_scaled(question, 0.5, region="east"), 2, region="west"
     )
-    found = outcome_of(Case(Kind.DEMAND, "shifted", shifted), plan, question, resolver)
+    found = outcome_of(Case(StressKind.DEMAND, "shifted", shifted), plan, question, resolver)
     assert found.broken == (Broken("chat", "west", "now", pytest.approx(10.0), pytest.approx(20.0)),)
     assert found.most_usd == pytest.approx((5 - 7) * 2.0 * HOURS)
 

@@ -20,7 +20,7 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.planner import cli
 from fleetplan.planner.commands.run_sweep import Ground, tasks_of
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.questions.sweep.axes import Point, grid_points, read_axes, split_values
+from fleetplan.planner.questions.sweep.axes import SweepPoint, grid_points, read_axes, split_values
 from fleetplan.planner.questions.sweep.plots import write_sweep_plots
 from fleetplan.planner.questions.sweep.results import (
     PointResult,
@@ -88,7 +88,7 @@ def test_two_processes_and_a_dask_cluster_make_the_same_table(tmp_path: Path) ->
     assert (tmp_path / "dask" / "sweep.csv").read_text(encoding="utf-8") == alone
 
 
-LONG_POINTS = 240
+LONG_POINTS = 120
 LONG_GRID = ("demand=" + ",".join(f"{1 + i / 500:g}" for i in range(LONG_POINTS // 2)), "price.big-gpu=0.8,1")
 """Takes seconds, at a hundredth of a second a point, so that a signal arrives before the end."""
 
@@ -203,12 +203,12 @@ def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: P
     for name in ("fleet.yaml", "engines.csv"):
         shutil.copy(SCENARIO.with_name(name), tmp_path / name)
     path = tmp_path / "fleet.yaml"
-    point = Point((("demand", "1"),))
+    point = SweepPoint((("demand", "1"),))
     fleet = load_expanded_fleet(path, (), ())
     key = point_key(fleet, point, LIMITS)
     assert key == point_key(load_expanded_fleet(path, (), ()), point, LIMITS)
     others = [
-        point_key(fleet, Point((("demand", "2"),)), LIMITS),
+        point_key(fleet, SweepPoint((("demand", "2"),)), LIMITS),
         point_key(load_expanded_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
         point_key(fleet, point, SearchLimits(60.0, 0.1, 1, 1, reproducible=True)),
     ]

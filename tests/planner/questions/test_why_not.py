@@ -23,7 +23,7 @@ from fleetplan.planner.questions.why_not.answer import WhyNot, why_not
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, SPEED_RESOLUTION
 from fleetplan.planner.questions.why_not.reasons import Cause
-from fleetplan.planner.questions.why_not.subject import Kind, Subject, read_subject
+from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind, read_subject
 
 HOURS = 2190.0
 
@@ -67,7 +67,7 @@ def test_the_break_even_price_is_the_closed_form(text: str) -> None:
     # One B takes the place of one A: 2 - 1 USD/h.
     assert answer.extra.least_usd == pytest.approx(HOURS)
     assert answer.extra.most_usd == pytest.approx(HOURS)
-    if answer.subject.kind is not Kind.CONFIGURATION:
+    if answer.subject.kind is not SubjectKind.CONFIGURATION:
         assert answer.price is not None
         assert answer.price.proven_in == pytest.approx(0.75)
         assert answer.price.proven_out == pytest.approx(0.75)
@@ -192,7 +192,7 @@ def test_names_that_mean_nothing_or_two_things() -> None:
     question = two_kinds(offers=[rent_offer("A", 1.0), rent_offer("B", 2.0)])
     with pytest.raises(InputError, match=r"names 2 different things; write hardware:B or offer:B"):
         read_subject("B", question, 0.1)
-    assert read_subject("offer:B", question, 0.1).kind is Kind.OFFER
+    assert read_subject("offer:B", question, 0.1).kind is SubjectKind.OFFER
     with pytest.raises(InputError, match=r"no hardware, offer, runtime.*'MI300X'"):
         read_subject("MI-300X", question, 0.1)
     with pytest.raises(InputError, match=r"did you mean 'x1'"):

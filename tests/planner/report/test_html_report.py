@@ -18,12 +18,12 @@ from fleetplan.planner.plan import (
     Conflict,
     DemandScenarioCost,
     GivenWay,
-    Goal,
     Infeasible,
     Plan,
     Rejections,
     Shortage,
-    WayOut,
+    StatedGoal,
+    StatedWayOut,
     WrongForecast,
 )
 from fleetplan.planner.report.console import money
@@ -157,7 +157,7 @@ def test_a_fleet_without_a_plan_says_what_is_short() -> None:
         solve=plan().solve,
     )
     given = GivenWay(requirement="power of here", change="500 kW more", least=True)
-    way = WayOut(gives=(given,), objective_usd=1234.0, bound_usd=1200.0)
+    way = StatedWayOut(gives=(given,), objective_usd=1234.0, bound_usd=1200.0)
     found = Conflict(requirements=("demand", "power of here"), minimal=True, ways_out=(way,), complete=True)
     page = Page(infeasible_page(outcome.model_copy(update={"conflict": found})))
     for said in ("power of here", "500 kW more", "$1.234\u00a0k"):
@@ -348,7 +348,7 @@ def test_a_long_name_is_cut_in_figures_alone() -> None:
 
 
 def test_an_objective_before_cost_stands_in_the_headline() -> None:
-    goal = Goal(objective="energy", unit="kWh", value=1200.0, bound=1100.0, gap=0.0833)
+    goal = StatedGoal(objective="energy", unit="kWh", value=1200.0, bound=1100.0, gap=0.0833)
     words = Page(report_page(plan().model_copy(update={"goal": goal}))).words
     assert "First objective, energy" in words
     assert "1,200 kWh" in words

@@ -62,13 +62,13 @@ def test_names_that_the_problem_does_not_have_are_left_out() -> None:
 
 
 def test_a_search_over_blocks_begins_with_the_plan_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = large_case(1, 6, 2, 3)
+    case = large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
-    plan = planned(problem, gap=0.05)
+    plan = planned(problem, gap=0.2)
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
     seen: list[Progress] = []
-    search(replace(problem, begins_with=plan), SearchLimits(3.0, 0.0, 1, 2), seen.append)
+    search(replace(problem, begins_with=plan), SearchLimits(1.0, 0.0, 1, 2), seen.append)
     assert seen[0].source == "start"
     assert seen[0].objective_usd == pytest.approx(plan.objective_usd, rel=0.01)

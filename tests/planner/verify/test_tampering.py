@@ -12,7 +12,7 @@ from tests.planner.verify.plans import PLANS, example
 from tests.planner.verify.tampering import ANNOTATIONS, CLAIMS, Tampering, is_listed, tamperings
 from tests.planner.whole_fleet import whole_plan
 
-from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, TableSource
+from fleetplan.planner.plan import CalibrationUse, Plan, Rejections, StatedTable
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify import Evidence, verify
 
@@ -100,7 +100,7 @@ def test_what_was_left_out_and_what_gave_the_rates_is_held_against_what_is_found
     left_out = Rejections(
         service="chat", counts={"ttft": 3}, by_hardware={"hot": {"ttft": 1}, "cool": {"ttft": 2}}
     )
-    table = TableSource(
+    table = StatedTable(
         package="p",
         package_version="1",
         system="s",

@@ -6,10 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from tests.oracles.highs_handover import least_rent_usd
+from tests.oracles.highs_kv_pairs import least_rent_usd
 from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
-from tests.planner.handover_cases import PLACES, handover_case
+from tests.planner.kv_pair_cases import PLACES, kv_pair_case
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Fleet, KvLink
@@ -20,9 +20,9 @@ from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, whole_row
 from fleetplan.planner.plan import KvFlow, Plan
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.problem.kv_pairs import cell_handovers
+from fleetplan.planner.problem.kv_pairs import cell_pairs
 from fleetplan.planner.verify import verify
-from fleetplan.planner.verify.handover import most_passed
+from fleetplan.planner.verify.kv_transfer import most_passed
 
 RENT = 2190.0
 """One accelerator for one quarter at 1 USD an hour. [USD]"""
@@ -58,7 +58,7 @@ def test_without_the_family_the_verifier_reports_it(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_fleets_have_one_optimum(seed: int) -> None:
-    case = handover_case(seed)
+    case = kv_pair_case(seed)
     solved = solve(case.fleet, case.candidates)
     wanted = least_rent_usd(solved.problem)
     assert (solved.usd is None) == (wanted is None)
@@ -81,7 +81,7 @@ def relaxed(asked: Fleet) -> dict[str, Fleet]:
 
 @pytest.mark.parametrize("seed", range(0, 48, 3))
 def test_wider_rules_are_never_dearer(seed: int) -> None:
-    case = handover_case(seed)
+    case = kv_pair_case(seed)
     usd = solve(case.fleet, case.candidates).usd
     for name, wider in relaxed(case.fleet).items():
         found = solve(wider, case.candidates).usd
@@ -90,7 +90,7 @@ def test_wider_rules_are_never_dearer(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(0, 120, 5))
 def test_pruned_candidates_cost_nothing(seed: int) -> None:
-    case = handover_case(seed)
+    case = kv_pair_case(seed)
     (chat,) = case.fleet.services
     ways = ways_in_time(chat, ways_ms(case.fleet, chat))
     kept = prune_dominated(case.candidates, case.fleet.hardware, RejectionLog(), ways=ways)
@@ -136,13 +136,13 @@ def test_a_pool_is_as_far_as_it_may_go() -> None:
 
 def test_the_model_does_not_grow_where_all_may_pair() -> None:
     problem = build_problem(two_kinds(), RUNS)
-    assert [len(known.pairs) for known in cell_handovers(problem).values()] == [1]
+    assert [len(known.pairs) for known in cell_pairs(problem).values()] == [1]
     assert plan_of(solve(two_kinds(), RUNS)).kv_flows == ()
 
 
 def test_a_pair_has_a_group_of_every_kind_that_pairs_alike() -> None:
     asked = two_kinds(kv_pairs=frozenset({("A", "A"), ("B", "B"), ("A", "B")}))
-    (known,) = cell_handovers(build_problem(asked, RUNS)).values()
+    (known,) = cell_pairs(build_problem(asked, RUNS)).values()
     names = {(known.prefill[p.prefill].label, known.decode[p.decode].label) for p in known.pairs}
     assert names == {("here/A", "here/A"), ("here/A", "here/B"), ("here/B", "here/B")}
     model = build_model(build_problem(asked, RUNS), allow_unmet=False).model

@@ -30,7 +30,7 @@ def prices_at(*best: float, reach: float = 0.5) -> Prices:
     return Prices(np.zeros(len(best)), np.array(best), 90.0, reach=reach)
 
 
-def steps_of_a_search(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def steps_of_a_search(monkeypatch: pytest.MonkeyPatch, work_s: float = 1.0) -> list[str]:
     """What a search does: rounds and neighbourhoods, in their order."""
     steps: list[str] = []
     for name in ("_price_blocks", "_improve"):
@@ -41,9 +41,9 @@ def steps_of_a_search(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return whole(self, *given)  # type: ignore[operator]
 
         monkeypatch.setattr(BlockSearch, name, noted)
-    case = large_case(2, 4, 2, 3)
+    case = large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
-    result = search(problem, SearchLimits(5.0, 0.0, 1, 2, reproducible=True))
+    result = search(problem, SearchLimits(work_s, 0.0, 1, 2, reproducible=True))
     assert result.objective_usd is not None
     assert result.bound_usd is not None
     assert result.bound_usd <= result.objective_usd
@@ -75,7 +75,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     # Nothing else ends rounds: neither their share of the time nor whole supply, which would take their turn.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(block_search, share, 1.0)
-    steps = steps_of_a_search(monkeypatch)
+    steps = steps_of_a_search(monkeypatch, 2.0)
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits
 
@@ -90,7 +90,7 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
         monkeypatch.setattr(block_search, share, 0.0)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", settled_ratio)
     monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
-    steps = steps_of_a_search(monkeypatch)
+    steps = steps_of_a_search(monkeypatch, 2.0)
     assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
 
 
@@ -175,7 +175,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
 
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)
-    case = large_case(2, 4, 2, 3)
-    search(build_problem(case.fleet, case.candidates), SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
+    case = large_case(1, 4, 2, 2)
+    search(build_problem(case.fleet, case.candidates), SearchLimits(1.0, 0.0, 1, 2, reproducible=True))
     assert held
     assert all(np.array_equal(one, other) for one, other in zip(held, expected, strict=True))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ortools.sat.python import cp_model
 from rich.console import Console
+from tests.parts import first_parts
 from tests.planner.random_fleets import Case, large_case, several_periods_case, tiny_case
 from tests.planner.solving import Solved, solve
 from typer.testing import CliRunner
@@ -74,13 +75,13 @@ def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
     number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = cases()[number]
-    whole = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=8.0)
+    whole = solve(case.fleet, case.candidates, gap=0.02, time_limit_s=3.0)
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
     monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
     # `solve` verifies the plan in unrounded numbers.
-    parts = solve(case.fleet, case.candidates, gap=0.005, time_limit_s=4.0)
+    parts = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=2.0)
     if whole.result.status is SolveStatus.INFEASIBLE:
         assert parts.result.status is SolveStatus.INFEASIBLE
         return
@@ -131,7 +132,9 @@ def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
+@pytest.mark.parametrize(
+    ("patience", "rounds"), first_parts([(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)], 1)
+)
 def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,13 +202,13 @@ def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) 
 
 @pytest.mark.usefixtures("blocks_for_all")
 def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
-    case = large_case(1, 8, 3, 4)
+    case = large_case(1, 4, 2, 2)
     policy = replace(case.fleet.policy, unmet="penalise")
     problem = build_problem(replace(case.fleet, policy=policy), case.candidates)
     seen: list[Progress] = []
     # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes
     # on for longer than that, and is stopped then.
-    limit_s, stop = 36.0, Stop()
+    limit_s, stop = 15.0, Stop()
     patience_s = limit_s * unmet.FULL_SERVICE_SHARE_OF_TIME
     threading.Timer(patience_s + 1.0, stop.request).start()
     result = search(problem, SearchLimits(limit_s, 0.0, 1, 2), seen.append, stop)
@@ -278,12 +281,12 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
 
 def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     case = with_priorities(large_case(1, 6, 2, 3), 5)
-    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=10.0).result.unmet
+    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=3.0).result.unmet
     assert least[1].bound > 0
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
-    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=6.0).result.unmet
+    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=3.0).result.unmet
     # Bounds of lower priorities are of plans that leave no more of the higher ones unmet.
     assert 0 <= found[1].bound <= least[1].value * (1 + 1e-6)
     assert found[1].value >= least[1].bound * (1 - 1e-6)
@@ -305,7 +308,7 @@ def test_a_plan_that_is_far_from_good_is_given_more_time(good: bool) -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize("times", [0.0, 1.0])
+@pytest.mark.parametrize("times", first_parts((0.0, 1.0), 1))
 def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> None:
     """Prices of nothing, and those of the linear relaxation, which is then not solved again."""
     planning, parts = in_parts()

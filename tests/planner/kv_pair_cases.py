@@ -15,7 +15,7 @@ PLACES = ("east", "west")
 PARTS = ("A", "B", "C")
 
 
-def handover_case(seed: int) -> Case:
+def kv_pair_case(seed: int) -> Case:
     """Two regions, three kinds of hardware, variants; every rule about who serves whom is drawn."""
     rng = random.Random(seed)
     ways = {"east": {"west": 50.0}, "west": {"east": 50.0}}

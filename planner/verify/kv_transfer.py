@@ -19,7 +19,7 @@ Runs = tuple[Placement, Candidate]
 Node = TypeVar("Node")
 
 
-def check_handover(check: PlanCheck) -> Iterator[Violation]:
+def check_kv_transfer(check: PlanCheck) -> Iterator[Violation]:
     """Prefill and decode of every class meet, as the plan's flows say where that is not free."""
     flows: dict[tuple[str, str, str, MomentKey], list[KvFlow]] = defaultdict(list)
     for flow in check.plan.kv_flows:

@@ -1,0 +1,117 @@
+"""States in a plan what launching it needs: checkpoints, heads, and the memory left for a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from fleetplan.fleet.inventory import Precision, Service
+from fleetplan.perfmodel.architecture import (
+    GroupedQueryAttention,
+    LatentAttention,
+    ModelArchitecture,
+    load_architecture,
+)
+from fleetplan.perfmodel.parallelism import Configuration
+from fleetplan.perfmodel.steps import part_dtypes
+from fleetplan.perfmodel.steps.room import longest_sequence_tokens
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan.inputs import LaunchInput, VariantInput
+from fleetplan.planner.problem import Problem
+
+
+def variants_of(service: Service) -> tuple[VariantInput, ...]:
+    """Return the models that may serve a service; none for its own rates."""
+    return tuple(
+        VariantInput(
+            name=name,
+            model=model,
+            weights=precision.weights,
+            kv=precision.kv,
+            checkpoint=_folder(model) if checkpoint is None else checkpoint,
+        )
+        for name, model, precision, checkpoint in _models(service)
+    )
+
+
+def _models(service: Service) -> list[tuple[str, str, Precision, str | None]]:
+    """Name, model, precision and checkpoint of each variant."""
+    if service.variants:
+        return [
+            (each.name, each.model, Precision(each.weights, each.kv), each.checkpoint)
+            for each in service.variants
+        ]
+    return [] if service.model is None else [("", service.model, service.precision, service.checkpoint)]
+
+
+def _folder(model: str) -> str | None:
+    """What is launched for a model that is a file: its folder, or nothing where it is shapes alone."""
+    if not model.endswith(".json"):
+        return None
+    path = PurePosixPath(model)
+    return path.parent.as_posix() if path.name == "config.json" else ""
+
+
+def launches_of(problem: Problem, placements: Iterable[Placement]) -> tuple[LaunchInput, ...]:
+    """Return what starting each placed configuration of a model needs."""
+    services = {each.name: each for each in problem.fleet.services}
+    found = {
+        (row.service, row.phase, row.hardware, row.config): _launch(problem, services[row.service], row)
+        for row in placements
+    }
+    return tuple(each for each in found.values() if each is not None)
+
+
+def _launch(problem: Problem, service: Service, row: Placement) -> LaunchInput | None:
+    accelerator, models = problem.hardware[row.hardware].accelerator, _models(service)
+    if accelerator is None or not models:
+        return None
+    configuration = Configuration.parse(row.config)
+    model, precision = next(
+        (model, precision) for name, model, precision, _ in models if name == configuration.variant
+    )
+    architecture = load_architecture(model, problem.fleet.path.parent)
+    heads, kv_heads = _heads(architecture)
+    stored, techniques = architecture.quantisation, service.techniques
+    return LaunchInput(
+        service=row.service,
+        phase=row.phase,
+        hardware=row.hardware,
+        config=row.config,
+        stored_weights=None if stored is None else stored.dtype or stored.method,
+        heads=heads,
+        kv_heads=kv_heads,
+        latent_attention=all(isinstance(each.attention, LatentAttention) for each in architecture.groups),
+        experts=architecture.routed_experts > 0,
+        max_context_tokens=architecture.max_context_tokens,
+        sequence_tokens=longest_sequence_tokens(
+            architecture,
+            part_dtypes(architecture, precision),
+            accelerator,
+            configuration.layout,
+            # A decode step computes a token of each sequence.
+            (configuration.batch or 1) if row.phase == "decode" else techniques.chunk_tokens,
+            0.0 if techniques.speculative is None else techniques.speculative.draft_gib_per_accelerator,
+        ),
+        longest_request_tokens=_longest_request(service),
+    )
+
+
+def _heads(architecture: ModelArchitecture) -> tuple[int | None, int | None]:
+    """Query heads and key-value heads of the layers with softmax attention, where all have the same."""
+    attentions = [each.attention for each in architecture.groups]
+    queries = {each.heads for each in attentions if isinstance(each, GroupedQueryAttention | LatentAttention)}
+    keys = {each.kv_heads for each in attentions if isinstance(each, GroupedQueryAttention)}
+    return (queries.pop() if len(queries) == 1 else None), (keys.pop() if len(keys) == 1 else None)
+
+
+def _longest_request(service: Service) -> int | None:
+    """Tokens of the longest request, where the lengths of all classes are known beyond their means."""
+    longest = []
+    for each in service.classes:
+        spread = None if service.traffic is None else service.traffic.lengths_of(each.name)
+        if spread is None:
+            return None
+        cached = max(0, (each.context_tokens or 0) - (each.input_tokens or 0))
+        longest.append(spread.longest_tokens + cached)
+    return max(longest)

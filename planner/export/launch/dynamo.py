@@ -1,0 +1,134 @@
+"""Manifests of Dynamo: a DynamoGraphDeployment for each service and region."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+import yaml
+
+from fleetplan.planner.export.launch.commands import launch
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
+from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
+from fleetplan.planner.export.launch.replica import Launch
+from fleetplan.planner.export.launch.sglang import sglang
+from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
+from fleetplan.planner.export.launch.tools import tools
+
+
+def dynamo_graphs(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+    """Return a DynamoGraphDeployment for each service and region, by file name.
+
+    Parameters
+    ----------
+    found : Sequence[LaunchedGroup]
+        All of one period.
+
+    Returns
+    -------
+    tuple[dict[str, str], tuple[NotLaunched, ...]]
+        YAML texts; and what Dynamo cannot run: parts of other vendors, layouts without options.
+    """
+    groups: dict[tuple[str, str], list[tuple[LaunchedGroup, Launch]]] = defaultdict(list)
+    refused = []
+    for each in found:
+        if each.hardware.vendor != "NVIDIA":
+            refused.append(NotLaunched(each.placement, "Dynamo runs on NVIDIA parts"))
+            continue
+        started = _start(each)
+        if isinstance(started, NotLaunched):
+            refused.append(started)
+        else:
+            groups[each.placement.service, each.placement.region].append((each, started))
+    texts = {}
+    for key, parts in groups.items():
+        text = _graph(key, parts)
+        texts[f"{dns_name('-'.join(key))}.dynamo.yaml"] = text
+    return texts, tuple(refused)
+
+
+def _start(each: LaunchedGroup) -> Launch | NotLaunched:
+    framework = each.service.framework
+    # The image has a version of its own, which may know other options than the newest one.
+    version = tools().dynamo.frameworks[framework].version
+    return launch(each, framework, partial(sglang, version=version) if framework == "sglang" else None)
+
+
+def _graph(key: tuple[str, str], parts: Sequence[tuple[LaunchedGroup, Launch]]) -> str:
+    rules = tools().dynamo
+    framework = parts[0][0].service.framework
+    runtime = rules.frameworks[framework]
+    graph_letters, component_letters = _letters(parts)
+    frontend = {
+        "name": "frontend",
+        "type": "frontend",
+        "replicas": 1,
+        "podTemplate": {"spec": {"containers": [{"name": "main", "image": runtime.image}]}},
+    }
+    components = [_component(each, started, component_letters) for each, started in parts]
+    graph = {
+        "apiVersion": rules.api,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": dns_name("-".join(key), graph_letters)},
+        "spec": {"backendFramework": framework, "components": [frontend, *components]},
+    }
+    title = f"Dynamo {rules.version}, whose image has {framework} {runtime.version}"
+    notes = [
+        f"{component['name']}: {each.placement.replicas} x {json.dumps(each.label)}; {note}"
+        for component, (each, started) in zip(components, parts, strict=True)
+        for note in started.notes
+    ]
+    return commented(title, notes) + yaml.safe_dump(graph, sort_keys=False)
+
+
+def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:
+    """Most letters of the graph's name, and of its components', that the operator's webhook admits."""
+    rules = tools().dynamo
+    if any(each.hosts > 1 for each, _ in parts):
+        component = rules.multihost_component_letters
+        # A role of a component over several hosts bears the component's name once more.
+        return rules.name_letters - 2 * component - rules.role_letters, component
+    component = rules.name_letters // 2
+    return rules.name_letters - component, component
+
+
+def _component(each: LaunchedGroup, started: Launch, letters: int) -> dict[str, object]:
+    runtime = tools().dynamo.frameworks[each.service.framework]
+    row = each.placement
+    container: dict[str, object] = {
+        "name": "main",
+        "image": runtime.image,
+        "command": ["python3", "-m", runtime.module],
+        "args": _arguments(each, started.words),
+        "resources": {"limits": {tools().resources["NVIDIA"]: str(each.accelerators_on_a_host)}},
+    }
+    component: dict[str, object] = {
+        "name": dns_name(f"{row.phase}-{row.pool}-{row.config}", letters),
+        "type": "worker" if row.phase == "aggregated" else row.phase,
+        "replicas": row.replicas,
+        "podTemplate": {
+            "spec": {"nodeSelector": {POOL_LABEL: dns_name(row.pool)}, "containers": [container]}
+        },
+    }
+    if each.hosts > 1:
+        # The operator adds hosts, ranks and addresses to the arguments itself.
+        component["multinode"] = {"nodeCount": each.hosts}
+    return component
+
+
+def _arguments(each: LaunchedGroup, words: Sequence[str]) -> list[str]:
+    """The options of the framework as Dynamo's worker takes them, and the phase that it serves."""
+    framework, phase = each.service.framework, each.placement.phase
+    if framework == "trtllm":
+        # This worker has no option for most of the engine: it takes the engine's own arguments in one.
+        engine = json.dumps(engine_arguments(each), sort_keys=True)
+        arguments = ["--model", words[words.index("serve") + 1], "--override-engine-args", engine]
+    elif framework == "vllm":
+        arguments = ["--model", *words[2:]]
+    else:
+        arguments = list(words[words.index("--model-path") :])
+    if phase != "aggregated" and "--disaggregation-mode" not in arguments:
+        arguments += ["--disaggregation-mode", phase]
+    return arguments

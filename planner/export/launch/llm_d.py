@@ -1,0 +1,123 @@
+"""Values of the chart of llm-d: one release a set of replicas."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+
+from fleetplan.planner.export.launch.checkpoints import launched
+from fleetplan.planner.export.launch.commands import launch
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
+from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
+from fleetplan.planner.export.launch.replica import Host, Launch, shell_line
+from fleetplan.planner.export.launch.tools import VendorRules, tools
+
+LEADER: Final = Host("0", "$LWS_LEADER_ADDRESS")
+FOLLOWER: Final = Host("$LWS_WORKER_INDEX", "$LWS_LEADER_ADDRESS")
+"""Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source:
+lws.sigs.k8s.io, environment variables of a LeaderWorkerSet."""
+
+
+HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""Owner and name of a checkpoint on a hub."""
+
+
+def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[NotLaunched, ...]]:
+    """Return values of the llm-d chart, one release a set of replicas, by file name.
+
+    The releases of a service carry the same model label, so that one pool routes to all of them.
+
+    Parameters
+    ----------
+    found : Sequence[LaunchedGroup]
+        All of one period.
+
+    Returns
+    -------
+    tuple[dict[str, str], tuple[NotLaunched, ...]]
+        YAML texts; and what the chart cannot run: other frameworks than its own, other vendors, layouts
+        without options.
+    """
+    rules, texts, refused = tools().llm_d, {}, []
+    for each in found:
+        vendor = rules.vendors.get(each.hardware.vendor or "")
+        if each.service.framework != rules.framework:
+            reason = f"llm-d is exported with {rules.framework}, and the service is planned with " + (
+                f"{each.service.framework}: its rates would be others"
+            )
+            refused.append(NotLaunched(each.placement, reason))
+        elif vendor is None:
+            refused.append(NotLaunched(each.placement, f"llm-d has no image for {each.hardware.vendor}"))
+        else:
+            started = launch(each, rules.framework)
+            if isinstance(started, NotLaunched):
+                refused.append(started)
+            elif not HUB_NAME.fullmatch(launched(each)):
+                reason = f"llm-d takes checkpoints of a hub, not the folder {launched(each)}"
+                refused.append(NotLaunched(each.placement, reason))
+            else:
+                texts[f"{each.name}.llm-d.yaml"] = _text(each, started, vendor)
+    return texts, tuple(refused)
+
+
+def _text(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> str:
+    title = f"llm-d-modelservice {tools().llm_d.version}: {json.dumps(each.label)}"
+    values = yaml.safe_dump(_values(each, started, vendor), sort_keys=False)
+    return commented(title, started.notes) + values
+
+
+def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:
+    phase = each.placement.phase
+    role = "prefill" if phase == "prefill" else "decode"
+    other = "decode" if role == "prefill" else "prefill"
+    model = launched(each)
+    labels = {"llm-d.ai/inference-serving": "true", "llm-d.ai/model": dns_name(each.placement.service)}
+    return {
+        "multinode": each.hosts > 1,
+        "modelArtifacts": {"name": model, "uri": f"hf://{model}", "labels": labels},
+        "accelerator": {"type": vendor.type},
+        "routing": {"servicePort": tools().llm_d.service_port, "proxy": {"enabled": phase == "decode"}},
+        role: {
+            "create": True,
+            "replicas": each.placement.replicas,
+            "nodeSelector": {POOL_LABEL: dns_name(each.placement.pool)},
+            "parallelism": parallelism(each),
+            "containers": [_container(each, started, vendor)],
+        },
+        other: {"create": False, "replicas": 0},
+    }
+
+
+def parallelism(each: LaunchedGroup) -> dict[str, int]:
+    """Return the chart's degrees: `tensor` times `dataLocal` are the accelerators of a pod."""
+    layout, on_host = each.layout, each.accelerators_on_a_host
+    # Ranks of attention data parallelism that fit on a host whole; a rank over several hosts counts as one.
+    local = max(1, on_host // (layout.accelerators // layout.dp))
+    return {
+        "tensor": on_host // local,
+        "data": layout.dp,
+        "dataLocal": local,
+        "workers": each.hosts,
+    }
+
+
+def _container(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:
+    rules = tools().llm_d
+    port = rules.proxied_port if each.placement.phase == "decode" else rules.service_port
+    container: dict[str, object] = {
+        "name": "vllm",
+        "image": vendor.image,
+        "modelCommand": "custom",
+        "ports": [{"containerPort": port, "protocol": "TCP"}],
+    }
+    extra = ("--port", str(port))
+    if started.on_host is None:
+        words = (*started.words, *extra)
+        return container | {"command": list(words[:2]), "args": list(words[2:])}
+    leader, follower = (shell_line((*started.on_host(host), *extra)) for host in (LEADER, FOLLOWER))
+    script = f'if [ "{FOLLOWER.rank}" = 0 ]; then exec {leader}; else exec {follower}; fi'
+    return container | {"command": ["/bin/sh", "-c"], "args": [script]}

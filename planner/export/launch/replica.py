@@ -1,0 +1,135 @@
+"""How a replica is started: its command, what stands beside it, and its several hosts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import yaml
+
+from fleetplan.perfmodel.parallelism import Parallelism
+from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
+from fleetplan.planner.export.launch.checkpoints import RefusedError
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
+
+LOAD_BALANCERS: Final = {
+    "vllm": "--enable-eplb with num_redundant_experts in --eplb-config",
+    "sglang": "--enable-eplb with --ep-num-redundant-experts, and --moe-a2a-backend deepep",
+    "trtllm": "moe_config.load_balancer with num_slots in the file",
+}
+"""What starts the load balancer of experts. Sources: vLLM, vllm/config/parallel.py (EPLBConfig); SGLang,
+Server Arguments; TensorRT-LLM, MoeConfig and MoeLoadBalancerConfig. Read in November 2026."""
+
+BALANCED_EXPERTS: Final = (
+    "experts over several hosts: unless techniques.experts.balance is none, the rates of the plan are those "
+    "of a load balancer that copies one expert in {each}, or as many as redundant_experts says; add {options}"
+)
+
+COORDINATION_PORT: Final = 29500
+"""Where the hosts of a replica find each other: the documented default of torch.distributed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of a replica, as its command names it.
+
+    Attributes
+    ----------
+    rank : str
+        From 0 on, or what a shell or Kubernetes puts there.
+    leader : str
+        Address of the host with rank 0.
+    """
+
+    rank: str
+    leader: str
+
+
+LEADER: Final = Host("0", "$LEADER_ADDRESS")
+FOLLOWER: Final = Host("$NODE_RANK", "$LEADER_ADDRESS")
+"""Hosts as a launch script names them: who starts it sets both variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How one replica is started.
+
+    Attributes
+    ----------
+    framework : str
+        vllm, sglang or trtllm.
+    words : tuple[str, ...]
+        The command with its options, without those of a host.
+    config : Mapping[str, object]
+        What stands in the file that the command names; empty without one.
+    notes : tuple[str, ...]
+        What the options do not say.
+    hosts : int
+        Hosts of a replica.
+    on_host : Callable[[Host], tuple[str, ...]] or None
+        The whole command for one of several hosts; None where one command starts all of them.
+    """
+
+    framework: str
+    words: tuple[str, ...]
+    config: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    hosts: int = 1
+    on_host: Callable[[Host], tuple[str, ...]] | None = None
+
+    @property
+    def text(self) -> str:
+        """The commands as a shell takes them: one, or that of the first host and that of the others."""
+        if self.hosts == 1 or self.on_host is None:
+            return shell_line(self.words)
+        return "\n".join(
+            [
+                "# on its first host, whose address LEADER_ADDRESS is:",
+                shell_line(self.on_host(LEADER)),
+                f"# on each other host, with NODE_RANK from 1 to {self.hosts - 1}:",
+                shell_line(self.on_host(FOLLOWER)),
+            ]
+        )
+
+    @property
+    def config_text(self) -> str:
+        """The file as YAML; empty without one."""
+        return yaml.safe_dump(dict(self.config), sort_keys=True) if self.config else ""
+
+
+_VARIABLE: Final = re.compile(r"\$(LEADER_ADDRESS|NODE_RANK|LWS_LEADER_ADDRESS|LWS_WORKER_INDEX)(:[0-9]+)?")
+"""Words that a shell fills in, with the port that may follow."""
+
+
+def shell_line(words: tuple[str, ...]) -> str:
+    """One line of shell; the variables of a `Host` are left for the shell to fill in."""
+    return " ".join(f'"{word}"' if _VARIABLE.fullmatch(word) else shlex.quote(word) for word in words)
+
+
+def expert_notes(layout: Parallelism, framework: str) -> list[str]:
+    """What a layout needs whose experts the performance model balances by default."""
+    if layout.ep == 1 or layout.ep * layout.ffn_tp <= USUAL_HOST_ACCELERATORS:
+        return []
+    return [BALANCED_EXPERTS.format(each=EXPERTS_PER_REDUNDANT, options=LOAD_BALANCERS[framework])]
+
+
+def draft_of(deployment: LaunchedGroup) -> tuple[str, str | None, int] | None:
+    """Return method, checkpoint and tokens of the draft; None without speculative decoding.
+
+    Raises
+    ------
+    RefusedError
+        The fleet does not say what proposes tokens.
+    """
+    service = deployment.service
+    if service.draft_tokens is None or deployment.placement.phase == "prefill":
+        return None
+    if service.draft_method is None:
+        raise RefusedError(
+            f"planned with {service.draft_tokens} drafted tokens a step, but techniques.speculative names no "
+            f"method and draft_model: started without a draft, it would be slower than planned"
+        )
+    return service.draft_method, service.draft_model, service.draft_tokens

@@ -1,0 +1,107 @@
+"""Launch commands of SGLang; its rules stand in tools.yaml."""
+
+from __future__ import annotations
+
+from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
+from fleetplan.planner.export.launch.deployments import LaunchedGroup
+from fleetplan.planner.export.launch.lengths import longest_sequence
+from fleetplan.planner.export.launch.replica import (
+    COORDINATION_PORT,
+    Host,
+    Launch,
+    draft_of,
+    expert_notes,
+)
+from fleetplan.planner.export.launch.tools import tools
+
+FIRST_WITH_ATTENTION_DP = (0, 5, 23)
+"""From this version on attention data parallelism has an option of its own, and the older pair is deprecated.
+Source: sglang/srt/server_args.py of 0.5.21 and 0.5.23."""
+
+
+def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
+    """The command of SGLang, whose tensor parallelism counts all ranks of a stage.
+
+    Parameters
+    ----------
+    deployment : LaunchedGroup
+        What is started.
+    version : str
+        Whose options are written; empty is the version of tools.yaml.
+
+    Raises
+    ------
+    RefusedError
+        SGLang has no options for what was planned.
+    """
+    service, layout = deployment.service, deployment.layout
+    length, note = longest_sequence(deployment)
+    notes = [note]
+    words = ["python3", "-m", "sglang.launch_server", "--model-path", launched(deployment)]
+    words += ["--tp-size", str(layout.accelerators_per_stage)]
+    if layout.pp > 1:
+        words += ["--pp-size", str(layout.pp)]
+    if layout.dp > 1:
+        own = _numbers(version or tools().sglang.version) >= FIRST_WITH_ATTENTION_DP
+        words += (
+            ["--attn-dp-size", str(layout.dp)]
+            if own
+            else ["--dp-size", str(layout.dp), "--enable-dp-attention"]
+        )
+    if layout.ep > 1:
+        words += ["--ep-size", str(layout.ep)]
+        notes += expert_notes(layout, "sglang")
+    if layout.cp > 1:
+        words += ["--attn-cp-size", str(layout.cp)]
+    words += [*_weights(deployment), "--context-length", str(length), *_scheduling(deployment)]
+    if not service.prefix_caching:
+        words += ["--disable-radix-cache"]
+    words += _draft(deployment)
+    if deployment.placement.phase != "aggregated":
+        words += ["--disaggregation-mode", deployment.placement.phase]
+    if deployment.hosts == 1:
+        return Launch("sglang", tuple(words), notes=tuple(notes))
+    common = tuple(words)
+
+    def on_host(host: Host) -> tuple[str, ...]:
+        place = ["--nnodes", str(deployment.hosts), "--node-rank", host.rank]
+        return (*common, *place, "--dist-init-addr", f"{host.leader}:{COORDINATION_PORT}")
+
+    return Launch("sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
+
+
+def _weights(deployment: LaunchedGroup) -> list[str]:
+    online = online_quantisation(deployment, "sglang")
+    words = [] if online is None else ["--quantization", online]
+    if deployment.variant.weights == "bf16":
+        words += ["--dtype", "bfloat16"]
+    kv = tools().sglang.kv.get(deployment.variant.kv)
+    return words if kv is None else [*words, "--kv-cache-dtype", kv]
+
+
+def _scheduling(deployment: LaunchedGroup) -> list[str]:
+    running, chunk = deployment.running_sequences, deployment.service.chunk_tokens
+    # SGLang counts the requests of the whole server, not of a rank.
+    words = [] if running is None else ["--max-running-requests", str(running * deployment.layout.dp)]
+    return [*words, "--chunked-prefill-size", str(-1 if chunk is None else chunk)]
+
+
+def _draft(deployment: LaunchedGroup) -> list[str]:
+    draft = draft_of(deployment)
+    if draft is None:
+        return []
+    method, model, tokens = draft
+    words = ["--speculative-algorithm", tools().sglang.draft_methods[method]]
+    if model is not None:
+        words += ["--speculative-draft-model-path", model]
+    # A chain of drafted tokens, and the model's own beside them.
+    return [
+        *words,
+        *("--speculative-num-steps", str(tokens)),
+        *("--speculative-eagle-topk", "1"),
+        *("--speculative-num-draft-tokens", str(tokens + 1)),
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3])

@@ -1,0 +1,93 @@
+"""What launching tools accept, by version: the table tools.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+TOOLS_FILE: Final = Path(__file__).with_name("tools.yaml")
+
+
+class _Rules(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FrameworkRules(_Rules):
+    """What a framework accepts."""
+
+    version: str
+    source: str
+    online_weights: Mapping[str, str]
+    """Option that quantises a BF16 checkpoint at load, by the weights' data type."""
+    kv: Mapping[str, str]
+    """Name of the data type of the cache, by ours."""
+    draft_methods: Mapping[str, str]
+    """Name of what proposes tokens, by ours."""
+    port: int
+    """Where its server listens unless told."""
+
+
+class RuntimeRules(_Rules):
+    """A framework inside Dynamo."""
+
+    version: str
+    module: str
+    image: str
+
+
+class DynamoRules(_Rules):
+    """What the operator of Dynamo accepts."""
+
+    version: str
+    source: str
+    api: str
+    name_letters: int
+    role_letters: int
+    multihost_component_letters: int
+    frameworks: Mapping[str, RuntimeRules]
+
+
+class VendorRules(_Rules):
+    """Accelerators of a vendor in llm-d."""
+
+    type: str
+    image: str
+
+
+class LlmDRules(_Rules):
+    """What the chart of llm-d accepts."""
+
+    version: str
+    source: str
+    framework: str
+    service_port: int
+    proxied_port: int
+    vendors: Mapping[str, VendorRules]
+
+
+class Tools(_Rules):
+    """All launching tools."""
+
+    vllm: FrameworkRules
+    sglang: FrameworkRules
+    trtllm: FrameworkRules
+    dynamo: DynamoRules
+    llm_d: LlmDRules = Field(alias="llm-d")
+    resources: Mapping[str, str]
+    """Resource of the device plug-in, by vendor."""
+
+    def framework(self, name: str) -> FrameworkRules:
+        """Return the rules of vllm, sglang or trtllm."""
+        rules: FrameworkRules = {"vllm": self.vllm, "sglang": self.sglang, "trtllm": self.trtllm}[name]
+        return rules
+
+
+@cache
+def tools() -> Tools:
+    """Return the table, read once."""
+    return Tools.model_validate(yaml.safe_load(TOOLS_FILE.read_text(encoding="utf-8")))

@@ -1,0 +1,112 @@
+"""Holds SGLang's own parser and resolution of options to commands; runs in the interop environment, on a CPU.
+
+Usage: python check_sglang.py < cases.json > verdicts.json, with cases as in check_vllm.py. Stood in for:
+compiled kernels and vision libraries. A deprecated option counts as refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import io
+import json
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import transformers.utils.import_utils as installed
+from transformers import AutoProcessor  # noqa: F401  (found before torchvision is stood in for)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+installed.is_torchvision_available()
+installed.is_torchvision_v2_available()
+
+
+class _Stub(types.ModuleType):
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Stub(f"{self.__name__}.{name}")
+
+    def __call__(self, *arguments, **options):
+        return self
+
+    def __mro_entries__(self, bases):
+        return (object,)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in {"torchvision", "sgl_kernel", "decord", "torchcodec", "torchaudio"}:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return _Stub(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.insert(0, _Finder())
+
+from sglang.srt.server_args import prepare_server_args
+
+
+def verdict(case, root):
+    """What SGLang makes of a command, or why it refuses it."""
+    folder = Path(tempfile.mkdtemp(dir=root))
+    kind = case["config"]["model_type"]
+    architecture = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, "LlamaForCausalLM")
+    folder.joinpath("config.json").write_text(json.dumps({"architectures": [architecture], **case["config"]}))
+    words = list(case["words"])
+    place = words.index("--model-path") + 1
+    named, words[place] = words[place], str(folder)
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        arguments = prepare_server_args([*words, "--device", "cuda", "--skip-tokenizer-init"])
+        arguments.resolve_once()
+    options = [word for word in words if word.startswith("--")]
+    lines = [line for line in said.getvalue().splitlines() if "deprecated" in line.lower()]
+    deprecated = [line for line in lines if any(option in line for option in options)]
+    if deprecated:
+        raise ValueError(deprecated[0])
+    known = arguments.resolved_dict()
+    return {
+        "checkpoint": named,
+        "tp": known["tp_size"],
+        "pp": known["pp_size"],
+        "dp": known["attn_dp_size"],
+        "accelerators": known["tp_size"] * known["pp_size"] * known["dp_size"],
+        "experts": known["ep_size"] > 1,
+        "ep": known["ep_size"],
+        "hosts": known["nnodes"],
+        "weights": known["quantization"],
+        "kv": known["kv_cache_dtype"],
+        "longest": known["context_length"],
+        "sequences": known["max_running_requests"],
+        "tokens": known["chunked_prefill_size"],
+        "prefix_caching": not known["disable_radix_cache"],
+        "phase": known["disaggregation_mode"],
+        "drafted": (known["speculative_num_draft_tokens"] or 1) - 1,
+    }
+
+
+def main():
+    """Write a verdict for each case, in order."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    found = []
+    with tempfile.TemporaryDirectory() as root:
+        for case in json.load(sys.stdin):
+            try:
+                found.append({"seen": verdict(case, root)})
+            except (Exception, SystemExit) as error:
+                found.append({"refused": f"{type(error).__name__}: {str(error)[:600]}"})
+    json.dump(found, out)
+
+
+main()

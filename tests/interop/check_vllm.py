@@ -1,0 +1,146 @@
+"""Holds vLLM's own parser and configuration checks to commands; runs in the interop environment, on a CPU.
+
+Usage: python check_vllm.py < cases.json > verdicts.json. A case has `words` (after `vllm serve`), `config`
+(the model's config.json) and `capability` (CUDA compute capability). What cannot be had without a GPU is
+stood in for: the card, the compiled kernels, and what vLLM would read off the model's class, that of a text
+decoder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+os.environ |= {"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+KERNELS = ("_C", "_moe_C", "_C_stable_libtorch", "_moe_C_stable_libtorch", "cumem_allocator")
+for name in (*KERNELS, "vllm_flash_attn._vllm_fa2_C", "vllm_flash_attn._vllm_fa3_C"):
+    sys.modules[f"vllm.{name}"] = types.ModuleType(f"vllm.{name}")
+# Kernels that Triton builds at import, which needs a driver; the connector of caches imports them by the way.
+mixer = "vllm.model_executor.layers.mamba.mamba_mixer2"
+sys.modules[mixer] = types.ModuleType(mixer)
+sys.modules[mixer].share_replayssm_ring_trackers = lambda *arguments: None
+
+import vllm.platforms
+import vllm.platforms.cuda
+from vllm.platforms.interface import DeviceCapability
+
+
+class Card(vllm.platforms.cuda.CudaPlatformBase):
+    """Eight cards of a capability, as a host would report them."""
+
+    capability = (9, 0)
+
+    @classmethod
+    def get_device_capability(cls, device_id=0):
+        return DeviceCapability(*cls.capability)
+
+    @classmethod
+    def get_device_name(cls, device_id=0):
+        return "NVIDIA stand-in"
+
+    @classmethod
+    def get_device_total_memory(cls, device_id=0):
+        return 80 * 2**30
+
+    @classmethod
+    def device_count(cls):
+        return 8
+
+    @classmethod
+    def is_fully_connected(cls, physical_device_ids):
+        return True
+
+
+vllm.platforms._current_platform = Card()
+
+import vllm._custom_ops as kernels
+
+for name in dir(kernels):
+    if "supports" in name or "is_supported" in name:
+        setattr(kernels, name, lambda *arguments, **options: True)
+
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.common.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.model_executor.models import registry
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+
+def _decoder(lazy):
+    yes = {"is_text_generation_model", "supports_pp", "supports_lora"}
+    words = {
+        "architecture": lazy.class_name,
+        "attn_type": "decoder",
+        "default_seq_pooling_type": "LAST",
+        "default_tok_pooling_type": "ALL",
+        "score_type": "bi-encoder",
+        "supported_video_pruning_methods": (),
+    }
+    names = [field.name for field in dataclasses.fields(registry._ModelInfo)]
+    return registry._ModelInfo(**{name: words.get(name, name in yes) for name in names})
+
+
+registry._LazyRegisteredModel.inspect_model_cls = _decoder
+
+
+def folder_of(config, root):
+    """A checkpoint's folder that holds its config alone."""
+    folder = Path(tempfile.mkdtemp(dir=root))
+    kind = config["model_type"]
+    architecture = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, "LlamaForCausalLM")
+    folder.joinpath("config.json").write_text(json.dumps({"architectures": [architecture], **config}))
+    return str(folder)
+
+
+def verdict(case, root):
+    """What vLLM makes of a command, or why it refuses it."""
+    Card.capability = tuple(case["capability"])
+    parser = make_arg_parser(FlexibleArgumentParser())
+    words = list(case["words"])
+    named, words[0] = words[0], folder_of(case["config"], root)
+    arguments = parser.parse_args([*words, "--skip-tokenizer-init"])
+    arguments.model = arguments.model_tag
+    validate_parsed_serve_args(arguments)
+    engine = AsyncEngineArgs.from_cli_args(arguments)
+    config = engine.create_engine_config(headless=bool(getattr(arguments, "headless", False)))
+    parallel, scheduler, cache = config.parallel_config, config.scheduler_config, config.cache_config
+    transfer, draft = config.kv_transfer_config, config.speculative_config
+    return {
+        "checkpoint": named,
+        "tp": parallel.tensor_parallel_size,
+        "pp": parallel.pipeline_parallel_size,
+        "dp": parallel.data_parallel_size,
+        "accelerators": parallel.world_size * parallel.data_parallel_size,
+        "experts": parallel.enable_expert_parallel,
+        "hosts": parallel.nnodes,
+        "weights": config.model_config.quantization,
+        "kv": cache.cache_dtype,
+        "longest": config.model_config.max_model_len,
+        "sequences": scheduler.max_num_seqs,
+        "chunked": scheduler.enable_chunked_prefill,
+        "tokens": scheduler.max_num_batched_tokens,
+        "prefix_caching": cache.enable_prefix_caching,
+        "transfer": transfer is not None,
+        "drafted": 0 if draft is None else draft.num_speculative_tokens,
+    }
+
+
+def main():
+    """Write a verdict for each case, in order."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    found = []
+    with tempfile.TemporaryDirectory() as root:
+        for case in json.load(sys.stdin):
+            try:
+                found.append({"seen": verdict(case, root)})
+            except (Exception, SystemExit) as error:
+                found.append({"refused": f"{type(error).__name__}: {str(error)[:600]}"})
+    json.dump(found, out)
+
+
+main()

@@ -1,0 +1,23 @@
+"""Parts of a test over many random examples: the first run in `make test`, the others in `make slow`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TypeVar
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+
+_Value = TypeVar("_Value")
+
+
+def first_parts(values: Iterable[_Value], count: int) -> list[ParameterSet | _Value]:
+    """Return the arguments of a parametrised test, of which only so many are no slow ones."""
+    rest = iter(values)
+    return [*islice(rest, count), *(_slow(value) for value in rest)]
+
+
+def _slow(value: object) -> ParameterSet:
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.slow)

@@ -1,0 +1,302 @@
+"""Exports start what was planned, or say why they cannot: rules of the tools, by what they refuse."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from tests.planner.export.test_launch import deployment, options_of, plan
+
+from fleetplan.planner.export.launch.commands import launch
+from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
+from fleetplan.planner.export.launch.dynamo import dynamo_graphs
+from fleetplan.planner.export.launch.files import export_launch
+from fleetplan.planner.export.launch.llm_d import llm_d_values
+from fleetplan.planner.export.launch.replica import FOLLOWER, LEADER, Launch
+from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
+from fleetplan.planner.export.launch.tools import tools
+
+
+def started(each: LaunchedGroup, framework: str = "vllm") -> Launch:
+    found = launch(each, framework)
+    assert isinstance(found, Launch), found.reason
+    return found
+
+
+def reason(each: LaunchedGroup, framework: str = "vllm") -> str:
+    found = launch(each, framework)
+    assert isinstance(found, NotLaunched)
+    return found.reason
+
+
+def with_phase(each: LaunchedGroup, phase: str) -> LaunchedGroup:
+    return replace(each, placement=each.placement.model_copy(update={"phase": phase}))
+
+
+def with_variant(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
+    return replace(each, variant=each.variant.model_copy(update=changes))
+
+
+def with_service(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
+    return replace(each, service=each.service.model_copy(update=changes))
+
+
+def with_facts(each: LaunchedGroup, **changes: object) -> LaunchedGroup:
+    return replace(each, facts=each.facts.model_copy(update=changes))
+
+
+def on_hosts_of(each: LaunchedGroup, accelerators: int, vendor: str = "NVIDIA") -> LaunchedGroup:
+    update = {"accelerators_per_host": accelerators, "vendor": vendor}
+    return replace(each, hardware=each.hardware.model_copy(update=update))
+
+
+@pytest.mark.parametrize(
+    ("room", "positions", "longest", "admitted"),
+    [
+        (10**6, 131072, 5000, 5008),  # the workload's longest request, in whole blocks
+        (3333, 131072, 5000, 3328),  # what memory holds
+        (10**6, 2048, 5000, 2048),  # what the config allows
+    ],
+)
+def test_the_longest_sequence_is_that_of_workload_memory_and_config(
+    room: int, positions: int, longest: int, admitted: int
+) -> None:
+    each = with_facts(
+        deployment(), sequence_tokens=room, max_context_tokens=positions, longest_request_tokens=longest
+    )
+    assert options_of(started(each))["--max-model-len"] == str(admitted)
+    assert options_of(started(each, "sglang"))["--context-length"] == str(admitted)
+    assert engine_arguments(with_variant(each, checkpoint="a/b-FP8"))["max_seq_len"] == admitted
+
+
+def test_prompts_are_computed_in_chunks_as_planned() -> None:
+    each = with_phase(deployment(batch=16), "aggregated")
+    whole = options_of(started(with_service(each, chunk_tokens=None)))
+    assert "--no-enable-chunked-prefill" in whole
+    # vLLM refuses a budget below the longest sequence, or below the number of sequences.
+    assert int(whole["--max-num-batched-tokens"]) >= int(whole["--max-model-len"])
+    chunked = options_of(started(with_service(each, chunk_tokens=2048)))
+    assert "--enable-chunked-prefill" in chunked
+    # Its budget counts the tokens that running sequences gain beside the chunk.
+    assert int(chunked["--max-num-batched-tokens"]) == 2048 + 16
+
+
+@pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
+def test_a_draft_is_started_or_the_launch_refused(framework: str) -> None:
+    each = with_service(with_variant(deployment(), checkpoint="a/b-FP8"), draft_tokens=3)
+    assert "names no method and draft_model" in reason(each, framework)
+    named = started(with_service(each, draft_method="eagle3", draft_model="a/draft"), framework)
+    if framework == "vllm":
+        config = json.loads(options_of(named)["--speculative-config"])
+        assert config == {"method": "eagle3", "num_speculative_tokens": 3, "model": "a/draft"}
+    elif framework == "sglang":
+        found = options_of(named)
+        assert found["--speculative-draft-model-path"] == "a/draft"
+        assert (found["--speculative-num-steps"], found["--speculative-num-draft-tokens"]) == ("3", "4")
+    else:
+        assert named.config["speculative_config"] == {
+            "decoding_type": "Eagle3",
+            "max_draft_len": 3,
+            "speculative_model": "a/draft",
+        }
+    # A prefill server drafts nothing.
+    assert "draft" not in started(with_phase(each, "prefill"), framework).text
+
+
+def test_decode_context_parallelism_only_where_vllm_takes_it() -> None:
+    each = with_phase(deployment("TP8CP2-TP16"), "aggregated")
+    each = on_hosts_of(each, 16)
+    assert options_of(started(each))["--decode-context-parallel-size"] == "2"
+    # Of 16 key-value heads 16 ranks hold one each: nothing is left to split.
+    assert "1 ways at most" in reason(with_facts(each, kv_heads=16))
+    assert "latent attention" in reason(with_phase(each, "decode"))
+    latent = with_facts(with_phase(each, "decode"), latent_attention=True, kv_heads=None)
+    assert "all 16 ranks or none" in reason(latent)
+
+
+def test_a_dense_model_has_no_attention_data_parallelism_in_vllm() -> None:
+    each = with_facts(deployment("DP4-TP4"), experts=False)
+    assert "whole replicas" in reason(each)
+
+
+@pytest.mark.parametrize(
+    ("weights", "checkpoint", "stored", "quantised"),
+    [
+        ("fp8", None, None, "fp8"),  # BF16, quantised at load
+        ("fp8", "a/b-FP8", None, None),
+        ("fp8", None, "fp8_block", None),
+        ("fp4", "nvidia/b-NVFP4", None, None),
+        ("mxfp4", None, "mxfp4", None),
+        ("int4", "my/own", None, None),  # one's own checkpoint, whose name says nothing
+    ],
+)
+def test_the_checkpoint_has_the_weights_that_were_planned(
+    weights: str, checkpoint: str | None, stored: str | None, quantised: str | None
+) -> None:
+    each = with_facts(
+        with_variant(deployment(), weights=weights, checkpoint=checkpoint), stored_weights=stored
+    )
+    found = started(each)
+    assert options_of(found).get("--quantization") == quantised
+    assert found.words[2] == (checkpoint or each.variant.model)
+
+
+@pytest.mark.parametrize(
+    ("weights", "checkpoint", "stored"),
+    [("fp4", None, None), ("bf16", None, "fp8_block"), ("int8", "a/b-FP8", None), ("fp8-ffn", None, None)],
+)
+@pytest.mark.parametrize("framework", ["vllm", "sglang", "trtllm"])
+def test_other_weights_are_refused(
+    weights: str, checkpoint: str | None, stored: str | None, framework: str
+) -> None:
+    each = with_facts(
+        with_variant(deployment(), weights=weights, checkpoint=checkpoint), stored_weights=stored
+    )
+    assert f"planned with weights in {weights}" in reason(each, framework)
+
+
+def test_shapes_alone_are_no_checkpoint() -> None:
+    assert "shapes alone" in reason(with_variant(deployment(), model="dense.json", checkpoint=""))
+    named = started(with_variant(deployment(), model="dense.json", checkpoint="../weights"))
+    assert named.words[2] == "../weights"
+
+
+def test_every_host_of_a_replica_has_its_rank_and_the_address_of_the_first() -> None:
+    each = on_hosts_of(deployment("TP16"), 8)
+    vllm, sglang = started(each), started(each, "sglang")
+    assert vllm.on_host is not None
+    assert sglang.on_host is not None
+    leader, follower = vllm.on_host(LEADER), vllm.on_host(FOLLOWER)
+    assert follower[-1] == "--headless"
+    assert "--headless" not in leader
+    assert leader[leader.index("--node-rank") + 1] == "0"
+    lines = [line for line in vllm.text.splitlines() if not line.startswith("#")]
+    assert len(lines) == 2
+    assert all("--nnodes 2" in line and '--master-addr "$LEADER_ADDRESS"' in line for line in lines)
+    assert '--node-rank "$NODE_RANK"' in lines[1]
+    assert '--dist-init-addr "$LEADER_ADDRESS:29500"' in sglang.text
+    trtllm = started(with_variant(each, checkpoint="a/b-FP8"), "trtllm")
+    assert trtllm.words[:6] == ("srun", "--mpi=pmix", "--nodes", "2", "--ntasks", "16")
+    assert trtllm.words[-2:] == ("--gpus_per_node", "8")
+
+
+def test_hosts_that_are_not_filled_evenly_are_refused() -> None:
+    assert "evenly" in reason(on_hosts_of(deployment("TP10"), 4))
+
+
+def test_prefill_of_tensorrt_llm_runs_without_the_overlap_scheduler() -> None:
+    each = with_variant(deployment(), checkpoint="a/b-FP8")
+    assert engine_arguments(with_phase(each, "prefill"))["disable_overlap_scheduler"] is True
+    assert "disable_overlap_scheduler" not in engine_arguments(with_phase(each, "decode"))
+
+
+def test_options_are_those_of_the_version_in_the_image() -> None:
+    each = with_service(on_hosts_of(deployment("DP4-EP4"), 8), framework="sglang")
+    assert "--attn-dp-size" in started(each, "sglang").words
+    texts, _ = dynamo_graphs([each])
+    (text,) = texts.values()
+    assert text.startswith(f"# Dynamo {tools().dynamo.version}, whose image has sglang 0.5.21\n")
+    container = yaml.safe_load(text)["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]
+    assert {"--dp-size", "--enable-dp-attention"} <= set(container["args"])
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_names_of_components_fit_the_webhook(hosts: int) -> None:
+    long = deployments(plan(), None)[0]
+    each = [
+        on_hosts_of(replace(part, layout=deployment("TP8").layout), 8 // hosts)
+        for part in long
+        if part.service.name == long[0].service.name
+    ]
+    texts, refused = dynamo_graphs(each)
+    assert not refused
+    for text in texts.values():
+        graph = yaml.safe_load(text)
+        names = [component["name"] for component in graph["spec"]["components"]]
+        assert len(set(names)) == len(names)
+        for name, component in zip(names, graph["spec"]["components"], strict=True):
+            roles = len(name) + len("-ldr") if "multinode" in component else 0
+            assert len(graph["metadata"]["name"]) + len(name) + roles <= 45
+
+
+def values_of(each: LaunchedGroup) -> dict[str, Any]:
+    texts, refused = llm_d_values([each])
+    assert not refused, refused[0].reason
+    (text,) = texts.values()
+    assert text.startswith("# llm-d-modelservice 0.4.12: ")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("layout", "per_host", "pod", "workers"),
+    [
+        ("DP8-EP8", 8, 8, 1),
+        ("TP8", 8, 8, 1),
+        ("DP16-EP16", 8, 8, 2),
+        ("TP16", 8, 8, 2),
+        ("PP2-TP4", 8, 8, 1),
+        ("PP2-TP8", 4, 4, 4),
+    ],
+)
+def test_a_pod_of_llm_d_has_the_accelerators_of_a_host(
+    layout: str, per_host: int, pod: int, workers: int
+) -> None:
+    values = values_of(on_hosts_of(deployment(layout), per_host))
+    degrees = values["decode"]["parallelism"]
+    assert degrees["tensor"] * degrees["dataLocal"] == pod
+    assert degrees["workers"] == workers
+    assert values["multinode"] is (workers > 1)
+
+
+def test_hosts_of_llm_d_have_ranks_and_addresses() -> None:
+    container = values_of(on_hosts_of(deployment("TP16"), 8))["decode"]["containers"][0]
+    assert container["command"] == ["/bin/sh", "-c"]
+    (script,) = container["args"]
+    first, second = script.split("; else exec ")
+    assert first.startswith('if [ "$LWS_WORKER_INDEX" = 0 ]; then exec vllm serve ')
+    for text in (first, second.removesuffix("; fi")):
+        words = shlex.split(text)
+        assert words[words.index("--master-addr") + 1] == "$LWS_LEADER_ADDRESS"
+        assert words[words.index("--port") + 1] == "8200"
+    assert "--headless" in second
+
+
+@pytest.mark.parametrize(("phase", "port"), [("decode", 8200), ("prefill", 8000), ("aggregated", 8000)])
+def test_decode_listens_behind_the_sidecar(phase: str, port: int) -> None:
+    values = values_of(with_phase(deployment(), phase))
+    assert values["routing"]["proxy"]["enabled"] is (phase == "decode")
+    container = values["prefill" if phase == "prefill" else "decode"]["containers"][0]
+    assert container["args"][-2:] == ["--port", str(port)]
+    assert container["ports"] == [{"containerPort": port, "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize(("vendor", "family"), [("NVIDIA", "cuda"), ("AMD", "rocm"), ("Intel", "hpu")])
+def test_images_are_those_of_the_vendor(vendor: str, family: str) -> None:
+    values = values_of(on_hosts_of(deployment(), 4, vendor))
+    assert f"llm-d-{family}:" in values["decode"]["containers"][0]["image"]
+
+
+def test_llm_d_refuses_what_it_would_turn_into_something_else() -> None:
+    def refused(each: LaunchedGroup) -> str:
+        texts, found = llm_d_values([each])
+        assert not texts
+        return found[0].reason
+
+    assert "planned with sglang" in refused(with_service(deployment(), framework="sglang"))
+    assert "no image for Google" in refused(on_hosts_of(deployment(), 4, "Google"))
+    assert "not the folder" in refused(with_variant(deployment(), checkpoint="../weights"))
+
+
+def test_notes_and_versions_stand_in_every_export() -> None:
+    script = export_launch(plan(), None, None).files["launch.sh"].decode()
+    for name in ("vllm", "sglang", "trtllm"):
+        assert f"# Options of {name} {tools().framework(name).version}, " in script
+    (text, *_) = dynamo_graphs(deployments(plan(), None)[0])[0].values()
+    assert "sequences of up to" in text.split("apiVersion")[0]
+    (text, *_) = llm_d_values([deployment()])[0].values()
+    assert "sequences of up to" in text.split("multinode")[0]
