@@ -64,6 +64,8 @@ class Policy:
     ----------
     reserve_hosts_per_pool : int
         Hosts a pool keeps free for failures.
+    reserve_percent_per_pool : float
+        The same in per cent of the hosts in use, rounded up; one of the two is 0. [%]
     max_configs_per_service_region : int or None
         Most engine configurations of a service in a region; None is unlimited.
     kv_transfer : str
@@ -95,6 +97,7 @@ class Policy:
     tidal: Tidal = field(default_factory=Tidal)
     must_use: tuple[MustUse, ...] = ()
     kv_pairs: frozenset[tuple[str, str]] | None = None
+    reserve_percent_per_pool: float = 0.0
 
     def may_pair(self, prefill: str, decode: str) -> bool:
         """Whether a KV cache may pass from one kind of hardware to another."""

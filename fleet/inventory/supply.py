@@ -146,7 +146,9 @@ class Pool:
     maintenance_hosts : tuple[int, ...]
         Hosts out of service by period; empty where none ever are.
     reserve_hosts : int or None
-        Hosts that are kept free while anything runs; None where the policy says how many.
+        Hosts that are kept free while anything runs.
+    reserve_percent : float or None
+        The same in per cent of the hosts in use. Where both are None the policy says how many. [%]
     """
 
     name: str
@@ -158,6 +160,7 @@ class Pool:
     rented: Rented | None
     maintenance_hosts: tuple[int, ...] = ()
     reserve_hosts: int | None = None
+    reserve_percent: float | None = None
 
     @property
     def accelerators(self) -> int:

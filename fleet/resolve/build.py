@@ -282,6 +282,9 @@ def _policy(context: Context, spec: PolicySpec) -> Policy:
         # Rests on the hardware, which is resolved later.
         "kv_pairs": None,
     }
+    if spec.reserve_hosts_per_pool and spec.reserve_percent_per_pool:
+        place: KeyPath = ("policy", "reserve_percent_per_pool")
+        context.error(place, "is a second reserve", "or leave out reserve_hosts_per_pool")
     alike = {each.name for each in fields(Policy)} & PolicySpec.model_fields.keys() - resolved.keys()
     return Policy(**{name: getattr(spec, name) for name in alike}, **resolved)
 

@@ -34,6 +34,7 @@ MOST_BUDGET_USD: Final = 1e12
 LEAST_REQUESTS_PER_S: Final = 1e-6
 MOST_REQUESTS_PER_S: Final = 1e9
 
+Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0, le=LARGEST_NUMBER)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=LARGEST_NUMBER)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]

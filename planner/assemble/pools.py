@@ -11,6 +11,7 @@ from fleetplan.planner.plan import PoolUse
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.power_draw import idle_kwh
 from fleetplan.planner.problem.supply import SupplyPool
+from fleetplan.planner.verify.packing import fits
 
 
 def units_in_pool(problem: Problem, solution: Solution, p: int, q: int) -> int:
@@ -64,10 +65,9 @@ def pool_usd(problem: Problem, solution: Solution, p: int, q: int) -> float:
 
 def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> tuple[PoolUse, ...]:
     """Return the units and the use of every pool and moment; empty pools are left out."""
-    used: dict[tuple[int, int], int] = defaultdict(int)
+    sizes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (c, p, m), replicas in traffic.replicas.items():
-        footprint = problem.pools[p].footprint_accelerators(problem.candidates[c].accelerators)
-        used[p, m] += footprint * replicas
+        sizes[p, m] += [problem.candidates[c].accelerators] * replicas
     rows = []
     for m, moment in enumerate(problem.moments):
         q = moment.period
@@ -76,19 +76,21 @@ def pool_uses(problem: Problem, traffic: ServedTraffic, solution: Solution) -> t
             if units or (p, q) in solution.retired:
                 usd = pool_usd(problem, solution, p, q) * moment.weight
                 leaving = leaving_usd(problem, solution, p, q) * moment.weight
-                rows.append(_pool_use(problem, (p, m), units, used[p, m], (usd, leaving)))
+                rows.append(_pool_use(problem, (p, m), units, sizes[p, m], (usd, leaving)))
     return tuple(rows)
 
 
 def _pool_use(
-    problem: Problem, place: tuple[int, int], units: int, used: int, costs: tuple[float, float]
+    problem: Problem, place: tuple[int, int], units: int, sizes: list[int], costs: tuple[float, float]
 ) -> PoolUse:
-    """One pool in one moment, of which some accelerators are used, with what stands and what leaves costs."""
+    """One pool in one moment with the sizes of its replicas, and what stands and what leaves costs."""
     pool, moment = problem.pools[place[0]], problem.moments[place[1]]
+    used = sum(map(pool.footprint_accelerators, sizes))
     total = units * pool.accelerators_per_unit
     out_units = pool.maintenance_in(moment.period)
     out = out_units * pool.accelerators_per_unit
-    reserve = reserved_accelerators(pool, units - out_units, used)
+    in_use = _units_in_use(sizes, pool.accelerators_per_unit) if pool.reserve_percent else used
+    reserve = reserved_accelerators(pool, units - out_units, in_use)
     return PoolUse(
         period=problem.periods[moment.period],
         slice=moment.slice,
@@ -108,8 +110,20 @@ def _pool_use(
     )
 
 
-def reserved_accelerators(pool: SupplyPool, units: int, used: int) -> int:
-    """Accelerators kept free: those of a pool that runs something, or that has no choice."""
-    if pool.may_stay_empty and used == 0:
+def reserved_accelerators(pool: SupplyPool, units: int, in_use: int) -> int:
+    """Accelerators kept free: those of a pool that runs something, or that has no choice.
+
+    `units` stand and are not out of service, `in_use` of them hold replicas (of a fixed reserve it matters
+    only whether any do).
+    """
+    if pool.may_stay_empty and in_use == 0:
         return 0
-    return min(pool.reserve_units, units) * pool.accelerators_per_unit
+    return min(pool.reserve_of(in_use), units) * pool.accelerators_per_unit
+
+
+def _units_in_use(sizes: list[int], unit: int) -> int:
+    """Fewest units that hold replicas of some sizes. [accelerators]"""
+    in_use = -(-sum(sizes) // unit)
+    while not fits(sizes, unit, in_use):
+        in_use += 1
+    return in_use

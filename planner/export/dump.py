@@ -140,6 +140,7 @@ def _pools(problem: Problem) -> list[dict[str, object]]:
             "accelerators_per_unit": pool.accelerators_per_unit,
             "existing_units": pool.existing_units,
             "reserve_units": pool.reserve_units,
+            "reserve_percent": pool.reserve_percent,
             "maintenance_units": pool.maintenance_in(q),
             "fixed_usd": pool.fixed_usd[q],
             "energy_usd_per_kw": pool.energy_usd_per_kw[q],

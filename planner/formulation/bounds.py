@@ -113,7 +113,8 @@ def units_that_serve_everything(problem: Problem, served: Served, pool_index: in
     for cell in problem.cells:
         if pool.region in problem.serving_regions(cell):
             units[cell.moment] += _units_for_cell(problem, pool, cell)
-    return math.ceil(max(units)) + pool.reserve_units
+    in_use = math.ceil(max(units))
+    return in_use + pool.reserve_of(in_use)
 
 
 def units_after_loss(problem: Problem, pool_index: int) -> int:
@@ -135,9 +136,9 @@ def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int)
                 needed[c] = most_replicas(problem, served, (region, m), c, pool_index)
     units = sum(
         (n * pool.units_per_replica(problem.candidates[c].accelerators) + 1 for c, n in needed.items()),
-        start=Fraction(pool.reserve_units),
+        start=Fraction(0),
     )
-    return math.ceil(units)
+    return math.ceil(units) + pool.reserve_of(math.ceil(units))
 
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:

@@ -237,10 +237,18 @@ def _create_supply_variables(
         if pool.retirement is not None and pool.region in problem.regions:
             for q, period in enumerate(problem.periods):
                 if pool.retirement.possible_in(q):
-                    least, most = 0, pool.existing_units
+                    least, leaving = 0, pool.existing_units
                     if problem.fixed_supply is not None:
-                        least = most = problem.fixed_supply.retired.get((p, q), 0)
-                    variables.retired[p, q] = model.new_int_var(least, most, f"retired[{pool.name},{period}]")
+                        least = leaving = problem.fixed_supply.retired.get((p, q), 0)
+                    variables.retired[p, q] = model.new_int_var(
+                        least, leaving, f"retired[{pool.name},{period}]"
+                    )
+        if pool.reserve_percent:
+            for m, moment in enumerate(problem.moments):
+                bound = min(most_units(problem, p, moment.period), most)
+                variables.hosts_in_use[p, m] = model.new_int_var(
+                    0, max(bound, 0), f"hosts_in_use[{pool.name},{moment.label}]"
+                )
         if pool.reserve_units and pool.may_stay_empty:
             for m, moment in enumerate(problem.moments):
                 # Where more than the reserve stands for good, using the pool takes nothing that is wanted.

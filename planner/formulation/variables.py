@@ -61,6 +61,8 @@ class Decisions(Generic[Value]):
         Units ordered for purchase in a period, or rented for it.
     in_use : dict[tuple[int, int], Value]
         Whether a pool with a reserve runs anything in a moment.
+    hosts_in_use : dict[tuple[int, int], Value]
+        Units of a pool and moment that replicas may fill; where its reserve is in per cent of them.
     configuration : dict[tuple[int, str, int], Value]
         Whether a candidate runs in a region and moment, where the policy limits their number.
     packed : dict[tuple[int, int, tuple[int, ...]], Value]
@@ -92,6 +94,7 @@ class Decisions(Generic[Value]):
     switched: dict[ReplicaKey, Value] = decided(_C, _P, _M)
     acquired: dict[AcquireKey, Value] = decided(_P, _X, _X, kept=True, growth=1)
     in_use: dict[tuple[int, int], Value] = decided(_P, _M)
+    hosts_in_use: dict[tuple[int, int], Value] = decided(_P, _M)
     configuration: dict[tuple[int, str, int], Value] = decided(_C, _R, _M)
     packed: dict[tuple[int, int, tuple[int, ...]], Value] = decided(_P, _M, _X, kept=True)
     started: dict[ReplicaKey, Value] = decided(_C, _P, _M)

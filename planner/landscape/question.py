@@ -43,6 +43,8 @@ class Capacity:
         Planned capacity above demand, as a share of it.
     reserve_hosts : int
         Hosts that a pool keeps free.
+    reserve_percent : float
+        The same in per cent of those in use. [%]
     accelerators_per_host : dict[str, int]
         By hardware.
     """
@@ -51,6 +53,7 @@ class Capacity:
     headroom: float
     reserve_hosts: int
     accelerators_per_host: dict[str, int]
+    reserve_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,4 +277,5 @@ def _capacity(fleet: Fleet, service: Service) -> Capacity:
         service.headroom,
         fleet.policy.reserve_hosts_per_pool,
         {name: hardware.accelerators_per_host for name, hardware in fleet.hardware.items()},
+        fleet.policy.reserve_percent_per_pool,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from fleetplan.perfmodel.landscape import LatencyTarget, Points, sweep
 from fleetplan.planner.landscape.explain import Explanation, explain
 from fleetplan.planner.landscape.question import Capacity, Question
+from fleetplan.planner.units import exact
 
 _MS_PER_S = 1e3
 
@@ -99,6 +100,7 @@ def _planning(question: Question, capacity: Capacity, point: Points, tflops: flo
     hosts = math.ceil(replicas * accelerators / per_host)
     whole = hosts * per_host
     stages.append(Stage("whole replicas and hosts", stages[-1].tflops * wanted * accelerators / whole))
-    reserve = hosts / (hosts + capacity.reserve_hosts)
+    kept = capacity.reserve_hosts + math.ceil(exact(capacity.reserve_percent) * hosts / 100)
+    reserve = hosts / (hosts + kept)
     stages.append(Stage("reserve", stages[-1].tflops * reserve))
     return stages

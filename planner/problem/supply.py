@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +10,7 @@ from fractions import Fraction
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
 from fleetplan.fleet.periods import quarter_index
 from fleetplan.planner.problem import capacity_costs as costs
+from fleetplan.planner.units import exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class SupplyPool:
         Units that are there from the first period on.
     reserve_units : int
         Units kept free for repair while the pool is in use.
+    reserve_percent : float
+        Units kept free in per cent of those in use, rounded up to whole units; one of the two is 0. [%]
     acquisitions : tuple[Acquisition, ...]
         Offers that add units to this pool.
     fixed_usd : tuple[float, ...]
@@ -134,6 +138,16 @@ class SupplyPool:
     spot_max_share: float | None = None
     maintenance_units: tuple[int, ...] = ()
     """Existing units that are out of service by period; empty where none ever are."""
+    reserve_percent: float = 0.0
+
+    def reserve_of(self, in_use: int) -> int:
+        """Units kept free while so many are in use."""
+        return self.reserve_units + math.ceil(self.reserve_ratio * in_use)
+
+    @property
+    def reserve_ratio(self) -> Fraction:
+        """Units kept free for each unit in use, before they are rounded up."""
+        return exact(self.reserve_percent) / 100
 
     def maintenance_in(self, period: int) -> int:
         """Existing units that are out of service in a period."""
@@ -210,7 +224,10 @@ def _joins(offer: Offer, pool: Pool) -> bool:
 def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyPool:
     region = next(region for region in fleet.regions if region.name == pool.region)
     hardware = fleet.hardware[pool.hardware]
-    of_policy = fleet.policy.reserve_hosts_per_pool
+    by_policy = pool.reserve_hosts is None and pool.reserve_percent is None
+    reserve, percent = pool.reserve_hosts or 0, pool.reserve_percent or 0.0
+    if by_policy:
+        reserve, percent = fleet.policy.reserve_hosts_per_pool, fleet.policy.reserve_percent_per_pool
     kinds = costs.existing_pool_usd(pool, hardware, region, fleet.periods, fleet.finance)
     included = pool.rented is not None and pool.rented.energy_included
     return SupplyPool(
@@ -219,7 +236,8 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
         hardware=pool.hardware,
         accelerators_per_unit=pool.accelerators_per_host,
         existing_units=pool.hosts,
-        reserve_units=of_policy if pool.reserve_hosts is None else pool.reserve_hosts,
+        reserve_units=reserve,
+        reserve_percent=percent,
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=tuple(sum(values) for values in zip(*kinds.values(), strict=True)),
         fixed_cost_kinds=kinds,
@@ -265,6 +283,7 @@ def _new_pool(fleet: Fleet, region_name: str, offers: Sequence[Offer]) -> Supply
         existing_units=0,
         # Single accelerators are replaced by the provider, so no host is kept free for them.
         reserve_units=fleet.policy.reserve_hosts_per_pool if by_host else 0,
+        reserve_percent=fleet.policy.reserve_percent_per_pool if by_host else 0.0,
         acquisitions=_acquisitions(fleet, region, hardware, offers),
         fixed_usd=zero,
         fixed_cost_kinds={"depreciation": zero},

@@ -83,10 +83,9 @@ def _share_of_pool(check: PlanCheck, run: Run) -> float:
 
 def check_pools(check: PlanCheck) -> Iterator[Violation]:
     """Every pool that holds anything is listed in every moment, with what it holds, runs and costs."""
-    used: dict[tuple[str, MomentKey], int] = defaultdict(int)
+    sizes: dict[tuple[str, MomentKey], list[int]] = defaultdict(list)
     for row, candidate in check.rows:
-        blocked = check.pool(row.pool).blocked_accelerators(candidate.accelerators)
-        used[row.pool, row.moment_key] += blocked * row.replicas
+        sizes[row.pool, row.moment_key] += [candidate.accelerators] * row.replicas
     left = {(row.pool, check.period_index[row.period]) for row in check.plan.retirements}
     expected = []
     for moment in check.problem.moments:
@@ -99,17 +98,17 @@ def check_pools(check: PlanCheck) -> Iterator[Violation]:
                     sum(check.capacity_usd[place].values()) * share,
                     sum(check.leaving_usd[place].values()) * share,
                 )
-                expected.append(_pool_use(check, pool, when, used[pool.name, when], costs))
+                expected.append(_pool_use(check, pool, when, sizes[pool.name, when], costs))
     key = ("pool", "period", "slice", "scenario")
     yield from compared("capacity", check.plan.pools, expected, key, check.floor_usd)
 
 
 def _pool_use(
-    check: PlanCheck, pool: FleetPool, when: MomentKey, used: int, costs: tuple[float, float]
+    check: PlanCheck, pool: FleetPool, when: MomentKey, sizes: list[int], costs: tuple[float, float]
 ) -> PoolUse:
-    q = check.period_index[when[0]]
+    q, used = check.period_index[when[0]], sum(map(pool.blocked_accelerators, sizes))
     units, out = check.units[pool.name, q], pool.maintenance_units(q)
-    kept = 0 if used == 0 and may_stay_empty(check.problem.fleet, pool) else pool.reserve_units
+    kept = 0 if used == 0 and may_stay_empty(check.problem.fleet, pool) else pool.kept_units(sizes)
     kept = min(kept, units - out)
     usable, held = (units - out - kept) * pool.accelerators_per_unit, units * pool.accelerators_per_unit
     usd, leaving_usd = costs

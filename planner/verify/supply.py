@@ -61,7 +61,7 @@ def check_capacity(check: PlanCheck) -> Iterator[Violation]:
             sizes[row.pool] += [candidate.accelerators] * row.replicas
         for name, replicas in sizes.items():
             pool, q = check.pool(name), moment.period
-            usable = check.units[name, q] - pool.maintenance_units(q) - pool.reserve_units
+            usable = check.units[name, q] - pool.maintenance_units(q) - pool.kept_units(replicas)
             if not fits(replicas, pool.accelerators_per_unit, usable):
                 text = f"replicas of {sum(replicas)} accelerators in {usable} units of"
                 text = f"{name} {moment.label}: {text} {pool.accelerators_per_unit}"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
 from fleetplan.fleet.periods import quarter_index
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.verify.packing import fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class FleetPool:
         Of one host, pod or single accelerator: what replicas are packed into.
     reserve_units : int
         Units kept free for repair while the pool is in use.
+    reserve_percent : Fraction
+        The same in per cent of the units in use, rounded up. [%]
     existing : Pool or None
         What stands already; None for a pool that offers alone fill.
     offers : Mapping[str, Offer]
@@ -40,6 +44,7 @@ class FleetPool:
     hardware: Hardware
     accelerators_per_unit: int
     reserve_units: int
+    reserve_percent: Fraction
     existing: Pool | None
     offers: Mapping[str, Offer]
 
@@ -61,6 +66,15 @@ class FleetPool:
         if self.existing is not None:
             return None
         return next((offer.spot_max_share for offer in self.offers.values()), None)
+
+    def kept_units(self, sizes: list[int]) -> int:
+        """Units that stay free while replicas of these sizes run. [accelerators]"""
+        if not self.reserve_percent:
+            return self.reserve_units
+        in_use = 0
+        while not fits(sizes, self.accelerators_per_unit, in_use):
+            in_use += 1
+        return -(-self.reserve_percent * in_use // 100)
 
     def maintenance_units(self, period: int) -> int:
         """Units that are out of service in a period."""
@@ -84,24 +98,28 @@ def fleet_pools(problem: Problem) -> dict[str, FleetPool]:
         existing = stated.get(pool.name)
         feeding = {each.offer.name: offers[each.offer.name] for each in pool.acquisitions}
         sizes = [offer.accelerators_per_unit for offer in feeding.values()]
+        reserve = _reserve(fleet, existing, feeding)
         found[pool.name] = FleetPool(
             name=pool.name,
             region=regions[pool.region],
             hardware=fleet.hardware[pool.hardware],
             accelerators_per_unit=sizes[0] if existing is None else existing.accelerators_per_host,
-            reserve_units=_reserve_units(fleet, existing, feeding),
+            reserve_units=reserve[0],
+            reserve_percent=reserve[1],
             existing=existing,
             offers=feeding,
         )
     return found
 
 
-def _reserve_units(fleet: Fleet, existing: Pool | None, offers: Mapping[str, Offer]) -> int:
-    """Hosts that a pool keeps free; single accelerators are replaced by whoever rents them out."""
-    of_pools = fleet.policy.reserve_hosts_per_pool
-    if existing is not None:
-        return of_pools if existing.reserve_hosts is None else existing.reserve_hosts
-    return 0 if any(offer.unit == "accelerator" for offer in offers.values()) else of_pools
+def _reserve(fleet: Fleet, existing: Pool | None, offers: Mapping[str, Offer]) -> tuple[int, Fraction]:
+    """Hosts that a pool keeps free, and per cent of those in use; single accelerators keep none."""
+    hosts, percent = fleet.policy.reserve_hosts_per_pool, fleet.policy.reserve_percent_per_pool
+    if existing is None and any(offer.unit == "accelerator" for offer in offers.values()):
+        return 0, Fraction(0)
+    if existing is not None and (existing.reserve_hosts, existing.reserve_percent) != (None, None):
+        hosts, percent = existing.reserve_hosts or 0, existing.reserve_percent or 0.0
+    return hosts, Fraction(str(percent))
 
 
 def is_bought(offer: Offer) -> bool:

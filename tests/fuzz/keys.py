@@ -24,7 +24,9 @@ Pair = frozenset[str]
 
 APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("pools.owned",), ("pools.rented", "pools.accelerators")),
-    (("pools.hosts", "pools.reserve_hosts"), ("pools.accelerators",)),
+    (("pools.hosts", "pools.reserve_hosts", "pools.reserve_percent"), ("pools.accelerators",)),
+    (("pools.reserve_hosts",), ("pools.reserve_percent",)),
+    (("policy.reserve_hosts_per_pool",), ("policy.reserve_percent_per_pool",)),
     (("pools.maintenance_hosts",), ("pools.owned.resale_usd_per_host", "pools.owned.end_of_life")),
     (("pools.rented.price_book",), ("pools.rented.usd_per_accelerator_hour", "pools.rented.price_as_of")),
     (

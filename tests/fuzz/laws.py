@@ -97,7 +97,8 @@ def dropped_limit(
     spots += [(file.get("budget", {}), key) for key in ("capex_usd", "opex_usd", "tco_usd")]
     policy = file.get("policy", {})
     spots += [(policy, key) for key in (
-        "reserve_hosts_per_pool", "max_configs_per_service_region", "max_share_per_pool",
+        "reserve_hosts_per_pool", "reserve_percent_per_pool", "max_configs_per_service_region",
+        "max_share_per_pool",
         "survive_region_loss", "transition_usd_per_accelerator", "tidal",
     )]  # fmt: skip
     spots += [(region, "power_kw") for region in file.get("regions", {}).values()]

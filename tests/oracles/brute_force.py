@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -205,7 +206,8 @@ def _missing_units(problem: Problem, replicas: list[tuple[Slot, int]]) -> dict[i
     for p, of_pool in sizes.items():
         pool = problem.pools[p]
         needed = least_units(tuple(sorted(of_pool, reverse=True)), pool.accelerators_per_unit)
-        lacking = needed + pool.reserve_units - pool.existing_units
+        kept = pool.reserve_units + math.ceil(Fraction(str(pool.reserve_percent)) * needed / 100)
+        lacking = needed + kept - pool.existing_units
         if lacking > 0:
             missing[p] = lacking
     return missing

@@ -18,6 +18,9 @@ from tests.oracles.highs_region_loss import add_region_losses
 
 from fleetplan.planner.problem import Phase, Problem
 
+FILLING = ("divided", "replicas")
+"""Columns of what fills units."""
+
 MANY = 10_000.0
 """More replicas or units than any of the fleets tried here can use."""
 
@@ -201,6 +204,14 @@ def _pack(program: _Milp, problem: Problem) -> None:
             for left in range(q + 1):
                 units["retired", p, left] = 1.0
             units["used", p, m] = float(pool.reserve_units)
+            if pool.reserve_percent:
+                # Whole units in use, each with its part of the reserve.
+                busy: Hashable = ("busy", p, m)
+                program.column(busy, integer=True)
+                filled = {key: n for key, n in units.items() if isinstance(key, tuple) and key[0] in FILLING}
+                program.at_most({**filled, busy: -1.0}, 0.0)
+                units = {key: n for key, n in units.items() if key not in filled}
+                units[busy] = 1 + pool.reserve_percent / 100
             program.at_most(units, float(pool.existing_units - pool.maintenance_in(q)))
 
 

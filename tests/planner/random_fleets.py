@@ -45,8 +45,11 @@ def tiny_case(seed: int) -> Case:
         services.append(made)
         candidates += configurations
     pools, offers = _supply(rng, kinds, regions)
+    reserve = rng.choice((0, 0, 1))
+    percent = random.Random(f"reserve {seed}").choice((0.0, 10.0, 60.0)) if not reserve else 0.0
     policy = {
-        "reserve_hosts_per_pool": rng.choice((0, 0, 1)),
+        "reserve_hosts_per_pool": reserve,
+        "reserve_percent_per_pool": percent,
         "max_configs_per_service_region": rng.choice((None, None, 1, 2, 3)),
     }
     return Case(

@@ -64,9 +64,12 @@ def _pool(
         context.error(key_path, "needs exactly one of hosts, accelerators")
     if spec.owned is not None and spec.accelerators is not None:
         context.error(key_path, "an owned pool is counted in hosts", "give hosts instead of accelerators")
-    if spec.reserve_hosts is not None and spec.accelerators is not None:
-        message = "does not go with accelerators"
-        context.error((*key_path, "reserve_hosts"), message, "single accelerators keep no reserve")
+    for name in ("reserve_hosts", "reserve_percent"):
+        if getattr(spec, name) is not None and spec.accelerators is not None:
+            message = "does not go with accelerators"
+            context.error((*key_path, name), message, "single accelerators keep no reserve")
+    if spec.reserve_hosts is not None and spec.reserve_percent is not None:
+        context.error((*key_path, "reserve_percent"), "is a second reserve", "or leave out reserve_hosts")
     if (spec.owned is None) == (spec.rented is None):
         message = "has no price" if spec.owned is None else "has two prices"
         hint = "exactly one of owned {capex_usd_per_host}, rented {usd_per_accelerator_hour}"
@@ -91,6 +94,7 @@ def _pool(
         maintenance_hosts=_maintenance(context, key_path, spec),
         # Single accelerators are replaced by the provider, so none is kept free for them.
         reserve_hosts=spec.reserve_hosts if by_host else 0,
+        reserve_percent=spec.reserve_percent if by_host else None,
     )
 
 

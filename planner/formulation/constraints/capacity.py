@@ -7,6 +7,11 @@ accelerators, or whole units where it is larger than one)::
     n[c,p,m] <= U in_use[p,m]                                                  in_use[...]
     (reserve[p] + 1) in_use[p,m] <= E[p,q] - left + arrived                    in_use_units[...]
 
+Where the reserve is in per cent of the units in use, hosts_in_use units may be filled, and the rows have them
+for the units less the reserve. Both are whole, so that the reserve is rounded up to whole units::
+
+    (100 + percent[p]) hosts_in_use[p,m] <= 100 (E[p,q] - left + arrived)      reserve_percent[...]
+
 A pool that runs nothing needs no spare host. For each cell, class k and phase, the rate that a pool in use
 serves is at most the demand (of offline work, what the moment may serve at most). The next row is implied for
 whole in_use and keeps the linear relaxation from paying for a sliver of the reserve; the last sum is one load
@@ -63,6 +68,12 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 (pool.reserve_units + 1) * variables.in_use[p, m]
                 <= standing - pool.maintenance_in(moment.period)
             ).with_name(f"in_use_units[{label}]")
+        if (p, m) in variables.hosts_in_use:
+            ratio = pool.reserve_ratio
+            standing = standing_units(problem, variables, p, moment.period)
+            held = standing - pool.maintenance_in(moment.period)
+            with_reserve = (ratio.denominator + ratio.numerator) * variables.hosts_in_use[p, m]
+            model.add(with_reserve <= ratio.denominator * held).with_name(f"reserve_percent[{label}]")
         running = {key[0]: variables.replicas[key] for key in keys}
         for pattern, count in add_patterns(model, problem, (p, m), running, units, label).items():
             variables.packed[p, m, pattern] = count
@@ -111,6 +122,8 @@ def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp
 
 def available_units(problem: Problem, variables: Variables, p: int, m: int) -> cp_model.LinearExpr:
     """Units of a pool that may run replicas in a moment."""
+    if (p, m) in variables.hosts_in_use:
+        return cp_model.LinearExpr.sum([variables.hosts_in_use[p, m]])
     pool, q = problem.pools[p], problem.moments[m].period
     standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
     if (p, m) in variables.in_use:

@@ -27,6 +27,14 @@ def policy_requirements(fleet: Fleet) -> Iterator[Requirement]:
             lambda n: f"{n} reserve hosts of each pool less",
             reserve,
         )
+    percent = policy.reserve_percent_per_pool
+    if percent:
+        yield _rule(
+            f"{percent:g} % of the hosts in use of each pool stay in reserve",
+            lambda rules, n: replace(rules, reserve_percent_per_pool=max(0.0, percent - n)),
+            lambda n: f"{n} % reserve of each pool less",
+            math.ceil(percent),
+        )
     if configurations is not None:
         most = 10 * configurations + 100
         yield _rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
     """Pools, maxima and lead times of offers."""
     yield from map(_pool, fleet.pools)
     yield from (_reserve(pool, pool.reserve_hosts) for pool in fleet.pools if pool.reserve_hosts)
+    yield from (_percent(pool, pool.reserve_percent) for pool in fleet.pools if pool.reserve_percent)
     for offer in fleet.offers:
         if any(limit is not None for limit in offer.max_units):
             yield _maximum(offer)
@@ -57,6 +59,21 @@ def _reserve(pool: Pool, hosts: int) -> Requirement:
         drop=lambda base: relax(base, hosts),
         places=frozenset([pool.region]),
         steps=Steps(relax, lambda n: f"{n} reserve hosts of {pool.name} less", hosts),
+    )
+
+
+def _percent(pool: Pool, percent: float) -> Requirement:
+    def relax(base: Fleet, n: int) -> Fleet:
+        return fleet_edits.with_pool(
+            base, pool.name, lambda each: replace(each, reserve_percent=max(0.0, percent - n))
+        )
+
+    return Requirement(
+        name=f"{percent:g} % of the hosts in use of pool {pool.name} stay in reserve",
+        kind=RequirementKind.POLICY,
+        drop=lambda base: relax(base, math.ceil(percent)),
+        places=frozenset([pool.region]),
+        steps=Steps(relax, lambda n: f"{n} % reserve of {pool.name} less", math.ceil(percent)),
     )
 
 

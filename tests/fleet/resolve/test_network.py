@@ -147,7 +147,7 @@ def test_links_are_resolved(tmp_path: Path) -> None:
         (LINK.replace("west", "wst") + FAR, "there is no region or pool 'wst'"),
         (LINK.replace("west", "east"), "kv_links[0].added_ms: is within a region"),
         (LINK.replace("50", "0") + FAR, "kv_links[0].gb_per_s: must be more than 0"),
-        ("policy: {kv_pairs: [{prefill: H20-SXM, decode: MI300X}]}\n", "there is no hardware 'H20-SXM'"),
+        ("policy: {kv_pairs: [{prefill: H999-SXM, decode: MI300X}]}\n", "there is no hardware 'H999-SXM'"),
         ("policy: {kv_pairs: none}\n", "policy.kv_pairs: must not be 'none'"),
         ("policy: {kv_transfer: same-host}\n", "must not be 'same-host'"),
     ],

@@ -20,6 +20,9 @@ OBJECTIVES = ("served", "energy", "carbon", "accelerators")
 IDLE_STATED = 0.6
 """Share of the parts that state their idle power."""
 
+PERCENT_STATED = 0.5
+"""Share of the reserves that are in per cent."""
+
 MOST_CELLS = 6
 """Regions, periods, slices and scenarios together: beyond, a fleet takes seconds rather than tenths."""
 
@@ -68,6 +71,7 @@ def random_fleet(
         made.tables["calibration.yaml"] = _calibration(made)
     _put(made, "kv_links", kv_links(made) if made.counts_kv else [])
     _put(made, "policy", policy(made))
+    _reserves_in_per_cent(made)
     _put(made, "budget", budget(made))
     _put(made, "finance", finance(made))
     if made.scenarios:
@@ -76,6 +80,17 @@ def random_fleet(
         made.file["objective"] = made.objective
     _scenarios(made)
     return made
+
+
+def _reserves_in_per_cent(made: Made) -> None:
+    """State some reserves in per cent instead of hosts; with dice of its own, too."""
+    dice = random.Random(f"reserves {made.seed}")
+    places = [(made.file.get("policy", {}), "policy.reserve_percent_per_pool", "reserve_hosts_per_pool")]
+    places += [(pool, "pools.reserve_percent", "reserve_hosts") for pool in made.file.get("pools", [])]
+    for node, key, in_hosts in places:
+        if in_hosts in node and made.allows(key) and dice.random() < PERCENT_STATED:
+            del node[in_hosts]
+            node[key.partition(".")[2]] = dice.choice((5, 10, 33.3, 60))
 
 
 def _idle_power(made: Made) -> None:

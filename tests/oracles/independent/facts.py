@@ -52,6 +52,7 @@ class Stock:
     unit: int
     units: int
     reserve: int | None
+    reserve_percent: float | None
     out_of_service: tuple[int, ...]
     owned: Owned | None
     ages: tuple[int, ...]
@@ -135,6 +136,7 @@ class Policy:
     """Rules for every service and pool; limits are None where there is none."""
 
     reserve: int
+    reserve_percent: float
     max_configs: int | None
     max_share: float | None
     transition_usd: float

@@ -25,14 +25,14 @@ BELOW = {
     ),
     "policy": (
         "kv_pairs kv_pairs.decode kv_pairs.prefill kv_transfer max_configs_per_service_region "
-        "max_share_per_pool reserve_hosts_per_pool tidal tidal.max_share_per_pool "
+        "max_share_per_pool reserve_hosts_per_pool reserve_percent_per_pool tidal tidal.max_share_per_pool "
         "tidal.usd_per_accelerator transition_usd_per_accelerator unmet"
     ),
     "pools": (
         "accelerators hardware hosts maintenance_hosts name owned owned.capex_usd_per_host "
         "owned.end_of_life owned.in_service owned.life_quarters owned.maintenance_ratio_per_year "
         "owned.resale_usd_per_host owned.residual_ratio region rented rented.energy_included "
-        "rented.usd_per_accelerator_hour"
+        "rented.usd_per_accelerator_hour reserve_hosts reserve_percent"
     ),
     "regions": ("energy_usd_per_kwh hosting_usd_per_kw_month network_usd_per_gb power_kw pue round_trip_ms"),
     "services": (

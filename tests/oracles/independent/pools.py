@@ -20,6 +20,7 @@ class Pool:
     stock: Stock | None
     offers: tuple[Offer, ...]
     reserve: int
+    reserve_percent: float
     energy_included: bool
     max_share: float | None
 
@@ -42,10 +43,21 @@ def pools_of(facts: Facts) -> list[Pool]:
         pools.append(
             Pool(
                 stock.name, stock.region, stock.part, stock.unit, stock, tuple(offers),
-                facts.policy.reserve if stock.reserve is None else stock.reserve, stock.energy_included, None,
+                *_reserve(facts, stock), stock.energy_included, None,
             )
         )  # fmt: skip
     return pools + list(_new_pools(facts, joined))
+
+
+def _of_policy(facts: Facts) -> tuple[int, float]:
+    return facts.policy.reserve, facts.policy.reserve_percent
+
+
+def _reserve(facts: Facts, stock: Stock) -> tuple[int, float]:
+    """Return hosts that stay free, and per cent of those in use: the pool's own reserve, or the policy's."""
+    if stock.reserve is None and stock.reserve_percent is None:
+        return _of_policy(facts)
+    return stock.reserve or 0, stock.reserve_percent or 0.0
 
 
 def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
@@ -67,7 +79,7 @@ def _new_pools(facts: Facts, joined: set[tuple[str, str]]) -> Iterator[Pool]:
         first = offers[0]
         yield Pool(
             f"{place}/{'+'.join(offer.name for offer in offers)}", str(place), first.part, first.unit, None,
-            tuple(offers), 0 if first.per_accelerator else facts.policy.reserve, first.energy_included,
+            tuple(offers), *((0, 0.0) if first.per_accelerator else _of_policy(facts)), first.energy_included,
             first.max_share,
         )  # fmt: skip
 

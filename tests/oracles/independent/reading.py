@@ -118,7 +118,8 @@ def _ways(regions: Mapping[str, Node], key: str) -> dict[frozenset[str], float]:
 
 def _policy(node: Node) -> Policy:
     take(
-        node, "reserve_hosts_per_pool", "max_configs_per_service_region", "max_share_per_pool",
+        node, "reserve_hosts_per_pool", "reserve_percent_per_pool", "max_configs_per_service_region",
+        "max_share_per_pool",
         "transition_usd_per_accelerator", "tidal", "kv_transfer", "kv_pairs", "unmet",
     )  # fmt: skip
     tidal = take(node.get("tidal", {}), "usd_per_accelerator", "max_share_per_pool")
@@ -128,6 +129,7 @@ def _policy(node: Node) -> Policy:
         take(node, "kv_transfer over links")
     return Policy(
         reserve=node.get("reserve_hosts_per_pool", 0),
+        reserve_percent=node.get("reserve_percent_per_pool", 0.0),
         max_configs=node.get("max_configs_per_service_region"),
         max_share=node.get("max_share_per_pool"),
         transition_usd=node.get("transition_usd_per_accelerator", 0.0),

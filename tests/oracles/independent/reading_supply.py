@@ -27,6 +27,7 @@ def read_stock(
         "rented",
         "maintenance_hosts",
         "reserve_hosts",
+        "reserve_percent",
     )
     singly = "accelerators" in node
     out = by_period(node.get("maintenance_hosts", {}), periods)
@@ -39,6 +40,7 @@ def read_stock(
         unit=1 if singly else _per_host(node["hardware"], parts),
         units=node["accelerators"] if singly else node["hosts"],
         reserve=0 if singly else node.get("reserve_hosts"),
+        reserve_percent=None if singly else node.get("reserve_percent"),
         out_of_service=tuple(count or 0 for count in out),
         owned=None if owned is None else _owned(owned),
         ages=_ages(owned or {}, periods),

@@ -90,6 +90,14 @@ def _capacity(model: Formulation) -> None:
             for spot in spots:
                 most = model.most_replicas(spot)
                 program.at_most(f"in_use{spot}", {("replicas", spot): 1.0, ("in_use", p, m): -most}, 0.0)
+        if pool.reserve_percent:
+            # Whole hosts that replicas fill; of hosts in whole numbers so many per cent more are held.
+            busy = ("busy", p, m)
+            program.column(busy, whole=True)
+            filled = {key: n for key, n in used.items() if key[0] in ("replicas", "packed")}
+            program.at_most(f"busy[{p},{m}]", filled | {busy: -1.0}, 0.0)
+            used = {key: n for key, n in used.items() if key not in filled}
+            used[busy] = 1 + pool.reserve_percent / 100
         program.at_most(f"capacity[{p},{m}]", used, units)
 
 

@@ -57,7 +57,8 @@ def _most_units(model: Formulation, p: int, pool: Pool) -> int:
         for spot in spots
         if model.engine(spot).part == pool.part
     ]
-    return sum(sizes) + pool.reserve + (max(pool.stock.out_of_service) if pool.stock else 0)
+    kept = pool.reserve + math.ceil(sum(sizes) * pool.reserve_percent / 100)
+    return sum(sizes) + kept + (max(pool.stock.out_of_service) if pool.stock else 0)
 
 
 def _orders(model: Formulation, p: int, pool: Pool) -> None:

@@ -61,9 +61,15 @@ def built_names() -> tuple[set[str], set[str]]:
         regions=(region("east"), region("west")),
         policy=replace(one_class.policy, survive_region_loss=("chat",)),
     )
+    kept = replace(
+        one_class,
+        offers=(rent_offer("A", 1.0, unit="host"),),
+        policy=replace(one_class.policy, reserve_percent_per_pool=10.0),
+    )
     under_load = tuple(replace(run, pooling=(CapacityLine(0.9, 0.5),)) for run in runs)
     problems = [example().problem() for example in EXAMPLES.values()]
     problems += [build_problem(one_class, runs), build_problem(lost, runs), build_problem(lost, under_load)]
+    problems += [build_problem(kept, runs)]
     rows: set[str] = set()
     variables: set[str] = set()
     for problem in problems:

@@ -23,8 +23,8 @@ from tests.planner.families import check_deletion, check_golden, check_infeasibl
 from tests.planner.solving import is_infeasible, solve
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.problem import Candidate
-from fleetplan.planner.verify import fits
+from fleetplan.planner.problem import Candidate, build_problem
+from fleetplan.planner.verify import fits, verify
 
 
 def test_the_example_has_its_optimum() -> None:
@@ -162,3 +162,52 @@ def test_single_rented_accelerators_need_no_reserve() -> None:
         policy={"reserve_hosts_per_pool": 1},
     )
     assert solve(question, [candidate("chat", "A", 1.0)]).usd == pytest.approx(2190.0)
+
+
+@pytest.mark.parametrize(
+    ("percent", "demand", "hosts"),
+    [(10.0, 10, 11), (10.0, 11, 13), (10.0, 20, 22), (33.3, 10, 14), (100.0, 3, 6), (0.5, 1, 2)],
+)
+def test_a_reserve_in_per_cent_is_rounded_up_to_whole_hosts(percent: float, demand: int, hosts: int) -> None:
+    question = fleet(
+        services=[service("chat", float(demand))],
+        hardware=[hardware("A", 8)],
+        offers=[buy_offer("A", 1000.0, per_unit=8)],
+        policy={"reserve_percent_per_pool": percent},
+    )
+    plan = solve(question, [candidate("chat", "A", 1.0, accelerators=8)]).plan
+    assert plan is not None
+    (bought,) = plan.purchases
+    assert bought.units == hosts
+    assert plan.pools[0].reserve_accelerators == 8 * (hosts - demand)
+    few = replace(question.offers[0], max_units=(hosts - 1,))
+    runs = [candidate("chat", "A", 1.0, accelerators=8)]
+    assert is_infeasible(replace(question, offers=(few,)), runs)
+
+
+def test_the_reserve_in_per_cent_is_that_of_the_pool_and_of_what_is_in_use() -> None:
+    """Three replicas of 5 take three of four hosts, 30 % of which are one; the policy has 100 %."""
+    own = replace(owned_pool("own", 4, 0.0, hardware="A"), reserve_percent=30.0)
+    question = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("A", 8)],
+        pools=[own],
+        policy={"reserve_percent_per_pool": 100.0},
+    )
+    runs = [candidate("chat", "A", 1.0, accelerators=5)]
+    plan = solve(question, runs).plan
+    assert plan is not None
+    assert (plan.pools[0].used_accelerators, plan.pools[0].reserve_accelerators) == (15, 8)
+    assert is_infeasible(replace(question, pools=(replace(own, reserve_percent=None),)), runs)
+    assert is_infeasible(replace(question, pools=(replace(own, reserve_percent=34.0),)), runs)
+
+
+def test_the_verifier_knows_the_reserve_in_per_cent() -> None:
+    own = owned_pool("own", 3, 0.0, hardware="A")
+    question = fleet(services=[service("chat", 3.0)], hardware=[hardware("A", 8)], pools=[own])
+    runs = [candidate("chat", "A", 1.0, accelerators=8)]
+    solved = solve(question, runs)
+    assert solved.plan is not None
+    strict = replace(question, pools=(replace(own, reserve_percent=1.0),))
+    told = verify(build_problem(strict, tuple(runs)), solved.plan)
+    assert any(each.family == "capacity" and "2 units" in each.message for each in told)
