@@ -2,7 +2,8 @@
 
 What is read of each format, with its units as documented (November 2026):
 
-* vllm: `vllm bench serve --save-result`, latencies in ms; `max_concurrency` or `request_rate`.
+* vllm: `vllm bench serve --save-result`, latencies in ms; the rate that was reached, or
+  the cap on concurrency (`max_concurrency`) where it binds.
 * aiperf: `profile_export_aiperf.json` (NVIDIA AIPerf 0.13), every metric with its unit.
 * guidellm: `benchmarks.json`, a list of benchmarks with `*_ms` metrics of successful requests.
 * inferencex: rows of InferenceX (formerly InferenceMAX), latencies in seconds, throughput by GPU; nominal
@@ -35,6 +36,10 @@ from fleetplan.planner.importing.records import (
 INFERENCEX_MEAN_LENGTH_RATIO: Final = 0.9
 """Mean over nominal length of InferenceX's random requests: uniform from 0.8 (its benchmark scripts,
 `--random-range-ratio 0.8`; measured throughput implies 0.901 at the median of its rows)."""
+
+
+BINDING_CAP_RATIO: Final = 0.95
+"""Mean requests in flight over the cap on them, from which on the cap sets the load and no rate does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +166,35 @@ def _hardware(name: str) -> str:
 
 def _vllm(row: Record) -> BenchmarkRow:
     completed = count(row.get("completed"), "completed")
-    rate = row.get("request_rate")
-    endless = str(rate) == "inf"
-    concurrency = optional_number(row.get("max_concurrency"), "max_concurrency")
-    if concurrency is None and endless:
+    if any(name.startswith("spec_decode") for name in row):
+        raise RejectedRowError("speculative decoding: the acceptance of the deployment is not that of a plan")
+    ttft = optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms")
+    tpot = optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms")
+    output = number(row.get("total_output_tokens"), "total_output_tokens") / completed
+    asked, concurrency = (
+        row.get("request_rate"),
+        optional_number(row.get("max_concurrency"), "max_concurrency"),
+    )
+    rate = None
+    if asked is not None and str(asked) != "inf":
+        # Older versions wrote what was asked alone, not what was reached.
+        reached = optional_number(row.get("request_throughput"), "request_throughput")
+        rate = number(asked, "request_rate") if reached is None else reached
+        in_flight = rate * ((ttft or 0.0) + (tpot or 0.0) * max(0.0, output - 1)) / MS_PER_S
+        if concurrency is not None and in_flight >= BINDING_CAP_RATIO * concurrency:
+            rate = None
+        else:
+            concurrency = None
+    elif concurrency is None:
         raise RejectedRowError("all requests at once (request_rate inf, no max_concurrency): no steady load")
     return BenchmarkRow(
         MeasuredDeployment(model=_text(row.get("model_id"))),
         number(row.get("total_input_tokens"), "total_input_tokens") / completed,
-        number(row.get("total_output_tokens"), "total_output_tokens") / completed,
+        output,
         concurrency,
-        None if endless else optional_number(rate, "request_rate"),
-        optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms"),
-        optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms"),
+        rate,
+        ttft,
+        tpot,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +22,9 @@ from fleetplan.scenarios.load import load_expanded_fleet
 GIVEN = MeasuredDeployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
 )
+
+WRITTEN = Path(__file__).parent / "written"
+"""Files that tools wrote themselves, in runs against a server of a test."""
 
 VLLM = {
     "date": "20261101-101500", "model_id": "llama3.1-8b", "num_prompts": 100, "request_rate": "inf",
@@ -105,6 +109,7 @@ GIVEN_VERSION = MeasuredDeployment(framework_version="0.24.0")
     [
         ("vllm", {"max_concurrency": None}, "no steady load"),
         ("vllm", {"completed": 0}, "completed is 0"),
+        ("vllm", {"spec_decode_acceptance_rate": 71.0}, "speculative decoding"),
         ("vllm", {"model_id": "other"}, "not the 'llama3.1-8b' of the command line"),
         ("vllm", {"mean_tpot_ms": "nan"}, "mean_tpot_ms"),
         ("vllm", {"mean_tpot_ms": None, "mean_ttft_ms": None}, "neither TTFT nor TPOT"),
@@ -128,6 +133,26 @@ def test_units_of_aiperf_are_read_and_an_open_loop_has_a_rate() -> None:
     paced = {**VLLM, "request_rate": 4.5, "max_concurrency": None}
     (row,) = import_benchmarks("vllm", paced, GIVEN).rows
     assert (row["mode"], row["requests_per_s"], row["concurrency"]) == ("open_loop", 4.5, None)
+
+
+def test_a_file_that_vllm_wrote_has_the_rate_that_was_reached() -> None:
+    # vllm 0.33.0, `vllm bench serve --request-rate 20 --max-concurrency 4` against a server of a test.
+    document = json.loads((WRITTEN / "vllm-0.33.0-bench-serve.json").read_text("utf-8"))
+    (row,) = import_benchmarks("vllm", document, replace(GIVEN, model=None)).rows
+    assert (row["input_tokens"], row["output_tokens"]) == (32, 8)
+    assert (row["mode"], row["concurrency"]) == ("open_loop", None)
+    assert row["requests_per_s"] == pytest.approx(24 / document["duration"])
+    assert (row["ttft_ms"], row["tpot_ms"]) == (document["mean_ttft_ms"], document["mean_tpot_ms"])
+
+
+def test_a_cap_that_binds_makes_a_closed_loop_of_a_rate() -> None:
+    # 16 requests in flight at 95.5 ms + 127 x 11.25 ms each are 10.5 requests/s at most.
+    capped = {**VLLM, "request_rate": 50.0, "request_throughput": 10.4}
+    (row,) = import_benchmarks("vllm", capped, GIVEN).rows
+    assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("closed_loop", 16, None)
+    loose = {**VLLM, "request_rate": 5.0, "request_throughput": 4.8}
+    (row,) = import_benchmarks("vllm", loose, GIVEN).rows
+    assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("open_loop", None, 4.8)
 
 
 def test_what_is_imported_calibrates() -> None:
