@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
@@ -18,10 +18,13 @@ from fleetplan.planner.plan import (
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import (
     LEAST_REGRET,
+    NEVER,
+    Deadline,
     Evaluation,
     SearchLimits,
     SearchResult,
     SolveStatus,
+    Spent,
     Stop,
     Watcher,
     best_of,
@@ -32,6 +35,13 @@ from fleetplan.planner.search import (
     wrong_forecasts,
 )
 from fleetplan.planner.verify import require_valid
+
+EXPLANATION_S: Final = 10.0
+"""Time past the limit at the most, of all that is done: for a first plan, or to say why there is none. [s]"""
+
+
+SHORTAGES_SHARE_OF_TIME: Final = 0.5
+"""Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
 
 
 class NoPlanFoundError(Exception):
@@ -45,6 +55,8 @@ class Planned:
     problem: Problem
     candidates: CandidateSet
     outcome: Plan | Infeasible
+    deadline: Deadline = NEVER
+    """When everything that is said of it is to be over."""
 
 
 def plan_fleet(
@@ -113,6 +125,8 @@ def solve_problem(
     KeyboardInterrupt
         At Ctrl-C in a solve of many.
     """
+    deadline = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
+    limits = replace(limits, latest=deadline)
     stated = provenance(problem.fleet, candidates, limits)
 
     def built(part: Problem, result: SearchResult) -> Plan:
@@ -138,7 +152,8 @@ def solve_problem(
         short: tuple[Shortage, ...] = ()
         if final:
             say("proven infeasible; looking for what is short")
-            short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers)
+            part = deadline.share(SHORTAGES_SHARE_OF_TIME)
+            short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
         return Planned(
             problem,
             candidates,
@@ -149,11 +164,12 @@ def solve_problem(
                 provenance=stated,
                 solve=solve,
             ),
+            deadline,
         )
     plan = build_plan(problem, candidates, result, stated, solve)
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
-    return Planned(problem, candidates, plan)
+    return Planned(problem, candidates, plan, deadline)
 
 
 def _searched(
@@ -164,11 +180,12 @@ def _searched(
     uncertain = bool(problem.fleet.demand_scenarios)
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
         return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
-    started = time.monotonic()
+    spent = Spent(counted=limits.reproducible)
     problem, alone = with_best_alone(problem, evaluation)
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
-    left_s = limits.time_limit_s - (time.monotonic() - started)
-    limits_left = replace(limits, time_limit_s=max(left_s, 0.1))
+    for each in (*alone.values(), *others.values()):
+        spent.add(each.deterministic_time)
+    limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
     result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
     found = [
         {name: others[planned, name] if name != planned else alone[name] for name in alone}

@@ -1,11 +1,11 @@
 """Latency of one engine in a closed loop, as benchmarks run it: each client sends when it is answered.
 
 With c clients, N = m c requests, I prompt and O generated tokens and a budget of b tokens an iteration, a
-request takes L = (O - 1) + s + (1 - 1/c) iterations, s = max(1, I / (b - B)) of them for its prompt and one
-for which it waits unless it is alone, so x = c / L requests start an iteration; time outside the engine
-counts as iterations too. The share phi of iterations with prompts and TPOT follow as in open loop. A
-request then waits for the iteration that runs when it arrives, shares the next one with those that came with
-it, and queues where prompts nearly fill the iterations::
+request takes L = (O - 1) + s + (1 - 1/c) + q iterations, s = max(1, I / (b - B)) of them for its prompt, one
+for which it waits unless it is alone, and q in the queue, so x = c / L requests start an iteration; time
+outside the engine counts as iterations too. The share phi of iterations with prompts and TPOT follow as in
+open loop. A request then waits for the iteration that runs when it arrives, shares the next one with those
+that came with it, and queues where prompts nearly fill the iterations::
 
     steady TTFT = TPOT (1 - 1/c) + t_mixed(min(b - B, I (1 + x (1 - 1/c)))) + q t_mixed
     q = r^2 / (2 (1 - r)) <= c I / (2 b)
@@ -125,12 +125,9 @@ def closed_loop(
     prompt, steps = lengths.computed_tokens, lengths.decode_iterations
     sequences, starts = _settled(times, clients, outside_ms)
     room = times.cycle_room(sequences)
-    tokens = starts * prompt
     iteration, mixed = _mean_iteration(times, starts, sequences)
-    share = np.minimum(tokens / room, _LARGEST_SHARE)
     together = prompt * (1 + starts * times.admission.joint_iterations * _others(clients))
-    queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
-    queue = queue * _others(clients)
+    queue = _queued(times, clients, starts, sequences)
     # A single client finds the engine idle.
     running_ms = iteration * _others(clients)
     admission_ms = running_ms * times.admission.wait_iterations(starts)
@@ -186,21 +183,24 @@ def _settled(
     """
     low, high = np.zeros_like(clients), _most_starts(times, clients)
     below, above = -clients, _busy(times, clients, outside_ms, high) - clients
-    side = np.zeros_like(clients)
-    starts = high
+    side, answer = np.zeros_like(clients), high
+    open_rows = np.ones(clients.shape, dtype=np.bool_)
     for _ in range(_ROUNDS):
         # Where even the largest rate leaves clients waiting, it is the answer.
         between = above > 0
         starts = np.where(between, low - below * (high - low) / np.where(between, above - below, 1.0), high)
         found = _busy(times, clients, outside_ms, starts) - clients
-        if np.all((np.abs(found) <= _CLOSE * clients) | ~between):
+        # A row is settled once, so that its answer is the same whichever others are asked with it.
+        answer = np.where(open_rows, starts, answer)
+        open_rows &= (np.abs(found) > _CLOSE * clients) & between
+        if not open_rows.any():
             break
         short = found < 0
         above = np.where(short, np.where(side < 0, above / 2, above), found)
         below = np.where(short, found, np.where(side > 0, below / 2, below))
         low, high = np.where(short, starts, low), np.where(short, high, starts)
         side = np.where(short, -1.0, 1.0)
-    return _generating(times, starts), starts
+    return _generating(times, answer), answer
 
 
 def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:
@@ -227,9 +227,21 @@ def _busy(times: IterationTimes, clients: FloatArray, outside_ms: Numbers, start
     """Clients whose requests are on their way while `starts` of them start an iteration: x L."""
     sequences = _generating(times, starts)
     own = np.maximum(1.0, times.lengths.computed_tokens / times.cycle_room(sequences))
-    iteration, _ = _mean_iteration(times, starts, sequences)
+    iteration, mixed = _mean_iteration(times, starts, sequences)
     waits = _others(clients) * (1 + times.admission.wait_iterations(starts)) + outside_ms / iteration
+    waits = waits + _queued(times, clients, starts, sequences) * mixed / iteration
     found: FloatArray = starts * (times.lengths.decode_iterations + own + waits)
+    return found
+
+
+def _queued(
+    times: IterationTimes, clients: FloatArray, starts: FloatArray, sequences: FloatArray
+) -> FloatArray:
+    """Iterations with prompts that a prompt waits for, where prompts nearly fill the iterations."""
+    prompt = times.lengths.computed_tokens
+    share = np.minimum(starts * prompt / times.cycle_room(sequences), _LARGEST_SHARE)
+    queue = np.minimum(share**2 / (2 * (1 - share)), clients * prompt / (2 * times.iteration_tokens))
+    found: FloatArray = queue * _others(clients)
     return found
 
 

@@ -11,10 +11,11 @@ from fleetplan.planner.formulation.objective.tco import (
     started_usd,
     switched_usd,
 )
+from fleetplan.planner.formulation.rates import load_units
 from fleetplan.planner.formulation.scaling import usd_units
 from fleetplan.planner.formulation.solution import Solution
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION
+from fleetplan.planner.units import USD_RESOLUTION
 
 
 def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> float:
@@ -39,7 +40,7 @@ def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> f
     for key, rate in traffic.rates.items():
         candidate = problem.candidates[key[0]]
         planned = rate * (1 + problem.services[candidate.service].headroom)
-        load = planned / candidate.requests_per_s[key[1]] * LOAD_UNITS_PER_REPLICA
+        load = planned / candidate.requests_per_s[key[1]] * load_units(problem, key[0], key[1])
         total += load * usd_units(load_usd(problem, key))
     for place in traffic.replicas:
         total += started_replicas(problem, traffic.replicas, place) * usd_units(started_usd(problem, place))

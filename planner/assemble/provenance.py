@@ -32,7 +32,8 @@ def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> 
         scenarios=fleet.scenarios,
         assignments=fleet.assignments,
         inputs_sha256=dict(fleet.input_hashes),
-        table_sources=candidates.table_sources,
+        # They are read in the order in which processes come to them.
+        table_sources=tuple(sorted(candidates.table_sources, key=lambda each: (each.package, each.path))),
         price_sources=tuple(sorted(prices)),
         versions=versions,
         seed=limits.seed,

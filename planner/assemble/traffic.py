@@ -20,11 +20,11 @@ from fleetplan.planner.formulation import (
     PairKey,
     ReplicaKey,
     Solution,
+    load_units,
     rate_scales,
 )
 from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import KvPairs, cell_pairs
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""
@@ -138,7 +138,7 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
     planned: dict[tuple[int, int], dict[Slot, float]] = defaultdict(dict)
     for (c, k, p, cell), units in solution.load.items():
         headroom = 1 + problem.services[problem.candidates[c].service].headroom
-        rate = problem.candidates[c].requests_per_s[k] * units / LOAD_UNITS_PER_REPLICA
+        rate = problem.candidates[c].requests_per_s[k] * units / load_units(problem, c, k)
         planned[cell, k][c, p] = rate / headroom
     return planned
 

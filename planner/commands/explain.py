@@ -94,6 +94,7 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     from fleetplan.planner.plan import Infeasible
     from fleetplan.planner.questions.conflict.explain import explain_conflict
     from fleetplan.planner.report.explain_console import print_conflict
+    from fleetplan.planner.search import Deadline
 
     outcome = asked.outcome
     if not isinstance(outcome, Infeasible) and not outcome.shortages:
@@ -101,7 +102,8 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
             "the plan serves everything; ask --why-not WHAT, --service NAME or --marginal"
         )
     short = outcome.shortages if isinstance(outcome, Infeasible) else ()
-    found = explain_conflict(asked.fleet, short, resolver, CONFLICT_SOLVES * resolver.limits.time_limit_s)
+    deadline = Deadline.after(CONFLICT_SOLVES * resolver.limits.time_limit_s)
+    found = explain_conflict(asked.fleet, short, resolver, deadline, proven=isinstance(outcome, Infeasible))
     if found is None:
         out.print("no conflict was found in the time; a longer --time-limit may find it")
         raise typer.Exit(ExitCode.LIMIT)

@@ -76,11 +76,11 @@ def solve(
     if explain_search:
         print_search(log.steps, errors)
     outcome = stated_outcome(
-        planned.outcome,
         fleet,
         limits,
         None if baseline is None or in_force is None else (baseline, in_force),
         lambda text: errors.print(text, style="dim", markup=False),
+        planned,
     )
     if out is not None:
         write_folder(

@@ -15,7 +15,7 @@ from fleetplan.planner.formulation.bounds import (
     units_after_loss,
     units_that_serve_everything,
 )
-from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.rates import hour_weights, load_parts, rate_scales, rate_units
 from fleetplan.planner.formulation.scaling import RateScale, usd_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
@@ -197,16 +197,17 @@ def _create_loads(
     service, scale = problem.services[cell.service], rate_scales(problem)[cell.service]
     label = replica_label(problem, (c, p, cell.moment))
     origin = "" if problem.pools[p].region == cell.region else f",{cell.region}"
-    for k, rate in enumerate(problem.candidates[c].requests_per_s):
-        rate_units = scale.rate_units(rate)
+    for k in range(len(service.classes)):
+        served = rate_units(problem, c, k)
         demand_units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
-        if rate_units and demand_units and problem.may_serve((c, p), k, cell.region):
+        if served and demand_units and problem.may_serve((c, p), k, cell.region):
             # No more than the class needs: a fast replica of a small service would else make
             # sums that pass 64 bits.
-            needed_load = -(-demand_units * LOAD_UNITS_PER_REPLICA // rate_units)
+            needed_load = -(-demand_units * LOAD_UNITS_PER_REPLICA // served)
+            held = replicas * LOAD_UNITS_PER_REPLICA * load_parts(problem)[c][k]
             variables.load[c, k, p, cell_index] = model.new_int_var(
                 0,
-                min(replicas * LOAD_UNITS_PER_REPLICA, needed_load),
+                min(held, needed_load),
                 f"load[{label},{service.classes[k].name}{origin}]",
             )
 

@@ -19,9 +19,13 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exac
 DEMAND_RESOLUTION: Final = 10**8
 """Rate units that the largest demand of a service is divided into: 1e-8 of it is the rounding."""
 
-LARGEST_RATE: Final = 100 * DEMAND_RESOLUTION * LOAD_UNITS_PER_REPLICA
-"""Rate of a replica of which one load unit serves all demand of a service several times: a faster one serves
-no more, and sums stay within 64 bits. [rate units]"""
+MOST_PARTS: Final = 2**16
+"""Parts of a load unit at most: what a replica holds in them stays far below 64 bits, and what fills one far
+above the tolerance of a row in HiGHS, 1e-6 of a replica."""
+
+FASTEST_RATIO: Final = 4 * MOST_PARTS
+"""A replica that does more than so many times the largest demand of its service counts as doing that: a load
+then takes 4e-6 of it too much at most, less than one load unit, and sums stay within 64 bits."""
 
 WATTS_PER_KW: Final = 1000
 
@@ -51,9 +55,11 @@ class RateScale:
         The largest demand of the service; it becomes about `DEMAND_RESOLUTION` units.
     """
 
-    __slots__ = ("exponent", "units_per_request_per_s")
+    __slots__ = ("exponent", "fastest_requests_per_s", "largest_requests_per_s", "units_per_request_per_s")
 
     def __init__(self, largest_requests_per_s: float) -> None:
+        self.largest_requests_per_s = largest_requests_per_s
+        self.fastest_requests_per_s = FASTEST_RATIO * largest_requests_per_s
         self.exponent = math.floor(math.log10(DEMAND_RESOLUTION / largest_requests_per_s))
         self.units_per_request_per_s = Fraction(10) ** self.exponent
 
@@ -61,23 +67,34 @@ class RateScale:
         """Demand with its headroom, rounded up. [rate units]"""
         return math.ceil(_scaled(requests_per_s, headroom, self.exponent))
 
-    def rate_units(self, requests_per_s: float) -> int:
-        """Rate of one replica, rounded down, `LARGEST_RATE` at most. [rate units]"""
-        return min(math.floor(_scaled(requests_per_s, 0.0, self.exponent)), LARGEST_RATE)
+    def parts(self, requests_per_s: float) -> int:
+        """Parts that a load unit of a replica has, so that one serves little of the largest demand.
 
-    def rate_units_at_most(self, requests_per_s: float) -> int:
-        """Rate of one replica, rounded up: for limits on what it may serve. [rate units]"""
-        return min(math.ceil(_scaled(requests_per_s, 0.0, self.exponent)), LARGEST_RATE)
+        A power of two: 1 for a replica that does up to four times that demand. Of faster ones a part serves
+        between 2 and 4 demands over the load units of a replica, 7e-5 of one at most.
+        """
+        wholes = int(min(requests_per_s, self.fastest_requests_per_s) / self.largest_requests_per_s) // 2
+        return int(min(1 << max(wholes.bit_length() - 1, 0), MOST_PARTS))
+
+    def rate_units(self, requests_per_s: float, parts: int = 1) -> int:
+        """Rate of a part of a replica, `FASTEST_RATIO` demands in all at most, rounded down. [rate units]"""
+        rate = min(requests_per_s, self.fastest_requests_per_s)
+        return math.floor(_scaled(rate, 0.0, self.exponent) / parts)
+
+    def rate_units_at_most(self, requests_per_s: float, parts: int = 1) -> int:
+        """The same rounded up: for limits on what it may serve. [rate units]"""
+        rate = min(requests_per_s, self.fastest_requests_per_s)
+        return math.ceil(_scaled(rate, 0.0, self.exponent) / parts)
 
     def requests_per_s(self, units: float) -> float:
         """Rate units back to requests per second."""
         return float(units / self.units_per_request_per_s)
 
 
-def line_units(line: CapacityLine) -> tuple[int, int]:
-    """Load of a replica more by a line, rounded down, and its loss, rounded up. [load units]"""
-    slope = math.floor(exact(line.slope) * LOAD_UNITS_PER_REPLICA)
-    return slope, math.ceil(exact(line.loss) * LOAD_UNITS_PER_REPLICA)
+def line_units(line: CapacityLine, parts: int = 1) -> tuple[int, int]:
+    """Load of a replica more by a line, rounded down, and its loss, rounded up. [parts of load units]"""
+    units = LOAD_UNITS_PER_REPLICA * parts
+    return math.floor(exact(line.slope) * units), math.ceil(exact(line.loss) * units)
 
 
 def usd_units(usd: float) -> int:

@@ -226,7 +226,7 @@ def _aiperf(row: Record) -> BenchmarkRow:
 
 
 def _aiperf_input(row: Record) -> tuple[str | None, float | None, object]:
-    """Model, cap on concurrency and asked rate; AIPerf 0.13 lists phases, older versions one load generator."""
+    """Model, cap on concurrency and asked rate; AIPerf 0.13 lists phases, older versions a load generator."""
     phases = at(row, "input_config", "phases")
     if isinstance(phases, list):
         entries = [each for each in phases if isinstance(each, Mapping)]

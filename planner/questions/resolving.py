@@ -77,6 +77,16 @@ class Resolver:
     keep: frozenset[ConfigurationKey] = frozenset()
     _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
 
+    def know(self, fleet: Fleet, found: CandidateSet) -> None:
+        """Take over the candidates of a fleet that somebody else has built."""
+        for service in fleet.services:
+            own = replace(
+                found,
+                candidates=tuple(each for each in found.candidates if each.service == service.name),
+                rejections=tuple(each for each in found.rejections if each.service == service.name),
+            )
+            self._known.append((fleet, service, own))
+
     def candidates(self, fleet: Fleet) -> CandidateSet:
         """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again."""
         return _joined([self._of_service(fleet, service) for service in fleet.services])

@@ -8,32 +8,28 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import Planned
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.asked_plan import with_baseline_file
 from fleetplan.planner.questions.conflict.explain import with_conflict
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.search import SearchLimits
 
-CONFLICT_TIME_BOX_S: Final = 30.0
-"""Time that a solve which ends infeasible takes on to say why. [s]"""
-
 CONFLICT_SOLVE_LIMIT_S: Final = 5.0
 """Time for one question of it. [s]"""
 
 
 def stated_outcome(
-    outcome: Plan | Infeasible,
     fleet: Fleet,
     limits: SearchLimits,
     baseline: tuple[Path, Plan] | None,
     say: Callable[[str], None],
+    found: Planned,
 ) -> Plan | Infeasible:
     """The outcome of a solve, complete.
 
     Parameters
     ----------
-    outcome : Plan or Infeasible
-        What was found.
     fleet : Fleet
         What was asked.
     limits : SearchLimits
@@ -42,10 +38,15 @@ def stated_outcome(
         The plan in force and its file.
     say : callable
         Told what is being done.
+    found : Planned
+        What was found, and when the solve is over, the reasons included.
     """
+    outcome = found.outcome
     if isinstance(outcome, Infeasible):
         say("looking for the requirements in conflict")
         own_limits = replace(limits, time_limit_s=min(CONFLICT_SOLVE_LIMIT_S, limits.time_limit_s))
         resolver = Resolver(own_limits, say, None, None if baseline is None else baseline[1])
-        outcome = with_conflict(outcome, fleet, resolver, CONFLICT_TIME_BOX_S)
+        if baseline is None:
+            resolver.know(fleet, found.candidates)
+        outcome = with_conflict(outcome, fleet, resolver, found.deadline)
     return outcome if baseline is None else with_baseline_file(outcome, baseline[0])

@@ -32,7 +32,9 @@ def print_conflict(conflict: Conflict, console: Console) -> None:
         Where to.
     """
     count = len(conflict.requirements)
-    if count == 1:
+    if count == 0:
+        console.print("The time was too short to find which requirements conflict.")
+    elif count == 1:
         console.print("This requirement cannot be met:")
     elif conflict.minimal:
         console.print(

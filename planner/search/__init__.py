@@ -11,9 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from fleetplan.planner.search.deadline import NEVER as NEVER
+    from fleetplan.planner.search.deadline import Deadline as Deadline
     from fleetplan.planner.search.feasible import Verdict as Verdict
     from fleetplan.planner.search.feasible import feasibility as feasibility
     from fleetplan.planner.search.joint_plans import best_of as best_of
+    from fleetplan.planner.search.more_power import PowerLimit as PowerLimit
+    from fleetplan.planner.search.more_power import least_power as least_power
     from fleetplan.planner.search.result import Progress as Progress
     from fleetplan.planner.search.result import SearchLimits as SearchLimits
     from fleetplan.planner.search.result import SearchResult as SearchResult
@@ -29,11 +33,16 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
     from fleetplan.planner.search.solvers.interrupt import run_interruptibly as run_interruptibly
+    from fleetplan.planner.search.work import Spent as Spent
 
 _MODULE_OF: Final = {
+    "NEVER": "deadline",
+    "Deadline": "deadline",
     "Verdict": "feasible",
     "feasibility": "feasible",
     "best_of": "joint_plans",
+    "PowerLimit": "more_power",
+    "least_power": "more_power",
     "Progress": "result",
     "SearchLimits": "result",
     "SearchResult": "result",
@@ -49,6 +58,7 @@ _MODULE_OF: Final = {
     "Stop": "solvers.interrupt",
     "run_interruptibly": "solvers.interrupt",
     "search": "run",
+    "Spent": "work",
 }
 """Where each name is, loaded when it is asked for: HiGHS runs in child processes of this room, and OR-Tools
 must not be loaded there."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from enum import StrEnum
 
 from fleetplan.planner.formulation import build_model
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
-from fleetplan.planner.search.result import SearchLimits
+from fleetplan.planner.search.blocks.solve import solve_planning
+from fleetplan.planner.search.result import LEAST_S, SearchLimits
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 
 
@@ -37,17 +36,19 @@ def feasibility(problem: Problem, limits: SearchLimits) -> Verdict:
     Verdict
         NO only if that is proven, NO of one part is NO of all.
     """
-    started = time.monotonic()
+    limits = limits.from_now()
+    ends = limits.latest.within(limits.time_limit_s)
     parts = [component.problem for component in components(problem)] or [problem]
     verdict = Verdict.YES
     for done, part in enumerate(parts):
-        left_s = limits.time_limit_s - (time.monotonic() - started)
-        own_limits = SolverLimits(max(left_s / (len(parts) - done), 0.1), limits.seed, limits.workers, Stop())
+        left_s = max(ends.left_s / (len(parts) - done), LEAST_S)
+        # A question of many: what is not known in its time is unknown.
+        own_limits = SolverLimits(
+            left_s, limits.seed, limits.workers, Stop(), latest=limits.latest.within(left_s)
+        )
         planning = build_model(part, allow_unmet=False)
         planning.model.minimize(planning.total_cost)
-        outcome = solve_model(
-            planning.model, planning.continuous, own_limits, lambda *_: True, lambda *_: None
-        )
+        outcome = solve_planning(planning, own_limits, lambda *_: True)
         if outcome.status is ModelStatus.INFEASIBLE:
             return Verdict.NO
         if outcome.values is None:

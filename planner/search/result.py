@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
+from fleetplan.planner.search.deadline import NEVER, Deadline
+
+LEAST_S = 0.1
+"""The shortest time limit of a solve. [s]"""
 
 OPTIMAL_GAP = 1e-9
 """Gap below which a plan is called optimal: the float rounding of the objective."""
@@ -41,6 +45,9 @@ class SearchLimits:
     reproducible : bool
         Whether the same question gets the same plan everywhere, which takes longer
         (planner/search/solvers/reproducible.py).
+    latest : Deadline
+        When a search comes back with whatever it has: of the question that it is a part of. Where the clock
+        must not decide it is not looked at.
     """
 
     time_limit_s: float = 120.0
@@ -48,6 +55,13 @@ class SearchLimits:
     seed: int = 1
     workers: int = 8
     reproducible: bool = False
+    latest: Deadline = NEVER
+
+    def from_now(self) -> SearchLimits:
+        """The limits of a solve that begins now: no longer than the whole question has left."""
+        if self.reproducible:
+            return self
+        return replace(self, time_limit_s=max(min(self.time_limit_s, self.latest.left_s), LEAST_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import VARIABLES, contradicted
+from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
     Step,
@@ -35,6 +36,7 @@ from fleetplan.planner.search.solvers.request import (
 from fleetplan.planner.search.tie_breaks import prefer_simple, send_home
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan
+from fleetplan.planner.search.work import Spent
 from fleetplan.planner.units import USD_RESOLUTION
 
 SIMPLIFY_TIME_LIMIT_S = 5.0
@@ -96,19 +98,23 @@ def search(
 
 def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop: Stop | None) -> SearchResult:
     """Search the parts of a problem one by one."""
-    started = time.monotonic()
+    started, spent = time.monotonic(), Spent(counted=limits.reproducible)
+    if not limits.reproducible:
+        limits = limits.from_now()
+        # One time of grace for all stages of all parts.
+        limits = replace(limits, latest=limits.latest.within(limits.time_limit_s + FIRST_PLAN_GRACE_S))
     parts = components(problem)
     # What exists in regions without demand costs, and no decision changes it.
     elsewhere_usd = fixed_usd(problem) - sum(part.fixed_usd for part in parts)
     results: list[SearchResult] = []
     for done, part in enumerate(parts):
-        spent = sum(result.deterministic_time for result in results)
-        left = limits.time_limit_s - (spent if limits.reproducible else time.monotonic() - started)
+        left = limits.time_limit_s - spent.seconds
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
         run = Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)
         run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
         result = run.search()
+        spent.add(result.deterministic_time)
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
             return replace(result, wall_s=time.monotonic() - started)
         results.append(result)

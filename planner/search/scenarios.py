@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,6 +12,7 @@ from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
 from fleetplan.planner.search.result import SearchLimits, SearchResult
 from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.work import Spent
 
 ALONE_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to solve every scenario alone."""
@@ -95,11 +95,13 @@ def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, 
     found: dict[str, BestAlone] = {}
     results: dict[str, SearchResult] = {}
     scenarios = problem.fleet.demand_scenarios
-    deadline = time.monotonic() + ALONE_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    spent = Spent(counted=evaluation.limits.reproducible)
+    time_s = ALONE_SHARE_OF_TIME * evaluation.limits.time_limit_s
     for done, scenario in enumerate(scenarios):
-        left_s = (deadline - time.monotonic()) / (len(scenarios) - done)
+        left_s = (time_s - spent.seconds) / (len(scenarios) - done)
         part = alone(problem, scenario.name)
         result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
+        spent.add(result.deterministic_time)
         if result.solution is None:
             return problem, {}
         results[scenario.name] = result
@@ -135,17 +137,19 @@ def wrong_forecasts(
     """
     best = problem.best_alone or {}
     pairs = [(one, other) for one in best for other in best if one != other]
-    deadline = time.monotonic() + WRONG_FORECAST_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    spent = Spent(counted=evaluation.limits.reproducible)
+    time_s = WRONG_FORECAST_SHARE_OF_TIME * evaluation.limits.time_limit_s
     rows = []
     results: dict[tuple[str, str], SearchResult] = {}
     for done, (planned_for, turns_out) in enumerate(pairs):
         if evaluation.stop.requested:
             break
-        left_s = (deadline - time.monotonic()) / (len(pairs) - done)
+        left_s = (time_s - spent.seconds) / (len(pairs) - done)
         part = replace(alone(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
         part = replace(part, fleet=replace(part.fleet, policy=lenient))
         result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
+        spent.add(result.deterministic_time)
         results[planned_for, turns_out] = result
         plan = None if result.solution is None else evaluation.build(part, result)
         rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))

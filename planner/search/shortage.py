@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
-from ortools.sat.python import cp_model
-
 from fleetplan.planner.formulation import build_model, fixed_usd, rate_scales, replicas_for_load
 from fleetplan.planner.formulation.constraints import (
     budgets,
@@ -21,25 +19,38 @@ from fleetplan.planner.formulation.constraints import (
     quality,
     region_loss,
 )
-from fleetplan.planner.plan import Rejections, Shortage
+from fleetplan.planner.formulation.constraints.placement import max_share
+from fleetplan.planner.plan import UNMET_GAP_RATIO, Rejections, Shortage
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
-from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.blocks.solve import solve_planning
+from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.solvers.race import solve_model
-from fleetplan.planner.search.solvers.request import ModelStatus, Patience, SolverLimits
+from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
+from fleetplan.planner.search.unmet_prices import hint_nothing
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
 SHORTAGE_TIME_LIMIT_S = 20.0
 """Time to find the least unmet demand; the best found by then is stated. [s]"""
 
+SHORTAGE_SHARE_OF_TIME = 0.35
+"""Share of the time left for that, where there is little."""
+
+LEAST_SHORTAGE_S = 1.0
+"""Its least time, past the deadline too: what is short is the least that is to be said. [s]"""
+
+LIFTING_SHARE_OF_TIME = 0.5
+"""Share of the time left to find out whether one limit alone is in the way, where there is little."""
+
 LIFTING_TIME_LIMIT_S = 5.0
 """Time to find a plan with one limit lifted. [s]"""
 
-SOLVED: Final = (cp_model.OPTIMAL, cp_model.FEASIBLE)
-
 
 def find_shortages(
-    problem: Problem, rejections: tuple[Rejections, ...], seed: int, workers: int
+    problem: Problem,
+    rejections: tuple[Rejections, ...],
+    seed: int,
+    workers: int,
+    deadline: Deadline = NEVER,
 ) -> tuple[Shortage, ...]:
     """Demand that no plan serves, with the accelerators that would serve it.
 
@@ -51,11 +62,14 @@ def find_shortages(
         Why configurations were excluded, for services that have none left.
     seed, workers : int
         Of the solver.
+    deadline : Deadline
+        When all of it is over.
 
     Returns
     -------
     tuple[Shortage, ...]
-        The least total of unmet requests/s; empty if the budget does not even pay for what exists.
+        The least total of unmet requests/s; empty if the budget does not even pay for what exists, or if
+        there was no time.
     """
     planning = build_model(problem, allow_unmet=True)
     scales = rate_scales(problem)
@@ -66,13 +80,17 @@ def find_shortages(
             for (cell, _), variable in planning.variables.unmet.items()
         )
     )
-    solver = configured_solver(SHORTAGE_TIME_LIMIT_S, seed, workers)
-    if solver.solve(planning.model) not in SOLVED:
+    # Any plan says which demand is short: nothing at all is served by the plan to begin with.
+    hint_nothing(planning.model, planning.variables)
+    first = deadline.share(SHORTAGE_SHARE_OF_TIME).within(SHORTAGE_TIME_LIMIT_S)
+    limits = SolverLimits(max(first.left_s, LEAST_SHORTAGE_S), seed, workers, Stop(), latest=first)
+    found = solve_planning(planning, limits, lambda value, bound: value - bound <= UNMET_GAP_RATIO * value)
+    if found.values is None:
         return ()
-    blocking = blocking_limits(problem, seed, workers)
+    blocking = blocking_limits(problem, seed, workers, deadline)
     rows = []
     for (cell_index, k), variable in planning.variables.unmet.items():
-        units = solver.value(variable)
+        units = found.values.value(variable)
         cell = problem.cells[cell_index]
         service = problem.services[cell.service]
         unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
@@ -114,6 +132,25 @@ LIMITS: Final[dict[str, ModuleType]] = {
 hardware is free, so hardware is what is short only if no other limit alone is."""
 
 
+def _states(problem: Problem, family: ModuleType) -> bool:
+    """Whether a problem states a limit of a family at all: to lift what is not there is no use."""
+    fleet, policy = problem.fleet, problem.fleet.policy
+    budget = fleet.budget
+    stated: dict[ModuleType, bool] = {
+        power: any(region.power_kw is not None for region in problem.regions.values()),
+        budgets: any(
+            limit is not None
+            for limit in (budget.capex_usd, budget.opex_usd, budget.tco_usd, *budget.capex_usd_by_period)
+        ),
+        configurations: policy.max_configs_per_service_region is not None,
+        region_loss: bool(policy.survive_region_loss),
+        placement: any(max_share(problem, p) is not None for p in range(len(problem.pools))),
+        kv_transfer: bool(fleet.kv_links),
+        quality: any(service.average_quality_floor is not None for service in problem.services.values()),
+    }
+    return stated.get(family, True)
+
+
 @dataclass(frozen=True, slots=True)
 class Blocking:
     """Limits that are in the way.
@@ -130,18 +167,22 @@ class Blocking:
     decided: bool
 
 
-def blocking_limits(problem: Problem, seed: int, workers: int) -> Blocking:
+def blocking_limits(problem: Problem, seed: int, workers: int, deadline: Deadline = NEVER) -> Blocking:
     """Limits of which each one alone, if it were lifted, would let all demand be served."""
     found: list[str] = []
     decided = True
-    once = Patience(seconds=LIFTING_TIME_LIMIT_S)
-    limits = SolverLimits(LIFTING_TIME_LIMIT_S, seed, workers, Stop(), once)
-    for name, family in LIMITS.items():
+    stated = [(name, family) for name, family in LIMITS.items() if _states(problem, family)]
+    for name, family in stated:
         if family is capacity and found:
             break
+        # The first ones are short most often.
+        seconds = deadline.share(LIFTING_SHARE_OF_TIME).within(LIFTING_TIME_LIMIT_S).left_s
+        if not seconds:
+            return Blocking(tuple(found), decided=False)
+        limits = SolverLimits(seconds, seed, workers, Stop(), latest=deadline.within(seconds))
         planning = build_model(problem, allow_unmet=False, without=(family,))
         planning.model.minimize(planning.total_cost)
-        outcome = solve_model(planning.model, planning.continuous, limits, lambda *_: True, lambda _: None)
+        outcome = solve_planning(planning, limits, lambda *_: True)
         if outcome.values is not None:
             found.append(name)
         elif outcome.status is not ModelStatus.INFEASIBLE:

@@ -179,7 +179,13 @@ class Stages:
     ) -> ModelOutcome:
         """Solve one stage; blocks begin at prices that are known."""
         limits = SolverLimits(
-            max(time_limit_s, 0.1), self.limits.seed, self.limits.workers, self.stop, patience, overtime
+            max(time_limit_s, 0.1),
+            self.limits.seed,
+            self.limits.workers,
+            self.stop,
+            patience,
+            overtime,
+            self.limits.latest,
         )
         parts = decomposed(planning)
         if parts is not None:

@@ -36,7 +36,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.bounds import most_units
 from fleetplan.planner.formulation.packing import packing
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
@@ -92,7 +92,7 @@ def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables)
     for (cell_index, k, phase, p), keys in served.items():
         cell = problem.cells[cell_index]
         service, scale = problem.services[cell.service], scales[cell.service]
-        rates = [scale.rate_units(problem.candidates[key[0]].requests_per_s[k]) for key in keys]
+        rates = [rate_units(problem, key[0], k) for key in keys]
         units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
         total = sum(rate * variables.load[key] for rate, key in zip(rates, keys, strict=True))
         most = units * LOAD_UNITS_PER_REPLICA + sum(rates)

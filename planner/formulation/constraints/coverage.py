@@ -20,8 +20,7 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.constraints import whole_replicas
-from fleetplan.planner.formulation.rates import rate_scales
-from fleetplan.planner.formulation.scaling import RateScale
+from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, with_label
 from fleetplan.planner.problem import Phase, Problem, Slot
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
@@ -41,7 +40,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             if worked is None and units == 0:
                 continue
             label = cell_label(problem, cell, k)
-            served = _served(problem, variables, cell_index, k, scale)
+            served = _served(problem, variables, cell_index, k)
             total = cp_model.LinearExpr.sum
             # Where a variable does not exist its sum is empty, so zero.
             missing = [(cell_index, k)] if worked is None else []
@@ -65,14 +64,13 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
 
 
 def _served(
-    problem: Problem, variables: Variables, cell_index: int, k: int, scale: RateScale
+    problem: Problem, variables: Variables, cell_index: int, k: int
 ) -> dict[Slot, cp_model.LinearExpr]:
     """Rate that the loads of a class make, by candidate and pool. [rate units times load units]"""
     served: dict[Slot, cp_model.LinearExpr] = {}
     for c, p in problem.slots(problem.cells[cell_index]):
         if (c, k, p, cell_index) in variables.load:
-            rate = scale.rate_units(problem.candidates[c].requests_per_s[k])
-            served[c, p] = rate * variables.load[c, k, p, cell_index]
+            served[c, p] = rate_units(problem, c, k) * variables.load[c, k, p, cell_index]
     return served
 
 

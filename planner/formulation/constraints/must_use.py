@@ -24,8 +24,7 @@ from collections.abc import Iterator, Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.fleet.inventory import MustUse
-from fleetplan.planner.formulation.rates import rate_scales
-from fleetplan.planner.formulation.scaling import RateScale
+from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.variables import LoadKey, Variables, cell_label
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
@@ -88,15 +87,15 @@ def _served(
             label = f"{required.name},{phase}{group},{cell_label(problem, cell, k)}"
             used = model.new_bool_var(f"must_use_here[{label}]")
             here.append(used)
-            served = _rate(problem, variables, scale, matching)
+            served = _rate(problem, variables, matching)
             least = LOAD_UNITS_PER_REPLICA * share * used
             model.add(served >= least).with_name(f"must_use_load[{label}]")
             if phase is not Phase.AGGREGATED:
                 model.add(passed >= share * used).with_name(f"must_use_passed[{label}]")
                 together = loads.get((i, k, Phase.AGGREGATED), [])
-                most = _most(problem, variables, scale, together)
+                most = _most(problem, variables, together)
                 left = LOAD_UNITS_PER_REPLICA * (units - share)
-                aggregated = _rate(problem, variables, scale, together)
+                aggregated = _rate(problem, variables, together)
                 model.add(aggregated + (most - left) * used <= most).with_name(f"must_use_apart[{label}]")
     return here
 
@@ -117,20 +116,14 @@ def _groups(
         yield label, cp_model.LinearExpr.sum(passed), frozenset(group.slots)
 
 
-def _rate(
-    problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]
-) -> cp_model.LinearExpr:
-    """Return the rate that loads serve. [rate units * load units]"""
+def _rate(problem: Problem, variables: Variables, keys: Sequence[LoadKey]) -> cp_model.LinearExpr:
+    """What loads serve. [rate units * load units]"""
     return cp_model.LinearExpr.weighted_sum(
         [variables.load[key] for key in keys],
-        [scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]]) for key in keys],
+        [rate_units(problem, key[0], key[1]) for key in keys],
     )
 
 
-def _most(problem: Problem, variables: Variables, scale: RateScale, keys: Sequence[LoadKey]) -> int:
+def _most(problem: Problem, variables: Variables, keys: Sequence[LoadKey]) -> int:
     """The most that they can. [the same]"""
-    return sum(
-        scale.rate_units(problem.candidates[key[0]].requests_per_s[key[1]])
-        * variables.load[key].proto.domain[1]
-        for key in keys
-    )
+    return sum(rate_units(problem, key[0], key[1]) * variables.load[key].proto.domain[1] for key in keys)

@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import hour_weights, rate_scales
+from fleetplan.planner.formulation.rates import hour_weights, rate_scales, rate_units, rate_units_at_most
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
@@ -64,9 +64,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         weights = {m: hours[m] if len(moments) > 1 else 1 for m in moments}
         service, scale = problem.services[name], scales[name]
         rates = [
-            weights[problem.cells[cell].moment]
-            * scale.rate_units_at_most(problem.candidates[c].requests_per_s[k])
-            for c, k, _, cell in keys
+            weights[problem.cells[cell].moment] * rate_units_at_most(problem, c, k) for c, k, _, cell in keys
         ]
         demand = sum(
             weights[m] * scale.demand_units(rate, service.headroom)
@@ -147,12 +145,11 @@ def _add_elsewhere(model: cp_model.CpModel, problem: Problem, variables: Variabl
 def _served_by_phase(problem: Problem, variables: Variables) -> Iterator[_Served]:
     """Loads of every service that is served at once, by phase and moment."""
     found: dict[tuple[str, Phase, int], _Served] = {}
-    scales = rate_scales(problem)
     for (c, k, p, cell), load in variables.load.items():
         candidate, moment = problem.candidates[c], problem.cells[cell].moment
         if problem.services[candidate.service].offline is not None:
             continue
-        rate = scales[candidate.service].rate_units(candidate.requests_per_s[k])
+        rate = rate_units(problem, c, k)
         for phase in (Phase.PREFILL, Phase.DECODE):
             if candidate.phase in (phase, Phase.AGGREGATED):
                 key = (candidate.service, phase, moment)

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales, rate_units
 from fleetplan.planner.formulation.scaling import whole_row
 from fleetplan.planner.formulation.variables import Variables, cell_label
 from fleetplan.planner.problem import Phase, Problem
@@ -43,7 +43,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         candidate = problem.candidates[c]
         if index in floors and candidate.phase is Phase.AGGREGATED:
             surplus = exact(problem.quality(candidate)) - floors[index]
-            rate = exact(candidate.requests_per_s[k]) / LOAD_UNITS_PER_REPLICA
+            rate = exact(candidate.requests_per_s[k]) / exact(load_units(problem, c, k))
             terms.setdefault(index, []).append((load, surplus * rate))
     scales = rate_scales(problem)
     for (index, k, g), passed in variables.disaggregated.items():
@@ -76,7 +76,7 @@ def _add_traffic(
     for c, p in problem.slots(cell):
         candidate = problem.candidates[c]
         if candidate.phase is Phase.AGGREGATED and (c, k, p, cell_index) in variables.load:
-            rates.append(scale.rate_units(candidate.requests_per_s[k]))
+            rates.append(rate_units(problem, c, k))
             loads.append(variables.load[c, k, p, cell_index])
     pairs = range(len(variables.kv_pairs[cell_index, k].pairs))
     apart = [variables.disaggregated[cell_index, k, g] for g in pairs]

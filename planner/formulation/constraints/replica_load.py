@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.planner.formulation.rates import load_parts
 from fleetplan.planner.formulation.scaling import line_units
 from fleetplan.planner.formulation.variables import ReplicaKey, Variables, replica_label
 from fleetplan.planner.problem import Problem
@@ -38,16 +39,18 @@ LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]
 
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every set of replicas."""
-    loads: dict[ReplicaKey, list[cp_model.IntVar]] = defaultdict(list)
-    for (c, _, p, cell), load in variables.load.items():
-        loads[c, p, problem.cells[cell].moment].append(load)
+    loads: dict[ReplicaKey, list[cp_model.LinearExprT]] = defaultdict(list)
+    parts = load_parts(problem)
+    for (c, k, p, cell), load in variables.load.items():
+        finest = max(parts[c])
+        loads[c, p, problem.cells[cell].moment].append(finest // parts[c][k] * load)
     for key, replicas in variables.replicas.items():
         label = replica_label(problem, key)
         lines = problem.candidates[key[0]].pooling
         chosen = [
             (variables.pooled[(*key, j)], variables.pooled_replicas[(*key, j)]) for j in range(len(lines))
         ]
-        carried = carried_load(model, lines, replicas, chosen, label)
+        carried = carried_load(model, lines, replicas, chosen, label, parts=max(parts[key[0]]))
         model.add(sum(loads[key]) <= carried).with_name(f"replica_load[{label}]")
 
 
@@ -58,8 +61,9 @@ def carried_load(
     chosen: LineVariables,
     label: str,
     prefix: str = "",
+    parts: int = 1,
 ) -> cp_model.LinearExpr:
-    """Load that a set of replicas carries, by the line that is chosen where there are any. [load units].
+    """Load that a set of replicas carries, by the line chosen where there are any. [parts of load units]
 
     Parameters
     ----------
@@ -73,13 +77,15 @@ def carried_load(
         The choice, a pair a line.
     label, prefix : str
         What the rows are called: the prefix before their usual names.
+    parts : int
+        Parts of a load unit.
     """
     if not lines:
-        return LOAD_UNITS_PER_REPLICA * replicas
+        return LOAD_UNITS_PER_REPLICA * parts * replicas
     most = replicas.proto.domain[1]
     carried: list[cp_model.LinearExpr] = []
     for j, (line, (by_line, count)) in enumerate(zip(lines, chosen, strict=True)):
-        slope, loss = line_units(line)
+        slope, loss = line_units(line, parts)
         carried.append(slope * count - loss * by_line)
         model.add(count <= most * by_line).with_name(f"{prefix}pooled[{label},{j},most]")
         model.add(count >= line.least * by_line).with_name(f"{prefix}pooled[{label},{j},least]")

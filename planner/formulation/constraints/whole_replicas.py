@@ -25,7 +25,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_parts, rate_scales
 from fleetplan.planner.formulation.variables import Variables, with_label
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
@@ -133,6 +133,7 @@ def _teams(
         }
         if loads:
             rates = {k: scale.rate_units(candidate.requests_per_s[k]) for k in loads}
-            most = {k: load.proto.domain[1] for k, load in loads.items()}
+            parts = load_parts(problem)[c]
+            most = {k: -(-load.proto.domain[1] // parts[k]) for k, load in loads.items()}
             teams.append(_Team(variables.replicas[c, p, cell.moment], rates, most))
     return teams

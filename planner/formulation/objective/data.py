@@ -6,9 +6,9 @@ from typing import Final
 
 from fleetplan.fleet.periods import SECONDS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
+from fleetplan.planner.formulation.rates import load_units
 from fleetplan.planner.formulation.variables import LoadKey
 from fleetplan.planner.problem import Phase, Problem
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 MB_PER_GB: Final = 1000.0
 
@@ -42,6 +42,6 @@ def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
     if candidate.phase is Phase.DECODE:
         return 0.0
     way = (cell.region, problem.pools[p].region)
-    rate = candidate.requests_per_s[k] / LOAD_UNITS_PER_REPLICA
+    rate = candidate.requests_per_s[k] / load_units(problem, c, k)
     headroom = 1 + problem.services[cell.service].headroom
     return data_usd_per_request_per_s(problem, cell.service, way, cell.moment) * rate / headroom

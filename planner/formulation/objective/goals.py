@@ -34,14 +34,14 @@ from fleetplan.planner.formulation.bounds import (
 )
 from fleetplan.planner.formulation.objective.tco import Term
 from fleetplan.planner.formulation.objective.traffic import traffic_sum
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 from fleetplan.planner.problem.supply import SupplyPool
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
+from fleetplan.planner.units import USD_RESOLUTION, exact
 
 MOST_ACCELERATOR_UNITS: Final = 10**6
 """Objective units an accelerator, where the weights of the moments have no smaller common unit."""
@@ -139,13 +139,13 @@ def goal_units(problem: Problem, variables: Variables, goal: Goal) -> cp_model.L
 
 def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
     """Expected energy above idle of one load unit over the hours of its moment, at the site's meter. [kWh]"""
-    c, _, p, cell = key
+    c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
         raise ValueError(f"{candidate.label} has no power figure")
     pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
     hours = HOURS_PER_QUARTER * moment.weight
-    return load_kw(problem, candidate) * pue * hours / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * pue * hours / load_units(problem, c, k) / (1 + headroom)
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
@@ -268,7 +268,9 @@ def _used_resolution(problem: Problem) -> int:
         for k, rate in enumerate(cell.most_requests_per_s):
             for c, p in problem.slots(cell):
                 if problem.may_serve((c, p), k, cell.region):
-                    load = rate * headroom / problem.candidates[c].requests_per_s[k] * LOAD_UNITS_PER_REPLICA
+                    load = (
+                        rate * headroom / problem.candidates[c].requests_per_s[k] * load_units(problem, c, k)
+                    )
                     total += (load + 1) * _used_per_load_unit(problem, name, (c, k, p, i))
     return int(10 ** max(math.floor(math.log10(USED_UNITS / total)), 0)) if total > 0 else 1
 

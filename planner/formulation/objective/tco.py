@@ -27,13 +27,12 @@ from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.too_dear import too_dear
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import load_kw
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 Term: TypeAlias = tuple[cp_model.IntVar, float]
 """A variable, and what one of it costs or draws."""
@@ -44,11 +43,11 @@ Prices: TypeAlias = Mapping[str, Callable[[Problem, Any], float]]
 
 def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
     """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
-    c, _, p, cell = key
+    c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     headroom = problem.services[candidate.service].headroom
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return load_kw(problem, candidate) * usd_per_kw / LOAD_UNITS_PER_REPLICA / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / load_units(problem, c, k) / (1 + headroom)
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:

@@ -26,10 +26,9 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.objective.tco import Term
-from fleetplan.planner.formulation.rates import rate_scales
+from fleetplan.planner.formulation.rates import load_units, rate_scales
 from fleetplan.planner.formulation.variables import CellClassKey, LoadKey, Variables
 from fleetplan.planner.problem import Phase, Problem, Slot
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 FLOAT_RATIO: Final = 1e-12
 """Share of what a load unit takes that may be float noise."""
@@ -83,7 +82,7 @@ def traffic_sum(problem: Problem, variables: Variables, takes: Callable[[LoadKey
     loads: dict[CellClassKey, dict[Slot, _Load]] = defaultdict(dict)
     for key, variable in variables.load.items():
         c, k, p, cell = key
-        rate = problem.candidates[c].requests_per_s[k] / LOAD_UNITS_PER_REPLICA
+        rate = problem.candidates[c].requests_per_s[k] / load_units(problem, c, k)
         loads[cell, k][c, p] = _Load(variable, takes(key), rate)
     found = TrafficSum()
     for place, of_class in loads.items():

@@ -36,9 +36,12 @@ class CoreSearch:
     ----------
     oracle : callable
         Solves.
+    late : callable
+        Whether it had no time for some of what it was asked.
     """
 
     oracle: Oracle
+    late: Callable[[], bool] = lambda: False
     _asked: dict[frozenset[str], Verdict] = field(default_factory=dict)
 
     def verdict(self, kept: Collection[str]) -> Verdict:
@@ -48,6 +51,10 @@ class CoreSearch:
             implied = self._implied(key)
             self._asked[key] = self.oracle(key) if implied is None else implied
         return self._asked[key]
+
+    def note(self, kept: Collection[str], verdict: Verdict) -> None:
+        """Remember what somebody else has found out."""
+        self._asked[frozenset(kept)] = verdict
 
     def _implied(self, kept: frozenset[str]) -> Verdict | None:
         """Verdict that follows from larger and smaller sets asked before."""
@@ -61,15 +68,18 @@ class CoreSearch:
     def core(self, universe: Sequence[Requirement]) -> Core | None:
         """A core among requirements, the first ones preferred.
 
-        None where they are not known to conflict, or giving all of them up would not help.
+        None where they are not known to conflict, giving all of them up would not help, or the time was too
+        short to leave any of them out.
         """
         names = [requirement.name for requirement in universe]
-        if self.verdict(names) is not Verdict.NO or self.verdict(()) is Verdict.NO:
+        if self.verdict(names) is not Verdict.NO:
             return None
         found = self._conflict([], False, names)
         if self.verdict(found) is not Verdict.NO:
             found = names
         kept = self._filtered(found)
+        if not kept or (self.late() and len(kept) == len(names)):
+            return None
         minimal = all(self.verdict([name for name in kept if name != each]) is Verdict.YES for each in kept)
         return Core(tuple(each for each in universe if each.name in kept), minimal)
 
@@ -77,7 +87,7 @@ class CoreSearch:
         """QuickXplain: what of `names` is needed beside the background for a conflict (Junker, AAAI 2004)."""
         if grown and self.verdict(background) is Verdict.NO:
             return []
-        if len(names) == 1:
+        if len(names) <= 1:
             return names
         half = len(names) // 2
         first, second = names[:half], names[half:]

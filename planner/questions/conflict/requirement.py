@@ -14,6 +14,7 @@ from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.questions.fleet_edits import Edit
+from fleetplan.planner.search import PowerLimit
 
 STEP_DIGITS: Final = 3
 """A step is one in the last of so many significant digits of a limit: 1 of 350, 0.1 of 40.0."""
@@ -65,6 +66,8 @@ class Requirement:
         Regions that it matters in; empty is everywhere.
     steps : Steps or None
         How it is relaxed; None where it holds or does not.
+    power_limit : PowerLimit or None
+        What it says where it is the power of a region.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Requirement:
     drop: Edit
     places: frozenset[str]
     steps: Steps | None
+    power_limit: PowerLimit | None = None
 
 
 def step_of(limit: float) -> float:

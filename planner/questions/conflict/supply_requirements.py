@@ -16,6 +16,7 @@ from fleetplan.planner.questions.conflict.requirement import (
     moved,
     step_of,
 )
+from fleetplan.planner.search import PowerLimit
 
 
 def supply_requirements(fleet: Fleet) -> Iterator[Requirement]:
@@ -133,6 +134,7 @@ def _power_limit(region: str, power_kw: tuple[float, ...]) -> Requirement:
         drop=lambda base: fleet_edits.power_limited(base, region, None),
         places=frozenset([region]),
         steps=Steps(relax, lambda n: f"{n * step:g} kW more in {region}"),
+        power_limit=PowerLimit(region, power_kw, step),
     )
 
 

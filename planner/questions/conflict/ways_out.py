@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,8 +82,8 @@ def ways_out(
     first_core: Sequence[Requirement],
     cores: CoreSearch,
     feasible: Callable[[Fleet], Verdict],
-) -> list[WayOut]:
-    """Ways out of an infeasible fleet, one for each requirement of its first core that leads to one.
+) -> Iterator[WayOut]:
+    """Yield ways out of an infeasible fleet, one for each requirement of its first core that leads to one.
 
     Parameters
     ----------
@@ -98,10 +98,10 @@ def ways_out(
     feasible : callable
         What is known of a fleet.
 
-    Returns
-    -------
-    list[WayOut]
-        Those for which a plan is known. Where time is short some are left out.
+    Yields
+    ------
+    WayOut
+        Those for which a plan is known, as soon as it is. Where time is short some are left out.
     """
     found: list[WayOut] = []
     for first in first_core:
@@ -112,7 +112,7 @@ def ways_out(
         known = [{give.requirement.name for give in other.gives} for other in found]
         if {give.requirement.name for give in way.gives} not in known:
             found.append(way)
-    return found
+            yield way
 
 
 def _enough(

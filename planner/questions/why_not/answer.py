@@ -22,7 +22,7 @@ from fleetplan.planner.questions.why_not.break_even import (
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
-from fleetplan.planner.search import Verdict
+from fleetplan.planner.search import Deadline, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +245,9 @@ class _Stage:
         must = fleet_edits.with_policy(
             self.fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
         )
-        explained = explain_conflict(must, (), self.resolver, self.time_box_s)
+        explained = explain_conflict(must, (), self.resolver, Deadline.after(self.time_box_s))
         text = "no plan can contain it: no supply, or the other requirements forbid it"
-        if explained is not None:
+        if explained is not None and explained.core is not None:
             text = "no plan can contain it and also meet: " + "; ".join(
                 each.name for each in explained.core.requirements
             )

@@ -108,6 +108,8 @@ class DirectNeighbourhoods:
         self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
         self._regions: list[int] = np.unique(outline.region[outline.region != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
+        # One region and moment is solved to its optimum in less than a second, more of them seldom.
+        self._share["region"] = LEAST_SHARE
         # Where limits are passed, while some are.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []

@@ -8,8 +8,7 @@ count the linear relaxation's values for those that are left. Supply only grows,
 possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough. As a
 last resort it passes limits at a price, for later steps to mend.
 
-One region and moment of a company (12 services) takes 0.03 to 0.6 s to its optimum, all regions of a moment
-more than 8 s.
+One region and moment of a company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from fleetplan.planner.search.blocks.highs_jobs import (
     RollingJob,
     Rows,
 )
-from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, spans, with_slack
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
 
 Solve = Callable[[Job], Answer]
 """Solves an integer program."""
@@ -103,11 +102,6 @@ class _Found(Enum):
     PLAN = auto()
     NOTHING = auto()
     IMPOSSIBLE = auto()
-
-
-def _in_order(numbers: Indices) -> Indices:
-    """Distinct numbers, in the order in which they first come."""
-    return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
 
 
 class _Construction:
@@ -186,9 +180,13 @@ class _Construction:
         """
         self._now = columns
         self._floor = self._values[self._supply]
-        self._later = self._not_yet(columns)
+        # What stays for longer than in the relaxation has to leave later, after what is decided by now.
+        decided = (self._known & (self._stage >= 0)) | (self._stage == self._stage[columns[0]])
+        self._later = (self._job.growth[self._supply] < 0) & self._parts.apart(
+            self._supply, np.flatnonzero(decided)
+        )
         regions = waiting = self._in_groups(columns)
-        together = len(waiting) > 1
+        together = len(regions) > 1
         while waiting:
             group, *rest = waiting
             seconds = self._seconds(moments_left) / len(waiting)
@@ -198,15 +196,7 @@ class _Construction:
                 found = self._keep(group, _Attempt(first=True), seconds)
             if found is not _Found.PLAN and together:
                 together = False
-                # Few slots rarely suffice then, and that takes long to be found out.
-                attempt = _Attempt(self._job.widths[-2])
-                # Any plan will do, and is worth waiting for: each region is decided once more.
-                rough, seconds = replace(attempt, roughly=True), self._seconds(moments_left)
-                if self._decide(columns, rough, max(seconds, LEAST_ROUGH_S)) is _Found.PLAN:
-                    for each in regions:
-                        seconds = self._seconds(moments_left) / len(regions)
-                        if seconds > 0:
-                            self._decide(each, attempt, seconds)
+                if self._together(columns, regions, moments_left):
                     return
             if found is _Found.NOTHING and self._groups < MOST_GROUPS:
                 self._groups = min(GROUPS_GROWTH * self._groups, MOST_GROUPS)
@@ -218,16 +208,20 @@ class _Construction:
                 self._round_up(group)
             waiting = rest
 
-    def _not_yet(self, columns: Indices) -> Mask:
-        """Which supply may leave more: what leaves after all moments that are decided, these with them.
-
-        What stays for longer than in the relaxation has to leave later. To leave counts as a cost then,
-        though it pays: what the moments of that time need is not known yet.
-        """
-        decided = self._parts.rows_of(np.flatnonzero(self._known & (self._stage >= 0)))
-        decided |= self._parts.rows_of(columns)
-        concerned = abs(self._job.program.rows[decided][:, self._supply]).sum(axis=0) > 0
-        return np.asarray(self._job.growth[self._supply] < 0) & ~concerned
+    def _together(self, columns: Indices, regions: list[Indices], moments_left: int) -> bool:
+        """Decide all regions of a moment: any plan, then the best of each, then of all in the time left."""
+        share_s = self._seconds(moments_left)
+        ends = time.monotonic() + share_s
+        # Few slots rarely suffice, and that takes long to be found out.
+        attempt = _Attempt(self._job.widths[-2])
+        rough = replace(attempt, roughly=True)
+        if self._decide(columns, rough, max(share_s, LEAST_ROUGH_S)) is not _Found.PLAN:
+            return False
+        for each in (*regions, columns):
+            left = ends - time.monotonic()
+            if left > 0:
+                self._decide(each, attempt, left if each is columns else STRICT_SHARE * left)
+        return True
 
     def _keep(self, columns: Indices, attempt: _Attempt, seconds: float) -> _Found:
         """Decide within all limits, among more slots while fewer prove impossible, which is soon said."""
@@ -248,11 +242,11 @@ class _Construction:
         region, service = self._job.region[columns], self._job.service[columns]
         placed = (region >= 0) & (service >= 0)
         groups = []
-        for place in _in_order(region[placed]):
+        for place in in_order(region[placed]):
             here = placed & (region == place)
             shared = ~placed & ((region == place) | (region < 0))
             size = math.ceil(len(np.unique(service[here])) / self._groups)
-            left = _in_order(service[here & ~self._known[columns]])
+            left = in_order(service[here & ~self._known[columns]])
             for start in range(0, len(left), size):
                 some = here & np.isin(service, left[start : start + size])
                 groups.append(columns[some | shared])
@@ -261,13 +255,8 @@ class _Construction:
     def _give(self, columns: Indices, moments_left: int) -> bool:
         """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
         # Among few slots before many are looked at: that takes long, and little is to mend.
-        for width in self._job.widths[-2:]:
-            seconds = self._seconds(moments_left)
-            if self._decide(columns, _Attempt(width, elastic=True), seconds) is _Found.PLAN:
-                return True
-            if self._seconds(moments_left) <= 0:
-                return False
-        return False
+        ways = (_Attempt(width, elastic=True) for width in self._job.widths[-2:])
+        return any(self._decide(columns, way, self._seconds(moments_left)) is _Found.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""
@@ -302,6 +291,7 @@ class _Construction:
             row_lower=part.program.row_lower - self._below[part.rows],
             row_upper=part.program.row_upper + self._above[part.rows],
         )
+        # To leave later counts as a cost, though it pays: what that time needs is not known yet.
         cost = np.where(later, np.abs(job.cost[free]), job.cost[free])
         if attempt.elastic:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)

@@ -46,7 +46,8 @@ def sift(job: SiftingJob, solve: Solve) -> Answer:
         without values where HiGHS gave up.
     """
     parts = Parts(job.program)
-    open_slots = np.zeros(int(job.slot.max(initial=-1)) + 1, dtype=bool)
+    # One that nobody wants where there are none: columns without a slot look up the last one.
+    open_slots = np.zeros(int(job.slot.max(initial=0)) + 1, dtype=bool)
     supply = np.flatnonzero(job.growth)
     cost = job.cost.copy()
     cost[supply] /= np.maximum(_moments_served(job, supply), 1)

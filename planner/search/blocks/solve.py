@@ -21,8 +21,10 @@ from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.highs_race import complete
 from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
-from fleetplan.planner.search.solvers.race import solve_model
+from fleetplan.planner.search.solvers.race import LEAST_SEARCH_S, solve_model
+from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import (
+    PATIENT,
     Enough,
     Listener,
     ModelOutcome,
@@ -51,7 +53,7 @@ START_LIMIT_S: Final = 5.0
 """Effort to make a plan of what the plan in force runs. [s, or solver units]"""
 
 CONFIRMATION_LIMIT_S: Final = 10.0
-"""Time for CP-SAT to prove that there is no plan where a relaxation has none. [s]"""
+"""Time for CP-SAT to prove that there is no plan where a relaxation has none, past the limit too. [s]"""
 
 
 def decomposed(planning: PlanningModel) -> Split | None:
@@ -64,6 +66,14 @@ def decomposed(planning: PlanningModel) -> Split | None:
     sizes = [len(block.columns) for block in parts.blocks]
     worth_it = len(sizes) >= LEAST_BLOCKS and max(sizes) <= LARGEST_BLOCK_SHARE * n_variables
     return parts if worth_it else None
+
+
+def solve_planning(planning: PlanningModel, limits: SolverLimits, enough: Enough) -> ModelOutcome:
+    """Minimise a model, over its blocks where that is worth it; nobody watches."""
+    parts = decomposed(planning)
+    if parts is None:
+        return solve_model(planning.model, planning.continuous, limits, enough, lambda _: None)
+    return solve_in_blocks(planning, parts, limits, enough, lambda _: None)
 
 
 def solve_in_blocks(
@@ -127,7 +137,8 @@ def solve_in_blocks(
     if found.values is None and limits.patience.ends:
         return ModelOutcome(ModelStatus.UNKNOWN, None, None, None, found.bound_source, found.work_s)
     if found.values is None:
-        return _without_a_plan(planning, limits, enough, listen, found)
+        to_confirm = _to_confirm(limits, clock.left_s())
+        return _without_a_plan(planning, to_confirm, enough, listen, found, reproducible)
     solver = _accepted(model, found.values)
     objective, proof = solver.objective_value, Proof(found.bound + offset, found.bound_source)
     if contradicted(proof.bound, objective):
@@ -144,13 +155,27 @@ def solve_in_blocks(
     )
 
 
+def _to_confirm(limits: SolverLimits, left_s: float) -> SolverLimits:
+    """Limits of what both solvers say of a model for which blocks gave no plan: all the time that is left."""
+    seconds = max(left_s, min(CONFIRMATION_LIMIT_S, limits.latest.left_s))
+    return replace(limits, time_limit_s=max(seconds, LEAST_SEARCH_S), patience=PATIENT, overtime=None)
+
+
 def _without_a_plan(
-    planning: PlanningModel, limits: SolverLimits, enough: Enough, listen: Listener, found: BlockOutcome
+    planning: PlanningModel,
+    limits: SolverLimits,
+    enough: Enough,
+    listen: Listener,
+    found: BlockOutcome,
+    reproducible: bool,
 ) -> ModelOutcome:
     """What both solvers say of a model for which blocks gave no plan."""
-    short = SolverLimits(CONFIRMATION_LIMIT_S, limits.seed, limits.workers, limits.stop)
     impossible_by = (HIGHS,) if found.infeasible else ()
-    outcome = solve_model(planning.model, planning.continuous, short, enough, listen, impossible_by)
+    model, continuous = planning.model, planning.continuous
+    if reproducible:
+        outcome = solve_reproducibly(model, continuous, limits, enough, impossible_by)
+    else:
+        outcome = solve_model(model, continuous, limits, enough, listen, impossible_by)
     if outcome.objective is None or outcome.bound is None:
         return outcome
     bound = found.bound + planning.model.proto.objective.offset

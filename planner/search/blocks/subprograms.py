@@ -50,6 +50,11 @@ class Parts:
         touched[self._by_column[:, columns].indices] = True
         return touched
 
+    def apart(self, columns: Indices, others: Indices) -> Mask:
+        """Which of some columns have no row in common with any of the others."""
+        together = abs(self._by_column[:, columns][self.rows_of(others)]).sum(axis=0) > 0
+        return ~np.asarray(together)
+
     def part(self, columns: Indices, held: Array, rows: Mask | None = None) -> Part:
         """The part that decides some columns while the others are held at their values.
 
@@ -77,6 +82,11 @@ class Parts:
             whole=whole.whole[columns],
         )
         return Part(program, columns, kept)
+
+
+def in_order(numbers: Indices) -> Indices:
+    """Distinct numbers, in the order in which they first come."""
+    return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
 
 
 def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tuple[Rows, Array]:
@@ -156,7 +166,8 @@ class SlotPrices:
     """
 
     def __init__(self, program: Rows, slot: Indices) -> None:
-        self._count = int(slot.max(initial=-1)) + 1
+        # One that nothing decides where there are none: columns without a slot look up the last one.
+        self._count = int(slot.max(initial=0)) + 1
         entries = program.rows.tocoo()
         row, column = entries.coords
         size = np.abs(entries.data)

@@ -14,6 +14,9 @@ from ortools.sat.python import cp_model
 UNBOUNDED: Final = 2**62
 """Limits of rows from here on stand for none."""
 
+ANY_NODES: Final = 2**31 - 1
+"""Nodes of a tree without a limit."""
+
 EMPTY: Final = (1, -1)
 """Limits of a row that nothing keeps."""
 
@@ -44,6 +47,7 @@ def archive(
     continuous: Collection[int],
     time_limit_s: float,
     gap_ratio: float,
+    node_limit: int,
 ) -> bytes:
     """The program as an npz archive of plain arrays; rows are divided by their largest coefficient."""
     proto = model.proto
@@ -78,5 +82,6 @@ def archive(
         cost=cost * scales / unit,
         time_limit_s=np.array(time_limit_s),
         gap_ratio=np.array(gap_ratio),
+        node_limit=np.array(node_limit),
     )
     return buffer.getvalue()

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.solvers.highs_program import archive, column_scales, cost_unit
+from fleetplan.planner.search.solvers.highs_program import ANY_NODES, archive, column_scales, cost_unit
 from fleetplan.planner.search.solvers.request import Enough
+from fleetplan.planner.search.work import nodes_within
 
 BOUND_SAFETY: Final = 1e-6
 """Share of the objective that a bound is lowered by: HiGHS computes with tolerances of that size."""
@@ -56,11 +57,14 @@ class HighsAnswer:
         By variable, of the best plan with continuous loads.
     infeasible : bool
         Whether there is no plan, within tolerances.
+    iterations : int
+        Of its simplex, where it has ended.
     """
 
     bound: float | None
     values: list[float] | None
     infeasible: bool = False
+    iterations: int = 0
 
     def besides(self, earlier: HighsAnswer) -> HighsAnswer:
         """The best of this answer and an earlier one: each is better than those before it."""
@@ -68,6 +72,7 @@ class HighsAnswer:
             earlier.bound if self.bound is None else self.bound,
             earlier.values if self.values is None else self.values,
             self.infeasible or earlier.infeasible,
+            max(self.iterations, earlier.iterations),
         )
 
 
@@ -85,12 +90,15 @@ class Program:
         Unit of its objective. [objective units]
     offset : float
         Constant part of the objective, which the process does not know. [objective units]
+    entries : int
+        Of its rows.
     """
 
     message: bytes
     scales: NDArray[np.float64]
     cost_unit: float
     offset: float
+    entries: int
 
     def answer(self, line: bytes) -> HighsAnswer:
         """What a line of the process says, in units of the CP-SAT model."""
@@ -100,11 +108,16 @@ class Program:
             None if bound is None else self.cost_unit * (bound - BOUND_SAFETY * abs(bound)) + self.offset,
             None if values is None else (np.array(values) * self.scales).tolist(),
             written["infeasible"],
+            written["iterations"],
         )
 
 
 def program(
-    model: cp_model.CpModel, continuous: frozenset[int], time_limit_s: float, gap_ratio: float
+    model: cp_model.CpModel,
+    continuous: frozenset[int],
+    time_limit_s: float,
+    gap_ratio: float,
+    work_limit_s: float = math.inf,
 ) -> Program:
     """Write a model down for HiGHS.
 
@@ -118,11 +131,16 @@ def program(
         When the process gives up. [s]
     gap_ratio : float
         When it is content.
+    work_limit_s : float
+        When it ends in the time of planner/search/work.py, by its nodes, of which it searches one. [s]
     """
     scales = column_scales(model, continuous)
     unit = cost_unit(model, scales)
-    written = archive(model, scales, unit, continuous, time_limit_s, gap_ratio)
-    return Program(b"%d\n%b" % (len(written), written), scales, unit, model.proto.objective.offset)
+    entries = sum(len(constraint.linear.vars) for constraint in model.proto.constraints)
+    nodes = ANY_NODES if math.isinf(work_limit_s) else min(nodes_within(work_limit_s, entries), ANY_NODES)
+    written = archive(model, scales, unit, continuous, time_limit_s, gap_ratio, nodes)
+    message = b"%d\n%b" % (len(written), written)
+    return Program(message, scales, unit, model.proto.objective.offset, entries)
 
 
 def gap_for(objective: float, enough: Enough) -> float:

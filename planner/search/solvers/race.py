@@ -234,11 +234,13 @@ def _wait_for(race: HighsRace, best: Best, stop: Stop, deadline: float) -> None:
 
 def _first_plan(model: cp_model.CpModel, limits: SolverLimits, best: Best) -> None:
     """Go on past the limit to a first plan: a short limit is no reason to come back with nothing."""
-    if best.settled() or best.values is not None or limits.patience.ends:
+    grace_s = min(FIRST_PLAN_GRACE_S, limits.latest.left_s)
+    known = best.settled() or best.values is not None
+    if known or limits.patience.ends or grace_s < LEAST_SEARCH_S:
         return
     solver = cp_model.CpSolver()
     solver.parameters.stop_after_first_solution = True
-    _run(model, limits, FIRST_PLAN_GRACE_S, best, not best.needs_other_proof(), solver)
+    _run(model, limits, grace_s, best, not best.needs_other_proof(), solver)
 
 
 def _run(

@@ -2,8 +2,7 @@
 
 The race of two solvers (search/solvers/race.py) is quicker, but which of them is first decides which plan
 within the gap comes out. Here CP-SAT searches with one worker for an amount of its own deterministic time,
-then HiGHS runs once to the gap, and neither looks at the clock. Only a wall-clock limit that is reached
-breaks this; the outcome is then a plan above the gap, or none.
+then HiGHS runs once to the gap or to so many nodes, and neither looks at the clock.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import contextlib
 import math
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from fleetplan.planner.search.solvers.highs_race import HighsAnswer, complete, g
 from fleetplan.planner.search.solvers.interrupt import POLL_S, Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
+from fleetplan.planner.search.work import iteration_s
 
 FIRST_SEARCH: Final = 0.5
 """CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
@@ -30,8 +31,11 @@ FIRST_SEARCH: Final = 0.5
 SECOND_PROOF: Final = 20.0
 """Its share to confirm without presolve what it has proven with it. [the same]"""
 
-COMPLETION_LIMIT_S: Final = 60.0
-"""Time to complete a plan of HiGHS in integers: far above what it takes. [s]"""
+COMPLETION_LIMIT: Final = 60.0
+"""Effort to complete a plan of HiGHS in integers: far above what it takes. [solver units]"""
+
+NO_LIMIT_S: Final = 1e30
+"""Wall time of HiGHS, which is limited by its work. [s]"""
 
 COARSE_GAP: Final = 0.05
 """Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
@@ -51,7 +55,11 @@ class _UntilEnough(cp_model.CpSolverSolutionCallback):
 
 
 def solve_reproducibly(
-    model: cp_model.CpModel, continuous: frozenset[int], limits: SolverLimits, enough: Enough
+    model: cp_model.CpModel,
+    continuous: frozenset[int],
+    limits: SolverLimits,
+    enough: Enough,
+    impossible_by: Collection[str] = (),
 ) -> ModelOutcome:
     """Minimise a model.
 
@@ -62,9 +70,11 @@ def solve_reproducibly(
     continuous : frozenset[int]
         Indices of the variables that HiGHS need not keep whole.
     limits : SolverLimits
-        The time limit is one for HiGHS; it is there for models that are too hard, not to be reached.
+        The time limit counts work (planner/search/work.py), so that it may be reached.
     enough : callable
         Whether a gap is small enough.
+    impossible_by : Collection[str]
+        Who has proven already that there is no plan.
 
     Raises
     ------
@@ -72,20 +82,26 @@ def solve_reproducibly(
         If a stop is requested.
     """
     best = Best(enough, lambda _: None, proofs_of(model, continuous))
-    spent = _search(model, limits, best, FIRST_SEARCH, CPSAT)
+    for prover in impossible_by:
+        best.offer_infeasible(prover)
+    spent = _search(model, limits, best, min(FIRST_SEARCH, limits.time_limit_s), CPSAT)
     if best.needs_other_proof():
         if best.values is not None:
             hint(model, best.values)
-        spent += _search(model, limits, best, SECOND_PROOF, WITHOUT_PRESOLVE)
+        left_s = max(limits.time_limit_s - spent, FIRST_SEARCH)
+        spent += _search(model, limits, best, min(SECOND_PROOF, left_s), WITHOUT_PRESOLVE)
     # Twice: what the first run finds says which gap is enough for the second.
     for _ in range(2):
-        if best.settled():
+        left_s = limits.time_limit_s - spent
+        if best.objective is None:
+            left_s = min(left_s, limits.patience.seconds)
+        if best.settled() or left_s <= 0:
             break
         gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
-        patience_s = limits.patience.seconds if best.objective is None else math.inf
-        answer = _highs(model, continuous, limits, min(limits.time_limit_s, patience_s), gap)
+        answer, work_s = _highs(model, continuous, limits.stop, left_s, gap)
+        spent += work_s
         if answer.values is not None:
-            exact = complete(model, continuous, answer.values, COMPLETION_LIMIT_S)
+            exact = complete(model, continuous, answer.values, COMPLETION_LIMIT, reproducible=True)
             if exact is not None:
                 best.offer_plan(exact, HIGHS)
         if answer.bound is not None:
@@ -97,9 +113,13 @@ def solve_reproducibly(
 
 def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: float, prover: str) -> float:
     """Run CP-SAT with one worker for an amount of deterministic time; what it took of that."""
-    solver = configured_solver(limits.time_limit_s, limits.seed, workers=1, presolve=prover == CPSAT)
+    solver = configured_solver(math.inf, limits.seed, workers=1, presolve=prover == CPSAT)
     solver.parameters.max_deterministic_time = amount
+    limits.stop.running(solver)
     status = solver.solve(model, _UntilEnough(best.enough))
+    limits.stop.running(None)
+    if limits.stop.requested:
+        raise KeyboardInterrupt
     if status == cp_model.INFEASIBLE:
         best.offer_infeasible(prover)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -111,25 +131,26 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
 def _highs(
     model: cp_model.CpModel,
     continuous: frozenset[int],
-    limits: SolverLimits,
-    time_limit_s: float,
+    stop: Stop,
+    work_limit_s: float,
     gap_ratio: float,
-) -> HighsAnswer:
-    """HiGHS in one run to the gap, in a process of its own that ends with this one's group.
+) -> tuple[HighsAnswer, float]:
+    """HiGHS in one run to the gap, in a process of its own that ends with this one's group; what it took. [s]
 
     Raises
     ------
     KeyboardInterrupt
         If a stop is requested: what is known by then would not be reproducible.
     """
-    written = program(model, continuous, time_limit_s, gap_ratio)
+    written = program(model, continuous, NO_LIMIT_S, gap_ratio, work_limit_s)
     command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
-            lines = _lines_of(child, written.message, limits.stop)
+            lines = _lines_of(child, written.message, stop)
         finally:
             child.kill()
-    return written.answer(lines[-1]) if lines else HighsAnswer(None, None)
+    answer = written.answer(lines[-1]) if lines else HighsAnswer(None, None)
+    return answer, answer.iterations * iteration_s(written.entries)
 
 
 def _lines_of(child: subprocess.Popen[bytes], message: bytes, stop: Stop) -> list[bytes]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 
@@ -101,8 +102,8 @@ class SolverLimits:
     Attributes
     ----------
     time_limit_s : float
-        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then, unless patience ends.
-        [s]
+        Wall time; at most `FIRST_PLAN_GRACE_S` more where there is no plan by then, unless patience ends
+        or the question is over. [s]
     seed, workers : int
         Of CP-SAT.
     stop : Stop
@@ -111,6 +112,8 @@ class SolverLimits:
         When to give up without a plan.
     overtime : Overtime or None
         For a plan that is far from good by then.
+    latest : Deadline
+        When the question is over that the model is a part of.
     """
 
     time_limit_s: float
@@ -119,6 +122,7 @@ class SolverLimits:
     stop: Stop
     patience: Patience = PATIENT
     overtime: Overtime | None = None
+    latest: Deadline = NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory import Precision
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.queueing.open_loops import open_loop
 from fleetplan.perfmodel.serving import Admission, Load, Scheduling, SteadyState
-from fleetplan.perfmodel.serving.replica_loops import closed_loop
+from fleetplan.perfmodel.serving.replica_loops import closed_loop, full_batches
 from fleetplan.perfmodel.serving.scheduling import FrontEnd
 from fleetplan.perfmodel.steps import ConfigurationBatch
 
@@ -172,3 +172,17 @@ def test_prompts_of_one_token_answers_saturate_prefill_and_no_more() -> None:
     opened = open_loop(EVALUATOR, wanted, np.array([0.5 * prefill, 1.2 * prefill]))
     assert opened.sustained.tolist() == [True, False]
     assert opened.ttft_ms[0] > 1e3 / prefill
+
+
+@pytest.mark.parametrize("scheduling", [PLAIN, APART, replace(PLAIN, front_end=FrontEnd(160.0, 7.0))])
+@pytest.mark.parametrize("input_tokens", [128, 512, 2000, 20_000])
+def test_shorter_answers_never_serve_fewer_requests(scheduling: Scheduling, input_tokens: int) -> None:
+    """Also where prompts come to fill every iteration: classifiers, scoring, ranking."""
+    outputs = np.array([1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 100, 128, 256, 1024])
+    for label in ("TP1", "PP2-TP2"):
+        for batch in (1, 7, 32, 256, 1000):
+            wanted = load(outputs.size, label, input_tokens, scheduling=scheduling)
+            wanted = replace(wanted, output_tokens=outputs)
+            found = full_batches(EVALUATOR, wanted, np.full(outputs.size, batch))
+            # A queue of prompts that is about to form costs a little more than one that is there.
+            assert (found.requests_per_s[:-1] >= 0.99 * found.requests_per_s[1:]).all(), (label, batch)

@@ -163,6 +163,23 @@ def test_the_way_of_the_data_is_paid_for() -> None:
     assert period.usd_by_kind["data"] == pytest.approx(usd)
 
 
+@pytest.mark.parametrize("rate", [1.5, 7.9, 8_600.0, 3e6, 1e12])
+def test_a_replica_far_faster_than_its_demand_pays_for_what_it_serves(rate: float) -> None:
+    # A load unit of 8,600 requests/s is a third of this demand: four of them would be charged for three.
+    asked = question(
+        mb_per_request=1.0,
+        allowed_regions=("west",),
+        demand_requests_per_s={("east", "now", "all"): 0.4961, ("west", "now", "all"): 0.5},
+    )
+    east = replace(asked.regions[0], network_usd_per_gb={"west": 0.05})
+    asked = replace(asked, regions=(east, asked.regions[1]))
+    solved = solve(asked, (timed(rate, 240.0, "x"),))
+    usd = 0.05 * 0.4961 * 1e-3 * 2190 * 3600
+    assert plan_of(solved).cost_breakdown["data"] == pytest.approx(usd, rel=1e-6)
+    assert solved.result.objective_usd == pytest.approx(RENT + usd, abs=2e-4 * usd)
+    assert solved.result.bound_usd == pytest.approx(RENT + usd, abs=2e-4 * usd)
+
+
 def test_a_dear_way_is_not_taken() -> None:
     runs = (timed(1.5, 240.0, "x"),)
     # Two accelerator-quarters are saved for a request/s: 4,380 $ for 7.9 million GB.

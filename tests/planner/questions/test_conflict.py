@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from tests.oracles import brute_force
 from tests.oracles.brute_force import TooLargeError, brute_force_usd
 from tests.parts import first_parts
 from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
-from tests.planner.random_fleets import tiny_case
+from tests.planner.random_fleets import large_case, tiny_case
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner import api
+from fleetplan.planner.api import Planned, plan_fleet
+from fleetplan.planner.plan import Infeasible
 from fleetplan.planner.questions.conflict import explain
-from fleetplan.planner.questions.conflict.core import CoreSearch
+from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind, Steps, step_of
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.solve_outcome import stated_outcome
+from fleetplan.planner.search import Deadline, PowerLimit, SearchLimits, least_power
 from fleetplan.planner.search.feasible import Verdict
 
 RANDOM_INFEASIBLE_FLEETS = 30
@@ -43,10 +50,15 @@ def infeasible_fleets(count: int) -> list[tuple[int, Fleet]]:
 
 
 def explained(question: Fleet) -> Explained:
-    found = explain_conflict(question, (), Resolver(EXACT), time_box_s=120.0)
+    found = explain_conflict(question, (), Resolver(EXACT), Deadline.after(120.0))
     assert found is not None
     assert found.complete
     return found
+
+
+def core_of(found: Explained) -> Core:
+    assert found.core is not None
+    return found.core
 
 
 def keeping(question: Fleet, names: Sequence[str]) -> Fleet:
@@ -64,7 +76,7 @@ def test_random_infeasible_fleets_against_brute_force(monkeypatch: pytest.Monkey
     checked_steps = 0
     for seed, question in infeasible_fleets(count):
         found = explained(question)
-        assert found.core.minimal, seed
+        assert core_of(found).minimal, seed
         assert not exists(keeping(question, core(found))), seed
         for name in core(found):
             assert exists(keeping(question, [each for each in core(found) if each != name])), (seed, name)
@@ -112,7 +124,7 @@ def ways(found: Explained) -> list[str]:
 
 
 def core(found: Explained) -> list[str]:
-    return [each.name for each in found.core.requirements]
+    return [each.name for each in core_of(found).requirements]
 
 
 def test_hosts_that_are_short_are_counted() -> None:
@@ -132,6 +144,84 @@ def test_kilowatts_that_are_short_are_counted() -> None:
     )
     assert core(found) == ["power of here is 20 kW", "chat in here is served, 100 requests/s"]
     assert ways(found)[0] == "4 kW more in here"
+
+
+def two_rooms(**changes: object) -> Fleet:
+    """Power is short in both regions, by 4 kW and 16 kW; neither may serve the other."""
+    rates = engine_table([("aggregated", "A", 2, 10.0)], power_kw=2.0)
+    demand = {("east", "now", "all"): 100.0, ("west", "now", "all"): 160.0}
+    fields: dict[str, object] = {
+        "services": [service("chat", demand, regions=("east", "west"), engines=rates)],
+        "hardware": [hardware("A", 8, 1000.0)],
+        "pools": [],
+        "offers": [rent_offer("A", 1.0, hardware="A", regions=("east", "west"))],
+        "regions": [region("east", power_kw=(16.0,)), region("west", power_kw=(16.0,), pue=1.0)],
+    }
+    return one_kind(**{**fields, **changes})
+
+
+def infeasible(question: Fleet, limits: SearchLimits = EXACT) -> Planned:
+    found = plan_fleet(question, limits)
+    assert isinstance(found.outcome, Infeasible)
+    return found
+
+
+def test_power_that_is_short_in_two_places_is_a_way_out_of_both() -> None:
+    question = two_rooms()
+    stated = stated_outcome(question, EXACT, None, lambda _: None, infeasible(question))
+    assert isinstance(stated, Infeasible)
+    assert stated.conflict is not None
+    # No single requirement is enough, and the time for others would be spent before this is found.
+    (way,) = [each for each in stated.conflict.ways_out if all("kW" in give.change for give in each.gives)]
+    assert [give.change for give in way.gives] == ["4 kW more in east", "16 kW more in west"]
+    assert all(give.least for give in way.gives)
+    assert way.objective_usd == pytest.approx(26 * 2 * 2190.0)
+
+
+def test_power_is_taken_where_the_fewest_kilowatts_are_enough() -> None:
+    # What east asks for may run in the west, on cards that draw half.
+    table = pd.concat(
+        [engine_table([("aggregated", "A", 2, 10.0)], power_kw=2.0),
+         engine_table([("aggregated", "B", 2, 10.0)], power_kw=1.0)]
+    )  # fmt: skip
+    demand = {("east", "now", "all"): 100.0, ("west", "now", "all"): 0.0}
+    chat = service("chat", demand, regions=("east", "west"), engines=table, serve_from={"east": ("west",)})
+    question = two_rooms(
+        services=[chat],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        offers=[rent_offer("a", 1.0, hardware="A", regions=("east",)),
+                rent_offer("b", 9.0, hardware="B", regions=("west",))],
+        regions=[region("east", power_kw=(1.0,), round_trip_ms={"west": 1.0}),
+                 region("west", power_kw=(1.0,))],
+    )  # fmt: skip
+    problem = Resolver(EXACT).problem(question)[1]
+    free = {name: replace(each, power_kw=None) for name, each in problem.regions.items()}
+    asked = [PowerLimit(name, (1.0,), 0.1) for name in free]
+    found = least_power(replace(problem, regions=free), asked, EXACT)
+    assert found is not None
+    assert found.least
+    assert found.steps == {"west": 90}
+
+
+def test_an_infeasible_fleet_is_explained_until_the_deadline_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    question = with_engine_tables(large_case(1, 4, 2, 2))
+    question = replace(question, regions=tuple(replace(each, power_kw=(1.0,)) for each in question.regions))
+    monkeypatch.setattr(api, "EXPLANATION_S", 2.0)
+    limits = SearchLimits(1.0, 0.01, workers=2)
+    started = time.monotonic()
+    found = infeasible(question, limits)
+    stated = stated_outcome(question, limits, None, lambda _: None, found)
+    # Room for a machine that does other things beside.
+    assert time.monotonic() - started < 3.0 + 5.0
+    assert isinstance(stated, Infeasible)
+    assert stated.shortages
+    assert {row.reason for row in stated.shortages} == {"power"}
+
+
+def test_without_time_nothing_is_asked() -> None:
+    assert explain_conflict(one_kind(), (), Resolver(EXACT), Deadline.after(0.0), proven=True) is None
 
 
 def test_demand_is_given_up_last_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,7 @@ def test_an_offer_that_brings_nothing_is_forbidden_by_its_maximum() -> None:
     answer = asked(two_kinds(offers=offers), "rent-B")
     assert causes(answer) == [Cause.SUPPLY, Cause.LIMITS]
     assert answer.conflict is not None
+    assert answer.conflict.core is not None
     core = [each.name for each in answer.conflict.core.requirements]
     assert "offer rent-B supplies at most 0 accelerators of B" in core
     gives = [give.text for way, _ in answer.conflict.ways for give in way.gives]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.planner.builders import candidate, fleet, hardware, rent_offer, rented_pool, service
+from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, rented_pool, service
 from tests.planner.random_fleets import Case, large_case, several_periods_case
+from tests.planner.solving import solve
 
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
@@ -129,3 +130,17 @@ def test_a_plan_that_passes_limits_is_repaired() -> None:
         assert passed(structure, draft) > TOLERANCE
         mended = repaired(workers, clock, structure, draft)
     assert passed(structure, mended) <= TOLERANCE
+
+
+@pytest.mark.usefixtures("blocks_for_all")
+def test_a_part_of_a_fleet_that_nothing_can_serve_has_no_slots() -> None:
+    asked = fleet(
+        services=[service("chat", 3.0, regions=("here", "there"))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 1.0, regions=("here",))],
+        regions=[region("here"), region("there")],
+        policy={"unmet": "penalise"},
+    )
+    solved = solve(asked, [candidate("chat", "A", 1.0)], time_limit_s=10.0)
+    assert solved.plan is not None
+    assert [(row.region, row.requests_per_s) for row in solved.plan.unmet] == [("there", pytest.approx(3.0))]

@@ -20,7 +20,7 @@ from fleetplan.planner.search.result import Progress, SearchLimits, SearchResult
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.proofs import VARIABLES
-from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
+from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, ModelStatus, SolverLimits
 
 LIMITS = SearchLimits(20.0, 0.0, 1, 1)
 USD = 2 * 2.0 * 2190
@@ -97,6 +97,11 @@ def test_limits_are_named_together_only_where_it_is_proven(
     status: ModelStatus, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = ModelOutcome(status, None, None, None, "test", 0.0)
-    monkeypatch.setattr(shortage, "solve_model", lambda *_: nothing)
+    solve = shortage.solve_planning
+
+    def lifted(planning: PlanningModel, limits: SolverLimits, enough: Enough) -> ModelOutcome:
+        return solve(planning, limits, enough) if planning.variables.unmet else nothing
+
+    monkeypatch.setattr(shortage, "solve_planning", lifted)
     rows = shortage.find_shortages(problem(most_cards=1), (), seed=1, workers=1)
     assert [row.reason for row in rows] == [reason]

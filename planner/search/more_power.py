@@ -1,0 +1,112 @@
+"""The least power with which everything is served: one program instead of many questions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from fleetplan.planner.formulation import PlanningModel, build_model
+from fleetplan.planner.formulation.constraints.power import watts_drawn
+from fleetplan.planner.formulation.scaling import watts_floor, whole_weights
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.independent_parts import components
+from fleetplan.planner.search.blocks.solve import solve_planning
+from fleetplan.planner.search.result import LEAST_S, SearchLimits
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
+from fleetplan.planner.units import exact
+
+MOST_STEPS: Final = 2**20
+"""Steps that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLimit:
+    """The power of a region by period, and a step of it. [kW]"""
+
+    region: str
+    limit_kw: tuple[float, ...]
+    step_kw: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeastPower:
+    """Steps by region that are enough together, and whether no fewer kilowatts are, by proof."""
+
+    steps: dict[str, int]
+    least: bool
+
+
+def least_power(problem: Problem, asked: Sequence[PowerLimit], limits: SearchLimits) -> LeastPower | None:
+    """Find the fewest kilowatts more with which everything is served.
+
+    Parameters
+    ----------
+    problem : Problem
+        The fleet without any limit of power in these regions.
+    asked : Sequence[PowerLimit]
+        What they are limited to.
+    limits : SearchLimits
+        When to stop, for all parts together; the gap has no meaning here.
+
+    Returns
+    -------
+    LeastPower or None
+        None where nothing is known to be enough.
+    """
+    limits = limits.from_now()
+    ends = limits.latest.within(limits.time_limit_s)
+    steps: dict[str, int] = {}
+    least = True
+    parts = [part.problem for part in components(problem)]
+    for done, part in enumerate(parts):
+        own = [limit for limit in asked if limit.region in part.regions]
+        seconds = max(ends.left_s / (len(parts) - done), LEAST_S)
+        solver = SolverLimits(seconds, limits.seed, limits.workers, Stop(), latest=ends.within(seconds))
+        found = _least_of_part(part, own, solver) if own else LeastPower({}, True)
+        if found is None:
+            return None
+        steps |= found.steps
+        least = least and found.least
+    return LeastPower({region: n for region, n in steps.items() if n}, least)
+
+
+def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: SolverLimits) -> LeastPower | None:
+    planning = build_model(problem, allow_unmet=False)
+    model = planning.model
+    steps = {limit.region: model.new_int_var(0, MOST_STEPS, f"steps[{limit.region}]") for limit in asked}
+    for limit in asked:
+        _limit(planning, limit, steps[limit.region])
+    weights = whole_weights([exact(limit.step_kw) for limit in asked])
+    model.minimize(cp_model.LinearExpr.weighted_sum(list(steps.values()), weights))
+    smallest = min(weights)
+    outcome = solve_planning(planning, limits, lambda found, bound: bound > found - smallest)
+    values = outcome.values
+    if values is None:
+        return None
+    needed = {region: values.value(variable) for region, variable in steps.items()}
+    return LeastPower(needed, outcome.status is ModelStatus.SOLVED)
+
+
+def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -> None:
+    """Limit what a region draws, also after the loss of another one, to its power and some steps."""
+    part, variables, region = planning.problem, planning.variables, limit.region
+    pue = part.regions[region].pue
+    running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
+    # What stands idle draws power also where nothing may run.
+    running |= {(None, m): {} for m in range(len(part.moments))}
+    for (c, p, m), replicas in variables.replicas.items():
+        running[None, m][c, p] = replicas
+    for (lost, c, p, m), replicas in variables.surviving.items():
+        if lost != region:
+            running[lost, m][c, p] = replicas
+    for (_, m), runs in running.items():
+        period = part.moments[m].period
+        drawn = watts_drawn(part, variables, runs, (region, period))
+        allowed = watts_floor(limit.limit_kw[period] / pue) + watts_floor(limit.step_kw / pue) * steps
+        if not isinstance(drawn, int):
+            planning.model.add(drawn <= allowed)

@@ -1,0 +1,68 @@
+"""Deterministic runs give the same plan.json on any number of cores, beside whatever else runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_expanded_fleet
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+
+WITHIN_SECONDS = ("tiny.yaml", "region-loss.yaml", "uncertain.yaml")
+
+WORK_S = 0.5
+"""Limit of these runs. [s of counted work]"""
+
+BURN = "while True: pass"
+
+
+@contextmanager
+def burning() -> Iterator[None]:
+    """Processes that take all cores, for as long as the context lasts."""
+    burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def planned(path: Path, workers: int, limit_s: float, gap: float) -> str:
+    """plan.json without the time of the run."""
+    limits = SearchLimits(limit_s, gap, workers=workers, reproducible=True)
+    try:
+        found = plan_fleet(load_expanded_fleet(path, (), ()), limits).outcome
+    except NoPlanFoundError as error:
+        return str(error)
+    solve = found.solve.model_copy(update={"wall_s": 0.0})
+    stated = found.provenance.model_copy(update={"created": ""})
+    return found.model_copy(update={"solve": solve, "provenance": stated}).model_dump_json()
+
+
+@pytest.mark.parametrize("name", WITHIN_SECONDS)
+def test_a_deterministic_run_repeats_bit_for_bit_beside_others(name: str) -> None:
+    # With half a second of work most of these end at their limit, which must be at the same step.
+    alone = planned(SCENARIOS / name, 2, WORK_S, 0.0)
+    with burning():
+        assert planned(SCENARIOS / name, 1, WORK_S, 0.0) == alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(SCENARIOS.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_scenario_repeats_bit_for_bit_beside_others(path: Path) -> None:
+    if "templates" in path.parts or not path.read_text(encoding="utf-8").startswith("version"):
+        pytest.skip("no fleet of its own")
+    alone = planned(path, 2, 10.0, 1e-3)
+    with burning():
+        assert planned(path, 1, 10.0, 1e-3) == alone
+        assert planned(path, 2, 10.0, 1e-3) == alone
