@@ -171,22 +171,13 @@ def _vllm(row: Record) -> BenchmarkRow:
     ttft = optional_number(row.get("mean_ttft_ms"), "mean_ttft_ms")
     tpot = optional_number(row.get("mean_tpot_ms"), "mean_tpot_ms")
     output = number(row.get("total_output_tokens"), "total_output_tokens") / completed
-    asked, concurrency = (
-        row.get("request_rate"),
+    concurrency, rate = _load(
         optional_number(row.get("max_concurrency"), "max_concurrency"),
-    )
-    rate = None
-    if asked is not None and str(asked) != "inf":
+        row.get("request_rate"),
         # Older versions wrote what was asked alone, not what was reached.
-        reached = optional_number(row.get("request_throughput"), "request_throughput")
-        rate = number(asked, "request_rate") if reached is None else reached
-        in_flight = rate * ((ttft or 0.0) + (tpot or 0.0) * max(0.0, output - 1)) / MS_PER_S
-        if concurrency is not None and in_flight >= BINDING_CAP_RATIO * concurrency:
-            rate = None
-        else:
-            concurrency = None
-    elif concurrency is None:
-        raise RejectedRowError("all requests at once (request_rate inf, no max_concurrency): no steady load")
+        optional_number(row.get("request_throughput"), "request_throughput"),
+        (ttft or 0.0) + (tpot or 0.0) * max(0.0, output - 1),
+    )
     return BenchmarkRow(
         MeasuredDeployment(model=_text(row.get("model_id"))),
         number(row.get("total_input_tokens"), "total_input_tokens") / completed,
@@ -198,6 +189,19 @@ def _vllm(row: Record) -> BenchmarkRow:
     )
 
 
+def _load(
+    cap: float | None, asked: object, reached: float | None, request_ms: float
+) -> tuple[float | None, float | None]:
+    """Concurrency or rate of a run: the rate that was reached, unless a cap on requests in flight binds."""
+    if asked is None or str(asked) == "inf":
+        if cap is None and asked is not None:
+            raise RejectedRowError("all requests at once (request_rate inf, no cap): no steady load")
+        return cap, None
+    rate = number(asked, "request_rate") if reached is None else reached
+    binds = cap is not None and rate * request_ms / MS_PER_S >= BINDING_CAP_RATIO * cap
+    return (cap, None) if binds else (None, rate)
+
+
 def _aiperf(row: Record) -> BenchmarkRow:
     def metric(name: str) -> Record:
         return mapping(row.get(name), name)
@@ -205,17 +209,40 @@ def _aiperf(row: Record) -> BenchmarkRow:
     def time_ms(name: str) -> float:
         return milliseconds(metric(name).get("avg"), metric(name).get("unit"), name)
 
-    models = at(row, "input_config", "endpoint", "model_names")
-    concurrency = optional_number(at(row, "input_config", "loadgen", "concurrency"), "concurrency")
+    model, cap, asked = _aiperf_input(row)
+    ttft, tpot = time_ms("time_to_first_token"), time_ms("inter_token_latency")
+    output = number(metric("output_sequence_length").get("avg"), "output_sequence_length")
+    reached = optional_number(at(row, "request_throughput", "avg"), "request_throughput")
+    concurrency, rate = _load(cap, asked, reached, ttft + tpot * max(0.0, output - 1))
     return BenchmarkRow(
-        MeasuredDeployment(model=_text(models[0]) if isinstance(models, list) and models else None),
+        MeasuredDeployment(model=model),
         number(metric("input_sequence_length").get("avg"), "input_sequence_length"),
-        number(metric("output_sequence_length").get("avg"), "output_sequence_length"),
+        output,
         concurrency,
-        optional_number(at(row, "input_config", "loadgen", "request_rate"), "request_rate"),
-        time_ms("time_to_first_token"),
-        time_ms("inter_token_latency"),
+        rate,
+        ttft,
+        tpot,
     )
+
+
+def _aiperf_input(row: Record) -> tuple[str | None, float | None, object]:
+    """Model, cap on concurrency and asked rate; AIPerf 0.13 lists phases, older versions a load generator."""
+    phases = at(row, "input_config", "phases")
+    if isinstance(phases, list):
+        entries = [each for each in phases if isinstance(each, Mapping)]
+        measured = [each for each in entries if each.get("kind") == "profiling"]
+        if len(measured) != 1:
+            raise RejectedRowError(f"{len(measured)} phases are measured, and latencies are those of one")
+        load: Record = measured[0]
+        models = at(row, "input_config", "models", "items")
+        names = [each.get("name") for each in models] if isinstance(models, list) else []
+        asked = load.get("rate")
+    else:
+        load = mapping(at(row, "input_config", "loadgen") or {}, "loadgen")
+        models = at(row, "input_config", "endpoint", "model_names")
+        names, asked = models if isinstance(models, list) else [], load.get("request_rate")
+    name = _text(names[0]) if names else None
+    return name, optional_number(load.get("concurrency"), "concurrency"), asked
 
 
 def _guidellm(row: Record) -> BenchmarkRow:

@@ -145,6 +145,21 @@ def test_a_file_that_vllm_wrote_has_the_rate_that_was_reached() -> None:
     assert (row["ttft_ms"], row["tpot_ms"]) == (document["mean_ttft_ms"], document["mean_tpot_ms"])
 
 
+@pytest.mark.parametrize(
+    ("run", "mode", "concurrency"), [("closed", "closed_loop", 2), ("open", "open_loop", None)]
+)
+def test_a_file_that_aiperf_wrote_is_read(run: str, mode: str, concurrency: int | None) -> None:
+    # aiperf 0.13.0, `aiperf profile --concurrency 2` and `--request-rate 10`, against a server of a test.
+    document = json.loads((WRITTEN / f"aiperf-0.13.0-{run}.json").read_text("utf-8"))
+    (row,) = import_benchmarks("aiperf", document, replace(GIVEN, model=None)).rows
+    assert (row["model"], row["input_tokens"], row["output_tokens"]) == ("mock", 32, 8)
+    assert (row["mode"], row["concurrency"]) == (mode, concurrency)
+    reached = None if concurrency else document["request_throughput"]["avg"]
+    assert row["requests_per_s"] == reached
+    assert row["ttft_ms"] == document["time_to_first_token"]["avg"]
+    assert row["tpot_ms"] == document["inter_token_latency"]["avg"]
+
+
 def test_a_cap_that_binds_makes_a_closed_loop_of_a_rate() -> None:
     # 16 requests in flight at 95.5 ms + 127 x 11.25 ms each are 10.5 requests/s at most.
     capped = {**VLLM, "request_rate": 50.0, "request_throughput": 10.4}
