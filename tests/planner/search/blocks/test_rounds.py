@@ -10,7 +10,7 @@ import pytest
 from tests.planner.random_fleets import large_case
 
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks import neighbourhoods
+from fleetplan.planner.search.blocks import neighbourhoods, periods
 from fleetplan.planner.search.blocks import search as block_search
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.highs_jobs import Job
@@ -150,6 +150,8 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
 ) -> None:
     monkeypatch.setattr(neighbourhoods, "MIXED_SUPPLY_SHARE", share)
     monkeypatch.setattr(block_search, "LEAD_SHARE", math.inf)
+    # Its quarters are small enough to be decided whole, without any patterns.
+    monkeypatch.setattr(periods, "MOST_COLUMNS", 0)
     held: list[FloatArray] = []
     expected: list[FloatArray] = []
     improve, job = neighbourhoods.Neighbourhoods.improve, Master.linear_job
