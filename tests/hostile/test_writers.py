@@ -35,6 +35,9 @@ NAMES = {
 }
 """Names that the schema takes: without spaces, commas and brackets."""
 
+CHECKPOINT = "'$(touch${IFS}pwned)'/`touch${IFS}pwned`"
+"""What is launched for the first service; llm-d takes names of a hub alone, as the second service has."""
+
 FORMATS = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
 
 
@@ -78,8 +81,8 @@ def _fleet(folder: Path) -> Path:
     work = chat.pop("workload")
     by_kind = {kind: {"share": 0.5, **work} for kind in kinds}
     file["services"] = [
-        chat | {"name": service, "workload": {"classes": by_kind}, "demand": 5000},
-        chat | {"name": NAMES["tag"] + "2", "workload": work, "demand": 5},
+        chat | {"name": service, "workload": {"classes": by_kind}, "demand": 5000, "checkpoint": CHECKPOINT},
+        chat | {"name": NAMES["tag"] + "2", "workload": work, "demand": 5, "checkpoint": "org/model"},
     ]
     path.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
     return path

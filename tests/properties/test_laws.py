@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.planner.random_fleets import Case, tiny_case
 from tests.planner.solving import solve
 
-from fleetplan.fleet.inventory import Fleet, Offer, Owned, Pool, Region, Rented, Service
+from fleetplan.fleet.inventory import Fleet, Offer, Owned, Policy, Pool, Region, Rented, Service
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog
 from fleetplan.planner.problem import Candidate
@@ -56,7 +56,7 @@ def test_a_tighter_limit_is_never_cheaper(case: Case, data: st.DataObject) -> No
     fleet = case.fleet
     policy, budget = fleet.policy, fleet.budget
     tighter = [
-        replace(fleet, policy=replace(policy, reserve_hosts_per_pool=policy.reserve_hosts_per_pool + 1)),
+        replace(fleet, policy=_larger_reserve(policy)),
         replace(fleet, policy=replace(policy, max_configs_per_service_region=2)),
         replace(fleet, budget=replace(budget, tco_usd=min(budget.tco_usd or 9e9, 100_000.0))),
         replace(fleet, budget=replace(budget, capex_usd=min(budget.capex_usd or 9e9, 200_000.0))),
@@ -80,6 +80,13 @@ def test_more_idle_power_is_never_cheaper(case: Case, more_w: float) -> None:
     }
     more = replace(case.fleet, hardware=drawing)
     assert no_cheaper(usd(more, case.candidates), usd(case.fleet, case.candidates))
+
+
+def _larger_reserve(policy: Policy) -> Policy:
+    """More of the one reserve that a policy may have: hosts or per cent."""
+    if policy.reserve_percent_per_pool:
+        return replace(policy, reserve_percent_per_pool=policy.reserve_percent_per_pool + 50.0)
+    return replace(policy, reserve_hosts_per_pool=policy.reserve_hosts_per_pool + 1)
 
 
 def _less_power(region: Region) -> Region:

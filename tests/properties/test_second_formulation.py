@@ -15,11 +15,10 @@ from tests.oracles.independent.compare import FAILED, Verdict, compare, compare_
 from tests.oracles.independent.fleets import random_fleet
 from tests.oracles.independent.planned import INFEASIBLE, PLAN, Planned, planned
 from tests.oracles.independent.worker import Oracle, OracleError
-from tests.parts import first_parts
 
 FLEETS = 100
 BLOCKS = 10
-"""Parts that the fleets are tried in; `make slow` tries those after the third."""
+"""Parts that the fleets are tried in."""
 
 MOST_CELLS = 2
 """Regions, periods, slices and scenarios together: larger fleets take seconds each."""
@@ -43,7 +42,7 @@ def oracle() -> Iterator[Oracle]:
         yield started
 
 
-@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 3))
+@pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_fleets_have_one_optimum(block: int, oracle: Oracle, tmp_path: Path) -> None:
     size = FLEETS // BLOCKS
     verdicts: Counter[Verdict] = Counter()

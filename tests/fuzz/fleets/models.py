@@ -34,7 +34,7 @@ SHAPES = {"dense.json": DENSE, "mixture.json": MIXTURE, "seeing.json": SEEING}
 WEIGHTS = ("bf16", "fp8", "int8", "int4", "fp4", "fp8-ffn")
 PERCENTILES = (50, 90, 95, 99)
 
-UNDER_LOAD = 0.07
+UNDER_LOAD = 0.12
 """Chance of limits that hold under load: a service with one takes a second rather than hundredths."""
 
 
@@ -45,6 +45,8 @@ def fill_model(made: Made, node: dict[str, Any], classes: tuple[str, ...]) -> No
     node["model"] = shape
     if made.wants("services.precision"):
         node["precision"] = _precision(made, "services.precision")
+    if made.wants("services.checkpoint", 0.5):
+        node["checkpoint"] = "fuzz/service"
     if made.wants("services.variants", made.density / 2):
         _variants(made, node)
     node["workload"] = full_workload(made, classes)
@@ -96,6 +98,8 @@ def _variants(made: Made, node: dict[str, Any]) -> None:
             made.tables["dense.json"] = json.dumps(DENSE)
         if made.wants("services.variants.precision"):
             variant["precision"] = _precision(made, "services.variants.precision")
+        if made.wants("services.variants.checkpoint", 0.5):
+            variant["checkpoint"] = f"fuzz/{name}"
         if made.wants("services.variants.input_tokens_ratio"):
             variant["input_tokens_ratio"] = made.figure(0.5, 1.0)
         node["variants"].append(variant)
@@ -162,6 +166,10 @@ def _speculative(made: Made) -> dict[str, Any]:
     }
     if made.chance(0.5):
         node["draft_gib_per_accelerator"] = made.figure(0.1, 2)
+    if made.wants("services.techniques.speculative.method", 0.7):
+        node["method"] = made.dice.choice(("draft-model", "eagle", "eagle3", "mtp"))
+        if node["method"] != "mtp":
+            node["draft_model"] = "fuzz/draft"
     return node
 
 

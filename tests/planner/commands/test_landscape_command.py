@@ -97,7 +97,7 @@ def test_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
     ("arguments", "message"),
     [
         (["--model", "llama3-70b"], "--hardware, --input, --output: is needed"),
-        ([*MODEL[:2], "--hardware", "H20-SXM", *MODEL[4:]], "did you mean 'H200-SXM'"),
+        ([*MODEL[:2], "--hardware", "H100-SMX", *MODEL[4:]], "did you mean 'H100-SXM'"),
         ([*MODEL, "--weights", "fp9"], "--weights: there is no 'fp9'"),
         ([*MODEL, "--prices", "cheap"], "--prices: there is no 'cheap'"),
         ([*MODEL, "--framework", "vlm"], "did you mean 'vllm'"),

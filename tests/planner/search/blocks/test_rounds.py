@@ -177,7 +177,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
 
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)
-    case = large_case(1, 4, 2, 2)
-    search(build_problem(case.fleet, case.candidates), SearchLimits(1.0, 0.0, 1, 2, reproducible=True))
+    case = large_case(2, 4, 2, 3)
+    search(build_problem(case.fleet, case.candidates), SearchLimits(3.0, 0.0, 1, 2, reproducible=True))
     assert held
     assert all(np.array_equal(one, other) for one, other in zip(held, expected, strict=True))
