@@ -17,6 +17,7 @@ from fleetplan.fleet.printable import steering_character
 # an accident or an attack (nested aliases double with every line), not a fleet.
 MAX_NODES: Final = 1_000_000
 MAX_DEPTH: Final = 64
+_NESTED: Final = f"nested deeper than {MAX_DEPTH} levels"
 # Integers beyond 15 digits are not exact as the 64-bit floats that arithmetic uses.
 MAX_INTEGER_DIGITS: Final = 15
 
@@ -26,6 +27,8 @@ _NOT_FINITE: Final = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 _CONSTANTS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _NULLS: Final = frozenset(text for text, value in _CONSTANTS.items() if value is None)
 _MERGE_KEY: Final = "<<"
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What the C scanner of PyYAML 6.0.4 says: it reads ahead, and may give up before a node is seen."""
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -40,7 +43,8 @@ def compose(text: str, name: str, issues: list[Issue]) -> Node | None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
         about = " ".join(part for part in (error.context, error.problem) if part)
-        issues.append(Issue(name, line, column, "", f"not valid YAML: {about}"))
+        message = _NESTED if _TOO_DEEP in about else f"not valid YAML: {about}"
+        issues.append(Issue(name, line, column, "", message))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         character = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
@@ -81,7 +85,7 @@ class _Composer:
             return self._alias(str(event.anchor), place)
         assert isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent | yaml.MappingStartEvent)
         if depth > MAX_DEPTH:
-            self._fail(place, f"nested deeper than {MAX_DEPTH} levels")
+            self._fail(place, _NESTED)
         # A quoted scalar has the tag "!" or none; anything else was asked for by name.
         if event.tag not in (None, "!"):
             self._fail(place, f"the tag {event.tag} is not allowed")
