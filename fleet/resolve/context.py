@@ -12,6 +12,7 @@ from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
+from fleetplan.fleet.resolve.day_shapes import DayShape
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Context:
         Parts of the day; empty where the day is whole.
     scenarios : tuple[DemandScenario, ...]
         Ways in which demand may turn out, those of estimates included where the file names none.
+    day_shapes : Mapping[str, DayShape]
+        Shapes of the day by name.
     issues : list[Issue]
         What is wrong so far.
     warnings : list[str]
@@ -45,6 +48,7 @@ class Context:
     hardware_names: tuple[str, ...]
     slices: tuple[Slice, ...] = ()
     scenarios: tuple[DemandScenario, ...] = ()
+    day_shapes: Mapping[str, DayShape] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
