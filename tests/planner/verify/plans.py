@@ -235,7 +235,7 @@ def launched_models() -> Planned:
 def example(name: str) -> Planned:
     """The plan of a constraint family's example."""
     each = EXAMPLES[name]()
-    solved = solve(each.fleet, each.candidates, best_alone=each.best_alone)
+    solved = solve(each.fleet, each.candidates, scenario_optima=each.scenario_optima)
     assert solved.plan is not None
     return solved.problem, solved.plan
 
