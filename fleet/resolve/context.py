@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
@@ -57,6 +58,17 @@ class Context:
         """Note a warning about a path of the document."""
         label = self.document.label(key_path)
         self.warnings.append(f"{label}: {message}" if label else message)
+
+    def hardware_name(self, name: str) -> str:
+        """Return the catalogue's name of hardware; names of the file's own and unknown ones stay."""
+        return name if name in self.hardware_names else hardware_names().get(plain_hardware(name), name)
+
+    def check_hardware(self, key_path: KeyPath, name: str) -> bool:
+        """Return whether there is such hardware, and note an issue where there is none."""
+        if name in self.hardware_names:
+            return True
+        self.error(key_path, f"there is no hardware {name!r}", hardware_hint(name, self.hardware_names))
+        return False
 
     def check_name(
         self, key_path: KeyPath, kind: str, name: str, known: Sequence[str], *, at_key: bool = False
