@@ -52,8 +52,8 @@ def main() -> None:
     """Run the command line and exit with its code."""
     try:
         _hear_signals()
+        from fleetplan.planner.commands.memory import guard_memory  # noqa: PLC0415
         from fleetplan.planner.commands.terminal import OutputError, drop_output, guard_streams  # noqa: PLC0415
-        from fleetplan.planner.memory import guard_memory  # noqa: PLC0415
 
         guard_streams()
         guard_memory()
@@ -74,7 +74,7 @@ def main() -> None:
     except (MemoryError, ImportError, RuntimeError, OSError) as error:
         if not _is_of_memory(error):
             raise
-        from fleetplan.planner.memory import say_no_memory  # noqa: PLC0415
+        from fleetplan.planner.commands.memory import say_no_memory  # noqa: PLC0415
 
         say_no_memory()
     except KeyboardInterrupt:

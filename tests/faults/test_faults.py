@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.planner.memory import LEAST_BYTES, SENTENCE
+from fleetplan.planner.commands.memory import LEAST_BYTES, SENTENCE
 from tests.faults.fleets import long_search, with_landscape
 from tests.faults.process import Ended, Running, plan
 
