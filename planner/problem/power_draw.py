@@ -19,7 +19,7 @@ from fleetplan.planner.problem.supply import SupplyPool
 
 
 def load_kw(problem: Problem, candidate: Candidate) -> float:
-    """IT power of one replica above idle that its full load is charged for; 0 where it draws no more, or nothing is known. [kW]"""
+    """IT power above idle that a replica at full load is charged for; 0 where there is none. [kW]"""
     idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
     return max((candidate.charged_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
 
