@@ -92,7 +92,7 @@ class UnmetStages(Stages):
         """The same of a large fleet: without trying to serve everything where no relaxation could."""
         least = least_shortage(planning, self.stop, self.seconds_left())
         if least is None or not least.impossible:
-            # Patterns are those of the same model in which demand may stay unmet.
+            # Columns are those of the same model in which demand may stay unmet.
             unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
             _bound_from_above((variable, 0) for variable, _ in unmet)
             hint_known_plan(planning)
@@ -104,7 +104,7 @@ class UnmetStages(Stages):
             _bound_from_above(unmet)
         else:
             named = ", ".join(map(str, least.lacking)) or "none by more than a little"
-            step = Step("guide", f"no plan serves everything; short: priority {named}", None, None)
+            step = Step("root relaxation", f"no plan serves everything; short: priority {named}", None, None)
             self.tell(WEIGHING, step, None, None)
         return self.weigh_unmet(planning, least)
 
@@ -124,7 +124,7 @@ class UnmetStages(Stages):
         def enough(objective: float, bound: float) -> bool:
             return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
 
-        def listen(step: Step) -> None:
+        def on_step(step: Step) -> None:
             nonlocal shortage
             if step.values is not None:
                 shortage = weighing.shortage(step.values)
@@ -139,7 +139,7 @@ class UnmetStages(Stages):
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
         overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
+        outcome = self.solve(planning, seconds, enough, on_step, overtime=overtime, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -166,14 +166,14 @@ class UnmetStages(Stages):
             model.minimize(unmet)
             stage = f"unmet demand of priority {priority}"
 
-            def listen(step: Step, stage: str = stage) -> None:
+            def on_step(step: Step, stage: str = stage) -> None:
                 self.tell(stage, step, None, None)
 
             outcome = self.solve(
                 planning,
                 self.time_left_s() * UNMET_SHARE_OF_TIME,
                 lambda value, bound: value - bound <= UNMET_GAP_RATIO * value,
-                listen,
+                on_step,
             )
             if outcome.values is None:
                 return outcome

@@ -29,7 +29,7 @@ from fleetplan.planner.formulation import PlanningModel, Variables, rate_scales,
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.themes import choices
+from fleetplan.planner.search.blocks.roles import indicator_variables
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.units import USD_RESOLUTION
 
@@ -133,7 +133,7 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
         planning.continuous,
         stop,
         limit_s,
-        choices(planning.variables),
+        indicator_variables(planning.variables),
     )
     if outcomes is None or outcomes[0].optimum is None:
         return None
@@ -183,7 +183,9 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, choices(planning.variables))
+    nearly = linear_optimum(
+        lenient, planning.continuous, stop, limit_s, indicator_variables(planning.variables)
+    )
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}

@@ -60,10 +60,10 @@ class Lagrangian:
 
     def __init__(self, parts: Split, relaxation: Relaxation) -> None:
         linking = parts.linking_rows
-        self.cost: FloatArray = parts.program.cost * relaxation.column_scale
+        self.cost: FloatArray = parts.program.cost * relaxation.variable_scale
         self._lower, self._upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
         self._transposed: sp.csr_array = relaxation.rows[linking].T.tocsr()
-        self._master = parts.master_columns
+        self._master = parts.master_variables
         self._bounds = relaxation.lower[self._master], relaxation.upper[self._master]
         every = np.minimum(self.cost * relaxation.lower, self.cost * relaxation.upper)
         self.least: float = float(every.sum())

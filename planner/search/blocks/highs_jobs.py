@@ -28,7 +28,7 @@ class Rows:
     whole: Mask
 
     def within(self, lower: Array, upper: Array) -> Rows:
-        """The same with other bounds of its columns."""
+        """The same with other bounds of its variables."""
         return replace(self, lower=lower, upper=upper)
 
 
@@ -99,13 +99,13 @@ class SiftingJob:
     cost : Array
         Objective.
     stage : Indices
-        By column: the moment that it belongs to, and -1 where it joins moments.
+        By variable: the moment that it belongs to, and -1 where it joins moments.
     growth, slot : Indices
         As `RollingJob` has them.
     linking : Mask
-        Which rows may be passed at a price.
+        Which rows may be violated at a price.
     penalty_ratio : float
-        That price, over what the dearest column costs.
+        That price, over what the dearest variable costs.
     length : float
         As `Job` has it.
     """
@@ -130,25 +130,25 @@ class RollingJob:
         The whole program.
     cost : Array
         Objective.
-    guide : Array
+    root : Array
         An optimum of its linear relaxation.
     stages : tuple[Indices, ...]
-        Columns of a moment each, in the order of the decisions, in each the dearest region first, and in
+        Variables of a moment each, in the order of the decisions, in each the dearest region first, and in
         that the dearest service; others are supply, or join stages.
     service, region : Indices
-        By column: the service that it places, and the region where it runs; -1 for none.
+        By variable: the service that it places, and the region where it runs; -1 for none.
     growth : Indices
-        By column: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
+        By variable: 1 where more of it is more supply, -1 where less of it is, 0 elsewhere.
     slot : Indices
-        By column: the candidate and pool whose use it decides; -1 for none.
+        By variable: the candidate and pool whose use it decides; -1 for none.
     rank : Array
         By slot: 0 where the relaxation uses it, else its place among the others.
     widths : tuple[float, ...]
         Ranks up to which slots are looked at, one attempt after the other.
     supply : Mask
-        By column: which are decided before all stages, with fractions of everything else; none without it.
+        By variable: which are decided before all stages, with fractions of everything else; none without it.
     linking : Mask
-        Which rows may be passed at a price if nothing else helps.
+        Which rows may be violated at a price if nothing else helps.
     penalty : float
         That price. [objective units per scaled unit]
     effort : Effort
@@ -159,7 +159,7 @@ class RollingJob:
 
     program: Rows
     cost: Array
-    guide: Array
+    root: Array
     stages: tuple[Indices, ...]
     service: Indices
     region: Indices

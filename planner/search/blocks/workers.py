@@ -125,7 +125,7 @@ class Workers:
         self,
         jobs: Sequence[AnyJob],
         expired: Callable[[], bool] = lambda: False,
-        hear: Callable[[int, Answer], None] = lambda _, __: None,
+        on_answer: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
         """Solve jobs, each by the next child that is free, the longest first.
 
@@ -135,7 +135,7 @@ class Workers:
             What to solve.
         expired : callable
             Asked before each job; once it says so, those that are left are answered with nothing known.
-        hear : callable
+        on_answer : callable
             Told the number of each job and its answer when it comes, while others are still solved.
 
         Returns
@@ -182,7 +182,7 @@ class Workers:
                     raise WorkersStoppedError
                 raise RuntimeError("a solver process ended unexpectedly") from answer
             answers[answer[0]] = answer[1]
-            hear(*answer)
+            on_answer(*answer)
         ordered = [answers[number] for number in range(len(jobs))]
         self._note(ordered)
         return ordered

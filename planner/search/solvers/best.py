@@ -26,7 +26,7 @@ class Best:
     """
 
     enough: Enough
-    listen: Listener
+    on_step: Listener
     proofs: Proofs
     lock: threading.RLock = field(default_factory=threading.RLock)
     objective: float | None = None
@@ -149,7 +149,7 @@ class Best:
 
     def _tell(self, source: str, detail: str) -> None:
         bound = self.proofs.told.bound
-        self.listen(Step(source, detail, self.objective, bound))
+        self.on_step(Step(source, detail, self.objective, bound))
 
 
 def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:

@@ -83,9 +83,9 @@ def noted_stages(
     seen: list[tuple[SolverLimits, bool, bool]] = []
     first: Callable[..., ModelOutcome] = stages.solve_model
 
-    def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, listen: Any) -> ModelOutcome:
+    def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, on_step: Any) -> ModelOutcome:
         seen.append((limits, enough(1e6, 1e6 - 5), enough(1e6, 1e6 - 20)))
-        return first(model, frozenset(), limits, enough, listen)
+        return first(model, frozenset(), limits, enough, on_step)
 
     monkeypatch.setattr(stages, "solve_model", noted)
     small = fleet(
@@ -124,12 +124,12 @@ class Led:
 
     def __init__(self, *arguments: Any) -> None:
         self.ended = threading.Event()
-        self.hear = arguments[4]
+        self.on_answer = arguments[4]
         Led.begun.append(arguments[5])
 
     def __enter__(self) -> Led:
         for answer in Led.answers:
-            self.hear(answer)
+            self.on_answer(answer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -269,7 +269,7 @@ print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
 def child_runs(
     model: cp_model.CpModel, requests: int, known: list[int], options: dict[str, float]
 ) -> tuple[int, list[float]]:
-    """How many searches a process begins and the last plan it tells; it may hear of a plan."""
+    """How many searches a process begins and the last plan it tells; it may on_answer of a plan."""
     folder = str(Path(highs_race.__file__).parent)
     message = highs_race.program(model, frozenset(), 30.0, 0.0).message + highs_race.ONE_MORE * requests
     command = [sys.executable, "-c", CHILD, folder, json.dumps(known), json.dumps(options)]
