@@ -28,9 +28,9 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation import PlanningModel, Variables, rate_scales, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.roles import indicator_variables
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.units import USD_RESOLUTION
 
 PRICE_RATIO: Final = 2.0
