@@ -79,8 +79,8 @@ class LeastShortage:
     cheapest : dict[int, float]
         The same of demand that is not served, at the least. [objective units]
     all_served_duals : FloatArray or None
-        What one more unit of the limit of each constraint is worth where everything is served at least cost;
-        None where a linear relaxation cannot. [objective units]
+        Dual prices of all constraints where everything is served at least cost; None where a linear
+        relaxation cannot serve everything. [objective units]
     """
 
     lacking: tuple[int, ...]
@@ -183,9 +183,8 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(
-        lenient, planning.continuous, stop, limit_s, indicator_variables(planning.variables)
-    )
+    indicators = indicator_variables(planning.variables)
+    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, indicators)
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
