@@ -28,9 +28,9 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation import PlanningModel, Variables, rate_scales, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.roles import indicator_variables
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.units import USD_RESOLUTION
 
 PRICE_RATIO: Final = 2.0
@@ -79,8 +79,8 @@ class LeastShortage:
     cheapest : dict[int, float]
         The same of demand that is not served, at the least. [objective units]
     all_served_duals : FloatArray or None
-        What one more unit of the limit of each constraint is worth where everything is served at least cost;
-        None where a linear relaxation cannot. [objective units]
+        Dual prices of all constraints where everything is served at least cost; None where a linear
+        relaxation cannot serve everything. [objective units]
     """
 
     lacking: tuple[int, ...]
@@ -183,9 +183,8 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(
-        lenient, planning.continuous, stop, limit_s, indicator_variables(planning.variables)
-    )
+    indicators = indicator_variables(planning.variables)
+    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, indicators)
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
