@@ -7,12 +7,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class Context:
         What was read but has no effect, and what was assumed.
     hashes : dict[str, str]
         SHA-256 of the files read besides the document.
+    engine_tables : dict[str, DataFrame]
+        Engine tables without mistakes by file: many services may name the same one.
     """
 
     document: Document
@@ -49,6 +55,7 @@ class Context:
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
+    engine_tables: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def error(self, key_path: KeyPath, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Note an issue at a path of the document."""

@@ -203,7 +203,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         notes.append(f"{hardware.name}: {note}")
         for variant, served in service_variants(service, hardware.name, RejectionLog()):
             _refuse_other_lengths(fleet, service, served)
-            power_w = hardware.power_w_per_accelerator
+            power_w = hardware.installed_w_per_accelerator
             kw = None if power_w is None else power_w / tco.W_PER_KW
             evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
             options.append(

@@ -21,7 +21,6 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.blocks.columns import ColumnMemory
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import decomposed, solve_in_blocks
 from fleetplan.planner.search.result import (
@@ -35,6 +34,7 @@ from fleetplan.planner.search.result import (
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.proofs import Proof, contradicted
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, priced_limits
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, priced_limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetplan.planner.search.blocks.effort import MASTER_GAP
-from fleetplan.planner.search.blocks.highs_jobs import Answer
+from fleetplan.planner.search.solvers.highs_jobs import Answer
 
 FIRST_EXTRA: Final = 0.8
 """Columns a block that the widest master adds at first to those of the master LP and of the plan. With none

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray, Program
-from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.split import Block, Split
 from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 SAME_COLUMN_DECIMALS = 4
 """Columns whose scaled values agree to so many decimals are one."""

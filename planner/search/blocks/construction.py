@@ -8,21 +8,19 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.planner.search.blocks.composite_jobs import RollingJob, SiftingJob
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import (
+from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
+from fleetplan.planner.search.blocks.subprograms import SlotPrices
+from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Effort,
     Indices,
     Mask,
-    RollingJob,
     Rows,
-    SiftingJob,
 )
-from fleetplan.planner.search.blocks.linear import rows_of
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.relaxation import Relaxation
-from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
-from fleetplan.planner.search.blocks.subprograms import SlotPrices
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 CONSTRUCTION_SHARE_OF_TIME: Final = 0.15
 """Share of the time limit that a construction may take, within the limits below."""
@@ -79,7 +77,7 @@ class Structure:
     @property
     def program(self) -> Rows:
         """The program for HiGHS, which need not branch on what follows."""
-        rows = rows_of(self.relaxation)
+        rows = self.relaxation.program
         return replace(rows, whole=rows.whole & ~self.following)
 
     @property

@@ -16,11 +16,11 @@ import numpy as np
 
 from fleetplan.planner.search.blocks.construction import USED, RootRelaxation, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
 from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, slack_of, with_slack
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 AT_A_TIME: Final = 2
 """Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""

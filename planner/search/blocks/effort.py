@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
 
 ROUGHEST_GAP: Final = 1e-2
 """Gap of a block where prices are far from the last."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from fleetplan.planner.search.blocks.columns import Column, ExactColumns
 from fleetplan.planner.search.blocks.master import Selection
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 FOLLOWING_TOLERANCE: Final = 1e-5
 """How far above a whole number a variable may be that only follows others. [variable units]"""

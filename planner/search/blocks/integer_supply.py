@@ -26,11 +26,11 @@ from scipy.sparse.csgraph import connected_components
 
 from fleetplan.planner.search.blocks.bound import Lagrangian, Priced
 from fleetplan.planner.search.blocks.columns import Column
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.blocks.master import Master
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 
 LEAST_GROUPS: Final = 2
 """One group has one cut a round, which says too little about many variables."""

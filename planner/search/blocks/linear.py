@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job, Rows
-from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
-from fleetplan.planner.search.blocks.relaxation import Relaxation, relax
-from fleetplan.planner.search.blocks.workers import Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,16 +120,4 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
 
 def whole_job(relaxation: Relaxation, cost: FloatArray) -> Job:
     """The linear relaxation of a whole model."""
-    return Job(rows_of(relaxation), cost, None)
-
-
-def rows_of(relaxation: Relaxation) -> Rows:
-    """A relaxation as HiGHS takes it."""
-    return Rows(
-        relaxation.rows,
-        relaxation.row_lower,
-        relaxation.row_upper,
-        relaxation.lower,
-        relaxation.upper,
-        relaxation.whole,
-    )
+    return Job(relaxation.program, cost, None)

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.columns import Column
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 ROW_TOLERANCE: Final = 1e-6
 """Violating a scaled limit by less than this is rounding. [largest coefficients of the row]"""

@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
 from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_BLOCKS: Final = 100
 """Blocks of one neighbourhood at most: beyond it the integer master takes too long."""

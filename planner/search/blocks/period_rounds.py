@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Effort
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Effort
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
+from fleetplan.planner.search.solvers.workers import Workers
 
 BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""

@@ -30,12 +30,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.blocks.linear import rows_of, whole_job
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation
+from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
 from fleetplan.planner.search.blocks.subprograms import Parts
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation
 
 MOST_VARIABLES: Final = 1500
 """Variables of a period that one integer program may decide: more take HiGHS longer than a round may."""
@@ -213,7 +213,7 @@ class Periods:
         start : FloatArray, optional
             Scaled values of a plan.
         """
-        program = rows_of(self._with_cuts())
+        program = self._with_cuts().program
         kept = np.flatnonzero(np.concatenate([self._bounding, np.ones(len(self._cuts), dtype=bool)]))
         of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
         few = replace(

@@ -14,9 +14,9 @@ import numpy as np
 
 from fleetplan.planner.search.blocks.bound import Priced
 from fleetplan.planner.search.blocks.columns import ColumnPool
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.blocks.master import PriceRange
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
 SMOOTHING: Final = 0.3
 """Weight of the best prices so far in the next ones (Wentges smoothing); the rest is the master LP's."""

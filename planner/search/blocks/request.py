@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.incumbent import Completion
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
 from fleetplan.planner.search.blocks.roles import VariableRoles
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from fleetplan.planner.search.blocks.column_limit import ColumnLimit
 from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
 from fleetplan.planner.search.blocks.master import Master, PriceRange
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 MASTER_S_A_BLOCK: Final = 0.015
 """Time of an integer master over all blocks, per block. [s]"""

@@ -8,8 +8,8 @@ import numpy as np
 
 from fleetplan.planner.formulation import Variables, places
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search.blocks.matrix import IntArray
 from fleetplan.planner.search.blocks.split import MASTER
+from fleetplan.planner.search.solvers.matrix import IntArray
 
 NONE = -1
 """Number of a service, moment or slot where a variable has none."""

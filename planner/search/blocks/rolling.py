@@ -15,27 +15,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.highs_jobs import (
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
+from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Array,
     Effort,
     Indices,
     Job,
     Mask,
-    RollingJob,
     Rows,
+    Solve,
 )
-from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
 
-Solve = Callable[[Job], Answer]
-"""Solves an integer program."""
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 LEAST_STAGE_S: Final = 1.0
 """Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""

@@ -28,12 +28,10 @@ from fleetplan.planner.search.blocks.construction import (
 )
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, AnyJob, Effort, Job
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
-from fleetplan.planner.search.blocks.linear import rows_of, whole_job
+from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.master import Master, Selection
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
 from fleetplan.planner.search.blocks.neighbourhoods import Neighbourhoods
 from fleetplan.planner.search.blocks.period_rounds import PeriodRounds
 from fleetplan.planner.search.blocks.periods import Periods
@@ -44,18 +42,20 @@ from fleetplan.planner.search.blocks.pricing import (
     pricing_jobs,
     take,
 )
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, relax
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.restricted_masters import RestrictedMasters
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.blocks.workers import (
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Effort, Job
+from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
+from fleetplan.planner.search.solvers.workers import (
     LEAST_WITH_BACKGROUND,
     Background,
     Workers,
     WorkersStoppedError,
     ending,
 )
-from fleetplan.planner.search.solvers.interrupt import Stop
 
 PENALTY_RATIO: Final = 20.0
 """Penalty of passing a linking row's limit in the master LP, over the largest first price."""
@@ -146,7 +146,7 @@ class BlockSearch:
 
     def run(self, stop: Stop) -> BlockOutcome:
         """Search until the gap is small enough, the time is over, or somebody stops it."""
-        blocks = [rows_of(self._relaxation.part(block.rows, block.variables)) for block in self.parts.blocks]
+        blocks = [self._relaxation.part(block.rows, block.variables).program for block in self.parts.blocks]
         infeasible = False
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
         if self._request.overtime is not None:

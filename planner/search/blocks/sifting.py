@@ -9,18 +9,17 @@ slots touch, so bounds and variable generation begin with the full relaxation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Array, Indices, Job, Mask, SiftingJob
 from fleetplan.planner.search.blocks.subprograms import Parts, with_slack
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Solve
 
-Solve = Callable[[Job], Answer]
-"""Solves a linear program."""
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import SiftingJob
 
 USED: Final = 1e-7
 """Value from which a slot is used. [scaled units]"""

@@ -12,14 +12,14 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request, WarmStart
 from fleetplan.planner.search.blocks.roles import block_keys, indicator_variables, roles
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split, split
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.solvers.highs_race import complete
+from fleetplan.planner.search.solvers.highs_program import complete
+from fleetplan.planner.search.solvers.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import LEAST_SEARCH_S, solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly

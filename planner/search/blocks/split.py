@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from fleetplan.planner.search.blocks.matrix import BoolArray, IntArray, Program
+from fleetplan.planner.search.solvers.matrix import BoolArray, IntArray, Program
 
 MASTER = -1
 """Theme and block of variables that no block decides."""

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Array, Indices, Mask, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Array, Indices, Mask, Rows
 
 FEW_STAGES: Final = 2
 """Rows of so many stages say what changes from one to the next; those of more limit a sum over many."""

@@ -8,9 +8,8 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.solvers.highs_program import column_scales, cost_unit
-from fleetplan.planner.search.solvers.highs_race import BOUND_SAFETY
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, Proof, Proofs
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, ModelStatus, Step
 
 WITHDRAWN: Final = "proof withdrawn: there is a better plan"
@@ -154,8 +153,13 @@ class Best:
 
 def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:
     """Nothing is proven of a model but what the limits of its variables say."""
-    unit = cost_unit(model, column_scales(model, continuous))
-    return Proofs(least_of(model), BOUND_SAFETY * unit)
+    objective, variables = model.proto.objective, model.proto.variables
+    costs = [
+        abs(float(cost)) * (max(variables[j].domain[1], 1) if j in continuous else 1)
+        for j, cost in zip(objective.vars, objective.coeffs, strict=True)
+    ]
+    # HiGHS computes in units of the largest cost.
+    return Proofs(least_of(model), BOUND_SAFETY * max(costs, default=1.0))
 
 
 def least_of(model: cp_model.CpModel) -> float:

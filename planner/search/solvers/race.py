@@ -13,7 +13,8 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
-from fleetplan.planner.search.solvers.highs_race import FINEST_GAP, HighsAnswer, HighsRace, complete, gap_for
+from fleetplan.planner.search.solvers.highs_program import FINEST_GAP, HighsAnswer, complete, gap_for
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, SolverLimits

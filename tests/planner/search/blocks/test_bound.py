@@ -14,16 +14,16 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Effort, Job
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.blocks.request import Request
 from fleetplan.planner.search.blocks.roles import block_keys, indicator_variables, roles
-from fleetplan.planner.search.blocks.search import BlockSearch, rows_of
+from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import read_program
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 EXACT = Effort(None, 100_000, 0.0)
 
@@ -76,7 +76,7 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
             parts = parts_of(planning)
             relaxed = relax(parts.program, continuous_indices(planning.variables))
             lagrangian = Lagrangian(parts, relaxed)
-            linear = workers.solve([Job(rows_of(relaxed), lagrangian.cost, None)])[0]
+            linear = workers.solve([Job(relaxed.program, lagrangian.cost, None)])[0]
             assert linear.row_duals is not None
             root = linear.row_duals[parts.linking_rows]
             rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
                 priced = lagrangian.price(duals)
                 jobs = [
                     Job(
-                        rows_of(relaxed.part(block.rows, block.variables)),
+                        relaxed.part(block.rows, block.variables).program,
                         priced.reduced_cost[block.variables],
                         EXACT,
                     )
@@ -119,7 +119,7 @@ def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
             priced = Lagrangian(parts, relaxed).price(np.zeros(len(parts.linking_rows)))
             jobs = [
                 Job(
-                    rows_of(relaxed.part(block.rows, block.variables)),
+                    relaxed.part(block.rows, block.variables).program,
                     priced.reduced_cost[block.variables],
                     Effort(None, 0, 0.5),
                 )

@@ -13,7 +13,7 @@ from fleetplan.planner.search.blocks.column_limit import (
     MOST_EXTRA,
     ColumnLimit,
 )
-from fleetplan.planner.search.blocks.highs_jobs import Answer
+from fleetplan.planner.search.solvers.highs_jobs import Answer
 
 N_BLOCKS = 100
 FIRST = round(FIRST_EXTRA * N_BLOCKS)

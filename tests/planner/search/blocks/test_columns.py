@@ -13,11 +13,10 @@ from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool, ExactColumns
-from fleetplan.planner.search.blocks.highs_jobs import Job
-from fleetplan.planner.search.blocks.relaxation import Relaxation, relax
-from fleetplan.planner.search.blocks.search import rows_of
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,7 @@ def filled(program: tuple[Split, Relaxation]) -> ColumnPool:
     parts, relaxation = program
     lagrangian = Lagrangian(parts, relaxation)
     pool = ColumnPool(parts, relaxation, lagrangian.cost)
-    with Workers(
-        1, [rows_of(relaxation.part(each.rows, each.variables)) for each in parts.blocks]
-    ) as workers:
+    with Workers(1, [relaxation.part(each.rows, each.variables).program for each in parts.blocks]) as workers:
         for factor in (0.0, 1e6, -1e6):
             reduced = lagrangian.price(np.full(len(parts.linking_rows), factor)).reduced_cost
             jobs = [Job(number, reduced[each.variables], EXACT) for number, each in enumerate(parts.blocks)]

@@ -15,11 +15,11 @@ from fleetplan.planner.search.blocks.construction import Structure, construction
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.blocks.roles import roles
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.matrix import read_program
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 TOLERANCE = 1e-5
 

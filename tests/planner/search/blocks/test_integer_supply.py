@@ -11,14 +11,13 @@ from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
 from fleetplan.planner.search.blocks.columns import ColumnPool
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
 from fleetplan.planner.search.blocks.integer_supply import LEAST_GAIN, LEAST_ROUNDS, IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.relaxation import Relaxation, relax
-from fleetplan.planner.search.blocks.search import rows_of
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 ROUNDS = 4
 
@@ -34,7 +33,7 @@ class Bounds:
         self.pool = ColumnPool(self.parts, self.relaxed, self.lagrangian.cost)
         self.rng = np.random.default_rng(seed)
         master = Master(self.parts, self.relaxed, self.lagrangian.cost)
-        linear = workers.solve([Job(rows_of(self.relaxed), self.lagrangian.cost, None)])[0]
+        linear = workers.solve([Job(self.relaxed.program, self.lagrangian.cost, None)])[0]
         assert linear.row_duals is not None
         assert linear.values is not None
         best = self.lagrangian.price(linear.row_duals[self.parts.linking_rows])
@@ -63,7 +62,7 @@ class Bounds:
 
     def priced(self, reduced_cost: FloatArray) -> FloatArray:
         jobs = [
-            Job(rows_of(self.relaxed.part(block.rows, block.variables)), reduced_cost[block.variables], EXACT)
+            Job(self.relaxed.part(block.rows, block.variables).program, reduced_cost[block.variables], EXACT)
             for block in self.parts.blocks
         ]
         answers = self.workers.solve(jobs)

@@ -11,12 +11,12 @@ from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.construction import Structure, root_of
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 FLEETS = 40
 

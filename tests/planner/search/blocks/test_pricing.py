@@ -14,16 +14,16 @@ from fleetplan.planner.search.blocks import neighbourhoods, periods
 from fleetplan.planner.search.blocks import search as block_search
 from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Job
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.search.run import search
+from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 
 def prices_at(*best: float, box: float = 0.5) -> Prices:

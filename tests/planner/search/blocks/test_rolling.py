@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, RollingJob, Rows
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.composite_jobs import RollingJob
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Rows
+from fleetplan.planner.search.solvers.workers import Workers
 
 FREE = np.inf
 

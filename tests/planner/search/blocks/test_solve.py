@@ -30,19 +30,18 @@ from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.linear import linear_optimum
-from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
-from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.request import BlockOutcome, WarmStart
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.request import (
     Listener,
     ModelOutcome,
@@ -52,6 +51,7 @@ from fleetplan.planner.search.solvers.request import (
     SolverLimits,
     Step,
 )
+from fleetplan.planner.search.solvers.workers import Workers
 
 TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.blocks.workers import UNKNOWN, Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 
 
 def at_least(limit: float) -> Rows:

@@ -10,10 +10,10 @@ from tests.planner.random_fleets import large_case, several_periods_case
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks.matrix import UNBOUNDED, Program, read_program
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.blocks.roles import block_keys
 from fleetplan.planner.search.blocks.split import MASTER, split
+from fleetplan.planner.search.solvers.matrix import UNBOUNDED, Program, read_program
+from fleetplan.planner.search.solvers.relaxation import relax
 
 
 def planning(seed: int = 1, *, periods: bool = False) -> PlanningModel:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.highs_jobs import Rows
+from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
 
 BOUND_SAFETY: Final = 1e-6
 """Share that a bound of HiGHS is lowered by: it computes with tolerances of that size."""
@@ -43,6 +44,12 @@ class Relaxation:
     whole: BoolArray
     variable_scale: FloatArray
     row_scale: FloatArray
+
+    @property
+    def program(self) -> Rows:
+        """The relaxation as HiGHS takes it."""
+        limits = (self.row_lower, self.row_upper, self.lower, self.upper)
+        return Rows(self.rows, *limits, self.whole)
 
     def bound(self, cost: FloatArray, duals: FloatArray) -> float:
         """What any solution costs at least, by prices of its rows, however these were found.
@@ -112,8 +119,9 @@ def relax(program: Program, continuous: Collection[int]) -> Relaxation:
     if filled.any():
         row_scale[filled] = np.maximum.reduceat(np.abs(scaled.data), scaled.indptr[:-1][filled])
     row_scale[row_scale == 0] = 1.0
+    scaled.data /= np.repeat(row_scale, np.diff(scaled.indptr))
     return Relaxation(
-        rows=(sp.diags_array(1 / row_scale) @ scaled).tocsr(),
+        rows=scaled,
         row_lower=np.where(program.row_lower <= -UNBOUNDED, -np.inf, program.row_lower / row_scale),
         row_upper=np.where(program.row_upper >= UNBOUNDED, np.inf, program.row_upper / row_scale),
         lower=program.lower / variable_scale,
