@@ -27,9 +27,9 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import Progress, SearchLimits, SearchResult, search
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.solvers.matrix import read_program
+from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.unmet_prices import rounding_of
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import verify
@@ -166,7 +166,7 @@ def linear_usd(planning: PlanningModel, existing_usd: float) -> float:
     """What the linear relaxation of the whole model costs. [USD]"""
     relaxed = relax(read_program(planning.model), planning.continuous)
     unit = float(np.abs(planning.model.proto.objective.coeffs).max())
-    cost = read_program(planning.model).cost * relaxed.column_scale / unit
+    cost = read_program(planning.model).cost * relaxed.variable_scale / unit
     sides = [(relaxed.rows, relaxed.row_upper), (-relaxed.rows, -relaxed.row_lower)]
     kept = [(rows[np.flatnonzero(np.isfinite(limit))], limit[np.isfinite(limit)]) for rows, limit in sides]
     answer = linprog(

@@ -31,7 +31,7 @@ from fleetplan.planner.search import (
     find_shortages,
     run_interruptibly,
     search,
-    with_best_alone,
+    with_scenario_optima,
     wrong_forecasts,
 )
 from fleetplan.planner.verify import require_valid
@@ -181,7 +181,7 @@ def _searched(
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
         return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
     spent = Spent(counted=limits.reproducible)
-    problem, alone = with_best_alone(problem, evaluation)
+    problem, alone = with_scenario_optima(problem, evaluation)
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
     for each in (*alone.values(), *others.values()):
         spent.add(each.deterministic_time)

@@ -43,18 +43,38 @@ def longest_sequence_tokens(
     int
         0 where weights and activations leave no room.
     """
-    one = np.ones(1, dtype=np.int64)
-    layouts = Layouts.of([layout])
-
-    def fits(tokens: int) -> bool:
-        new = (tokens if step_tokens is None else step_tokens) * one
-        shape = StepShape(layouts, one, new, 0 * one, 0 * one, 0 * one)
-        use = memory_use(architecture, dtypes, accelerator, shape, one, 0 * one)
-        cache = float(kv_gib_per_sequence(architecture, dtypes, layouts, tokens * one)[0])
-        return float(use.without_kv_gib[0]) + beside_gib + cache <= use.capacity_gib
-
     low, high = 0, LONGEST_TRIED_TOKENS
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+        step = middle if step_tokens is None else step_tokens
+        fits = sequence_fits(architecture, dtypes, accelerator, layout, middle, step, beside_gib)
+        low, high = (middle, high) if fits else (low, middle - 1)
     return low
+
+
+def sequence_fits(
+    architecture: ModelArchitecture,
+    dtypes: PartDtypes,
+    accelerator: Accelerator,
+    layout: Parallelism,
+    cached_tokens: int,
+    step_tokens: int,
+    beside_gib: float = 0.0,
+) -> bool:
+    """Return whether a rank has memory for the cache of one sequence beside weights and activations.
+
+    Parameters
+    ----------
+    architecture, dtypes, accelerator, layout, beside_gib
+        As `longest_sequence_tokens` has them.
+    cached_tokens : int
+        Of the sequence. [tokens]
+    step_tokens : int
+        New tokens of the largest step. [tokens]
+    """
+    one = np.ones(1, dtype=np.int64)
+    layouts = Layouts.of([layout])
+    shape = StepShape(layouts, one, step_tokens * one, 0 * one, 0 * one, 0 * one)
+    use = memory_use(architecture, dtypes, accelerator, shape, one, 0 * one)
+    cache = float(kv_gib_per_sequence(architecture, dtypes, layouts, cached_tokens * one)[0])
+    return float(use.without_kv_gib[0]) + beside_gib + cache <= use.capacity_gib

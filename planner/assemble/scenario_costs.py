@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fleetplan.planner.plan import DemandScenarioCost, Placement, Unmet
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.scenarios import BestAlone
+from fleetplan.planner.problem.scenarios import ScenarioOptimum
 from fleetplan.planner.search import unmet_requests_per_s
 
 
@@ -27,7 +27,7 @@ def scenario_costs(
     placements, unmet
         Parts of the plan.
     """
-    best: Mapping[str, BestAlone] = problem.best_alone or {}
+    best: Mapping[str, ScenarioOptimum] = problem.scenario_optima or {}
     rows = []
     for scenario in problem.fleet.demand_scenarios:
         running = sum(row.running_usd for row in placements if row.scenario == scenario.name)

@@ -80,7 +80,7 @@ def create_variables(
     if problem.minimises_regret:
         # No regret is more than many times what the dearest scenario costs, nor less than all of that.
         # Sales of hosts may bring more than all else costs, so what stands counts at its full price.
-        dearest_usd = max(abs(best.usd) for best in (problem.best_alone or {}).values())
+        dearest_usd = max(abs(best.usd) for best in (problem.scenario_optima or {}).values())
         standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
         most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
         variables.regret["largest"] = model.new_int_var(-most, most, "regret[largest]")

@@ -15,7 +15,7 @@ from fleetplan.planner.problem.candidate import LATENCY_TOLERANCE_MS, Candidate,
 from fleetplan.planner.problem.demand import Cell, cells_of, moment_demand
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment, fleet_moments
-from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.problem.supply import SupplyPool, supply_pools
 
 
@@ -37,7 +37,7 @@ class Problem:
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
     begins_with: Plan | None = None
     """Where a search begins: the plan in force, or the best one that is known; it decides nothing."""
-    best_alone: Mapping[str, BestAlone] | None = None
+    scenario_optima: Mapping[str, ScenarioOptimum] | None = None
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None
     """What was bought, rented and retired already; None where that is to be decided."""
@@ -64,7 +64,7 @@ class Problem:
     @property
     def minimises_regret(self) -> bool:
         """Whether the largest regret over the demand scenarios comes before TCO."""
-        return self.fleet.demand_objective == "least-regret" and self.best_alone is not None
+        return self.fleet.demand_objective == "least-regret" and self.scenario_optima is not None
 
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""

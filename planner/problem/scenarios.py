@@ -23,7 +23,7 @@ class FixedSupply:
 
 
 @dataclass(frozen=True, slots=True)
-class BestAlone:
+class ScenarioOptimum:
     """The best plan for one demand scenario alone.
 
     Attributes

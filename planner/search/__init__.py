@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
-    from fleetplan.planner.search.scenarios import with_best_alone as with_best_alone
+    from fleetplan.planner.search.scenarios import with_scenario_optima as with_scenario_optima
     from fleetplan.planner.search.scenarios import wrong_forecasts as wrong_forecasts
     from fleetplan.planner.search.shortage import find_shortages as find_shortages
     from fleetplan.planner.search.solvers.interrupt import Stop as Stop
@@ -52,7 +52,7 @@ _MODULE_OF: Final = {
     "LEAST_REGRET": "scenarios",
     "Evaluation": "scenarios",
     "unmet_requests_per_s": "scenarios",
-    "with_best_alone": "scenarios",
+    "with_scenario_optima": "scenarios",
     "wrong_forecasts": "scenarios",
     "find_shortages": "shortage",
     "Stop": "solvers.interrupt",

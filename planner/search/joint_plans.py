@@ -46,9 +46,9 @@ def best_of(
     best = result
     for parts in found:
         if all(_serves_all(part, best.goal) for part in parts.values()):
-            joined = _joined(problem, best, parts)
-            if _better(joined, best):
-                best = joined
+            merged = _merged(problem, best, parts)
+            if _better(merged, best):
+                best = merged
     if best.solution is None:
         return result
     objective = best.objective_usd or 0.0
@@ -99,7 +99,7 @@ def _unserved(result: SearchResult) -> bool:
 
 def _known_demand_bound_usd(problem: Problem) -> float:
     """Expected cost, at least, of who knows the demand; 0 where some of it may stay unmet. [USD]"""
-    best = problem.best_alone or {}
+    best = problem.scenario_optima or {}
     if any(each.unmet_requests_per_s > 0 for each in best.values()):
         return 0.0
     return sum(
@@ -109,7 +109,7 @@ def _known_demand_bound_usd(problem: Problem) -> float:
     )
 
 
-def _joined(problem: Problem, result: SearchResult, parts: ByScenario) -> SearchResult:
+def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> SearchResult:
     """Plans for each scenario as one plan for all of them."""
     usd = {name: part.objective_usd or 0.0 for name, part in parts.items()}
     expected = sum(each.probability * usd[each.name] for each in problem.fleet.demand_scenarios)
@@ -137,7 +137,7 @@ def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:
     """
     goal = together.goal
     if goal.name == LEAST_REGRET:
-        best = problem.best_alone or {}
+        best = problem.scenario_optima or {}
         value = max((part.objective_usd or 0.0) - best[name].usd for name, part in parts.items())
     else:
         reached = {name: part.goal.value for name, part in parts.items() if part.goal is not None}

@@ -9,7 +9,7 @@ from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, open_gap, status_of
 
 
-def joined(
+def merge_parts(
     parts: Sequence[Component],
     results: Sequence[SearchResult],
     elsewhere_usd: float,

@@ -17,7 +17,7 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
-from fleetplan.planner.search.parts import joined
+from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
     SearchLimits,
     SearchResult,
@@ -33,7 +33,7 @@ from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
     Step,
 )
-from fleetplan.planner.search.tie_breaks import prefer_simple, send_home
+from fleetplan.planner.search.tie_breaks import prefer_local_serving, prefer_simple
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.search.work import Spent
@@ -118,7 +118,7 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
             return replace(result, wall_s=time.monotonic() - started)
         results.append(result)
-    return joined(parts, results, elsewhere_usd, limits, time.monotonic() - started)
+    return merge_parts(parts, results, elsewhere_usd, limits, time.monotonic() - started)
 
 
 class Run(UnmetStages):
@@ -139,7 +139,7 @@ class Run(UnmetStages):
         if result.solution is None:
             return result
         self.values = outcome.values
-        simple = self.at_home(planning, self.simplify(planning, result, outcome))
+        simple = self.prefer_local(planning, self.simplify(planning, result, outcome))
         return self.with_unmet(self.without_false_bound(planning, simple))
 
     def without_false_bound(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
@@ -153,12 +153,12 @@ class Run(UnmetStages):
         gap = (objective_usd - least_usd) / objective_usd if objective_usd > 0 else 0.0
         return replace(result, bound_usd=least_usd, bound_source=VARIABLES, status=self.status(gap))
 
-    def at_home(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
+    def prefer_local(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
         if self.values is None or self.limits.reproducible:
             return result
         planning.model.add(planning.total_cost <= self.values.value(planning.total_cost))
-        solver = send_home(planning, self.values, self.limits.seed)
+        solver = prefer_local_serving(planning, self.values, self.limits.seed)
         if solver is None:
             return result
         self.deterministic_time += solver.response_proto.deterministic_time

@@ -8,13 +8,13 @@ from typing import Final
 
 from fleetplan.planner.plan import Plan, Unmet, WrongForecast
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.search.result import SearchLimits, SearchResult
 from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.work import Spent
 
-ALONE_SHARE_OF_TIME: Final = 0.25
+SINGLE_SCENARIO_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to solve every scenario alone."""
 
 WRONG_FORECAST_SHARE_OF_TIME: Final = 0.25
@@ -48,7 +48,7 @@ class Evaluation:
     holds: Holds
 
 
-def alone(problem: Problem, scenario: str) -> Problem:
+def single_scenario(problem: Problem, scenario: str) -> Problem:
     """The problem in which one demand scenario is certain.
 
     Parameters
@@ -74,10 +74,10 @@ def alone(problem: Problem, scenario: str) -> Problem:
         replace(each, probability=1.0) for each in problem.fleet.demand_scenarios if each.name == scenario
     )
     fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only)
-    return replace(problem, fleet=fleet, moments=moments, cells=cells, best_alone=None)
+    return replace(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)
 
 
-def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
+def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
     """The problem with what would be best for each scenario alone; without where one has no plan.
 
     Parameters
@@ -92,14 +92,14 @@ def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, 
     tuple[Problem, dict[str, SearchResult]]
         The problem, and what was found for each scenario.
     """
-    found: dict[str, BestAlone] = {}
+    found: dict[str, ScenarioOptimum] = {}
     results: dict[str, SearchResult] = {}
     scenarios = problem.fleet.demand_scenarios
     spent = Spent(counted=evaluation.limits.reproducible)
-    time_s = ALONE_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    time_s = SINGLE_SCENARIO_SHARE_OF_TIME * evaluation.limits.time_limit_s
     for done, scenario in enumerate(scenarios):
         left_s = (time_s - spent.seconds) / (len(scenarios) - done)
-        part = alone(problem, scenario.name)
+        part = single_scenario(problem, scenario.name)
         result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
         spent.add(result.deterministic_time)
         if result.solution is None:
@@ -108,8 +108,8 @@ def with_best_alone(problem: Problem, evaluation: Evaluation) -> tuple[Problem, 
         plan = evaluation.build(part, result)
         supply = FixedSupply(result.solution.acquired, result.solution.retired)
         unmet = unmet_requests_per_s(part, plan.unmet, scenario.name)
-        found[scenario.name] = BestAlone(plan.objective_usd, plan.bound_usd, unmet, supply)
-    return replace(problem, best_alone=found), results
+        found[scenario.name] = ScenarioOptimum(plan.objective_usd, plan.bound_usd, unmet, supply)
+    return replace(problem, scenario_optima=found), results
 
 
 def _within(limits: SearchLimits, time_limit_s: float) -> SearchLimits:
@@ -135,7 +135,7 @@ def wrong_forecasts(
         Purchases, rents and retirements are those of the first, placements are decided anew, and demand may
         stay unmet.
     """
-    best = problem.best_alone or {}
+    best = problem.scenario_optima or {}
     pairs = [(one, other) for one in best for other in best if one != other]
     spent = Spent(counted=evaluation.limits.reproducible)
     time_s = WRONG_FORECAST_SHARE_OF_TIME * evaluation.limits.time_limit_s
@@ -145,7 +145,7 @@ def wrong_forecasts(
         if evaluation.stop.requested:
             break
         left_s = (time_s - spent.seconds) / (len(pairs) - done)
-        part = replace(alone(problem, turns_out), fixed_supply=best[planned_for].supply)
+        part = replace(single_scenario(problem, turns_out), fixed_supply=best[planned_for].supply)
         lenient = replace(part.fleet.policy, unmet="penalise")
         part = replace(part, fleet=replace(part.fleet, policy=lenient))
         result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
@@ -157,7 +157,7 @@ def wrong_forecasts(
 
 
 def _wrong_forecast(
-    problem: Problem, planned_for: str, turns_out: str, plan: Plan | None, best: BestAlone
+    problem: Problem, planned_for: str, turns_out: str, plan: Plan | None, best: ScenarioOptimum
 ) -> WrongForecast:
     if plan is None:
         return WrongForecast(planned_for=planned_for, turns_out=turns_out)

@@ -20,9 +20,8 @@ from fleetplan.planner.formulation import (
     values_of,
 )
 from fleetplan.planner.problem.independent_parts import Component
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.patterns import PatternMemory
-from fleetplan.planner.search.blocks.request import Beginning
+from fleetplan.planner.search.blocks.columns import ColumnMemory
+from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import decomposed, solve_in_blocks
 from fleetplan.planner.search.result import (
     Progress,
@@ -35,6 +34,7 @@ from fleetplan.planner.search.result import (
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.proofs import Proof, contradicted
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
@@ -74,7 +74,7 @@ class Stages:
         # What is proven to stay unmet of each priority that was looked at. [units of unmet demand]
         self.unmet_bounds: dict[int, float] = {}
         self.values: cp_model.CpSolver | None = None
-        self.memory = PatternMemory()
+        self.memory = ColumnMemory()
         self.priorities = tuple(sorted({service.priority for service in self.problem.fleet.services}))
 
     def time_left_s(self) -> float:
@@ -120,11 +120,11 @@ class Stages:
         def enough(objective: float, bound: float) -> bool:
             return goal.gap(goal.figure(objective), goal.figure(bound)) <= self.limits.gap_ratio
 
-        def listen(step: Step) -> None:
+        def on_step(step: Step) -> None:
             self.tell(goal.name, step, None, None)
 
         seconds = self.time_left_s() * GOAL_SHARE_OF_TIME
-        outcome = self.solve(planning, seconds, enough, listen, patience)
+        outcome = self.solve(planning, seconds, enough, on_step, patience)
         if outcome.values is None or outcome.bound is None:
             return outcome
         hint(model, outcome.values)
@@ -153,12 +153,12 @@ class Stages:
             plan = self.usd(objective)
             return plan - self.usd(max(bound, known.bound)) <= self.limits.gap_ratio * plan
 
-        def listen(step: Step) -> None:
+        def on_step(step: Step) -> None:
             best = max(known.bound, -math.inf if step.bound is None else step.bound)
             bound = None if best == -math.inf else self.usd(best)
             self.tell(stage, step, None if step.objective is None else self.usd(step.objective), bound)
 
-        outcome = self.solve(planning, self.time_left_s(), enough, listen, patience, row_duals=row_duals)
+        outcome = self.solve(planning, self.time_left_s(), enough, on_step, patience, row_duals=row_duals)
         if outcome.objective is None or outcome.bound is None or outcome.bound >= known.bound:
             return outcome
         if contradicted(known.bound, outcome.objective):
@@ -172,7 +172,7 @@ class Stages:
         planning: PlanningModel,
         time_limit_s: float,
         enough: Callable[[float, float], bool],
-        listen: Listener,
+        on_step: Listener,
         patience: Patience = PATIENT,
         overtime: Overtime | None = None,
         row_duals: FloatArray | None = None,
@@ -190,12 +190,12 @@ class Stages:
         parts = decomposed(planning)
         if parts is not None:
             reproducible = self.limits.reproducible
-            beginning = Beginning(self.memory, row_duals)
-            outcome = solve_in_blocks(planning, parts, limits, enough, listen, reproducible, beginning)
+            warm_start = WarmStart(self.memory, row_duals)
+            outcome = solve_in_blocks(planning, parts, limits, enough, on_step, reproducible, warm_start)
         elif self.limits.reproducible:
             outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
         else:
-            outcome = solve_model(planning.model, planning.continuous, limits, enough, listen)
+            outcome = solve_model(planning.model, planning.continuous, limits, enough, on_step)
         self.deterministic_time += outcome.deterministic_time
         return outcome
 

@@ -9,11 +9,13 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation import PlanningModel, all_variables, started_accelerators
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 
-AT_HOME_TIME_LIMIT_S: Final = 3.0
+LOCAL_SERVING_TIME_LIMIT_S: Final = 3.0
 """Time to send requests home. [s]"""
 
 
-def send_home(planning: PlanningModel, values: cp_model.CpSolver, seed: int) -> cp_model.CpSolver | None:
+def prefer_local_serving(
+    planning: PlanningModel, values: cp_model.CpSolver, seed: int
+) -> cp_model.CpSolver | None:
     """Reassign requests to the replicas that run, so that as few as may be are served elsewhere.
 
     Regions that serve each other's requests cost no less than each its own, so a plan of least cost may well
@@ -55,7 +57,7 @@ def send_home(planning: PlanningModel, values: cp_model.CpSolver, seed: int) -> 
             model.add(variable == decided)
     model.minimize(cp_model.LinearExpr.sum(away))
     # With the replicas fixed it is all but a linear program; more workers only wait for each other.
-    solver = configured_solver(AT_HOME_TIME_LIMIT_S, seed, 1)
+    solver = configured_solver(LOCAL_SERVING_TIME_LIMIT_S, seed, 1)
     solver.parameters.linearization_level = 2
     return solver if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
 

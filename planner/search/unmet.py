@@ -16,11 +16,12 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.blocks.solve import decomposed
+from fleetplan.planner.search.most_served import MostServed, value_of
 from fleetplan.planner.search.result import (
     LeastUnmet,
     SearchResult,
 )
-from fleetplan.planner.search.solvers.cpsat import hint
+from fleetplan.planner.search.solvers.cpsat import hint, hint_values
 from fleetplan.planner.search.solvers.proofs import Proof
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
@@ -92,7 +93,7 @@ class UnmetStages(Stages):
         """The same of a large fleet: without trying to serve everything where no relaxation could."""
         least = least_shortage(planning, self.stop, self.seconds_left())
         if least is None or not least.impossible:
-            # Patterns are those of the same model in which demand may stay unmet.
+            # Columns are those of the same model in which demand may stay unmet.
             unmet = [(variable, variable.proto.domain[1]) for variable in planning.variables.unmet.values()]
             _bound_from_above((variable, 0) for variable, _ in unmet)
             hint_known_plan(planning)
@@ -104,7 +105,7 @@ class UnmetStages(Stages):
             _bound_from_above(unmet)
         else:
             named = ", ".join(map(str, least.lacking)) or "none by more than a little"
-            step = Step("guide", f"no plan serves everything; short: priority {named}", None, None)
+            step = Step("root relaxation", f"no plan serves everything; short: priority {named}", None, None)
             self.tell(WEIGHING, step, None, None)
         return self.weigh_unmet(planning, least)
 
@@ -116,21 +117,21 @@ class UnmetStages(Stages):
         first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
-        shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
+        nothing = list(model.proto.solution_hint.values)
+        served = MostServed(planning, self.priorities, nothing)
 
         def usd(value: float) -> float:
-            return self.usd(weighing.cost(value, shortage))
+            return self.usd(weighing.cost(value, weighing.shortage(served.last)))
 
         def enough(objective: float, bound: float) -> bool:
             return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
 
-        def listen(step: Step) -> None:
-            nonlocal shortage
+        def on_step(step: Step) -> None:
             if step.values is not None:
-                shortage = weighing.shortage(step.values)
-            served = shortage < all_of_it and step.objective is not None
-            plan_usd = usd(step.objective) if served and step.objective is not None else None
-            bound_usd = usd(step.bound) if served and step.bound is not None else None
+                served.note(step.values.tolist())
+            something = served.last != nothing and step.objective is not None
+            plan_usd = usd(step.objective) if something and step.objective is not None else None
+            bound_usd = usd(step.bound) if something and step.bound is not None else None
             self.tell(WEIGHING, step, plan_usd, bound_usd)
 
         def good(objective: float, bound: float) -> bool:
@@ -139,20 +140,19 @@ class UnmetStages(Stages):
         left_s = self.time_left_s()
         seconds = max(left_s * WEIGHED_SHARE_OF_TIME, min(LEAST_WEIGHED_S, left_s * MOST_WEIGHED_SHARE))
         overtime = Overtime(max(left_s * MOST_WEIGHED_SHARE - seconds, 0.0), good)
-        outcome = self.solve(planning, seconds, enough, listen, overtime=overtime, row_duals=first)
+        outcome = self.solve(planning, seconds, enough, on_step, overtime=overtime, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
-        hint(model, outcome.values)
-        for priority in self.priorities:
-            unmet = unmet_demand(self.problem, variables, priority)
-            if not isinstance(unmet, int):
-                left = outcome.values.value(unmet)
-                # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
-                self.unmet_bounds[priority] = 0.0
-                # A rate unit of each more: the whole units of other replicas fit no better.
-                model.add(unmet <= left + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
-        # Of this very plan, whatever was told last.
-        missing = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
+        served.note(list(outcome.values.response_proto.solution))
+        hint_values(model, served.best)
+        for priority, unmet in served.unmet.items():
+            # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
+            self.unmet_bounds[priority] = 0.0
+            # A rate unit of each more: the whole units of other replicas fit no better.
+            most = value_of(unmet, served.best) + rounding_of(unmet)
+            model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
+        # Of the plan that is kept, whatever was told last.
+        missing = weighing.shortage(served.best) + weighing.rounding()
         known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
         return self.minimise(planning, "cost of what is served", known=known)
 
@@ -166,14 +166,14 @@ class UnmetStages(Stages):
             model.minimize(unmet)
             stage = f"unmet demand of priority {priority}"
 
-            def listen(step: Step, stage: str = stage) -> None:
+            def on_step(step: Step, stage: str = stage) -> None:
                 self.tell(stage, step, None, None)
 
             outcome = self.solve(
                 planning,
                 self.time_left_s() * UNMET_SHARE_OF_TIME,
                 lambda value, bound: value - bound <= UNMET_GAP_RATIO * value,
-                listen,
+                on_step,
             )
             if outcome.values is None:
                 return outcome

@@ -28,9 +28,9 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.formulation import PlanningModel, Variables, rate_scales, unmet_demand
 from fleetplan.planner.problem import Phase, Problem
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.themes import choices
+from fleetplan.planner.search.blocks.roles import indicator_variables
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.units import USD_RESOLUTION
 
 PRICE_RATIO: Final = 2.0
@@ -79,8 +79,8 @@ class LeastShortage:
     cheapest : dict[int, float]
         The same of demand that is not served, at the least. [objective units]
     all_served_duals : FloatArray or None
-        What one more unit of the limit of each constraint is worth where everything is served at least cost;
-        None where a linear relaxation cannot. [objective units]
+        Dual prices of all constraints where everything is served at least cost; None where a linear
+        relaxation cannot serve everything. [objective units]
     """
 
     lacking: tuple[int, ...]
@@ -133,14 +133,14 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
         planning.continuous,
         stop,
         limit_s,
-        choices(planning.variables),
+        indicator_variables(planning.variables),
     )
     if outcomes is None or outcomes[0].optimum is None:
         return None
     best, served = outcomes[0].optimum, outcomes[1].optimum
     limits, dearest, cheapest, lacking = {}, {}, {}, []
     for priority in sorted(strict):
-        unmet = _flat(unmet_demand(planning.problem, planning.variables, priority))
+        unmet = flat(unmet_demand(planning.problem, planning.variables, priority))
         columns = np.array([variable.index for variable in unmet.vars])
         units, most = np.array(unmet.coeffs), np.array([each.proto.domain[1] for each in unmet.vars])
         left = best.values[columns]
@@ -183,7 +183,8 @@ def prices_of_unmet(
         limits[priority] = len(lenient.proto.constraints)
         lenient.add(unmet_demand(planning.problem, planning.variables, priority) <= most)
     lenient.minimize(planning.total_cost)
-    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, choices(planning.variables))
+    indicators = indicator_variables(planning.variables)
+    nearly = linear_optimum(lenient, planning.continuous, stop, limit_s, indicators)
     if nearly is None:
         return UnmetPrices(strict)
     last = {priority: abs(float(nearly.row_duals[row])) for priority, row in limits.items()}
@@ -256,8 +257,8 @@ def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
     prices : dict[int, float]
         Of a rate unit of unmet demand by priority. [objective units]
     """
-    cost = _flat(planning.total_cost)
-    unmet = [_flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
+    cost = flat(planning.total_cost)
+    unmet = [flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
     largest = [[max(map(abs, variable.proto.domain)) for variable in part.vars] for part in (cost, *unmet)]
     # Where supply costs next to nothing, unmet demand may cost any multiple of it.
     raised = max(1.0, LEAST_WEIGHT / min(prices.values()))
@@ -308,11 +309,11 @@ def strict_prices(problem: Problem) -> dict[int, float]:
 
 def rounding_of(unmet: cp_model.LinearExprT) -> int:
     """What unmet demand grows by if each part of it is rounded up by one rate unit."""
-    return sum(int(each) for each in _flat(unmet).coeffs)
+    return sum(int(each) for each in flat(unmet).coeffs)
 
 
-def _flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
-    """Its variables and coefficients."""
+def flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
+    """Variables and coefficients of a sum."""
     return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 

@@ -46,7 +46,7 @@ def _expected(
 ) -> DemandScenarioCost:
     """A scenario's row; what was found for it alone is taken from the problem, else from the plan."""
     scenario = next(each for each in check.problem.fleet.demand_scenarios if each.name == name)
-    known = None if check.problem.best_alone is None else check.problem.best_alone.get(name)
+    known = None if check.problem.scenario_optima is None else check.problem.scenario_optima.get(name)
     best: float | None = None
     bound: float | None = None
     missing: float | None = None

@@ -16,6 +16,7 @@ from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
 from fleetplan.planner.verify.evidence import Evidence, check_evidence
 from fleetplan.planner.verify.goals import check_goal
 from fleetplan.planner.verify.kv_transfer import check_kv_transfer
+from fleetplan.planner.verify.launches import check_launches
 from fleetplan.planner.verify.must_use import check_must_use
 from fleetplan.planner.verify.names import (
     Names,
@@ -89,6 +90,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_bill,
     check_binding,
     check_inputs,
+    check_launches,
     check_goal,
 )
 """One or more for each constraint family, and one for each part of a plan that follows from others."""

@@ -36,7 +36,7 @@ from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.planner.formulation.build import FAMILIES, PlanningModel, build_model
 from fleetplan.planner.formulation.create import create_variables
 from fleetplan.planner.problem import Candidate, Problem, build_problem
-from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.verify import verify
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -51,7 +51,7 @@ class Example:
     """A fleet that a family limits, its optimum, and a change of it that no plan can meet.
 
     `unlimited` is a fleet whose plan breaks the family's rule where the family is left out of the model;
-    the fleet itself where that is None. `best_alone` is what would be best for each demand scenario.
+    the fleet itself where that is None. `scenario_optima` is what would be best for each demand scenario.
     """
 
     fleet: Fleet
@@ -59,11 +59,11 @@ class Example:
     usd: float
     infeasible: Fleet
     unlimited: Fleet | None = None
-    best_alone: Mapping[str, BestAlone] | None = None
+    scenario_optima: Mapping[str, ScenarioOptimum] | None = None
 
     def problem(self) -> Problem:
         """The problem of the fleet."""
-        return replace(build_problem(self.fleet, self.candidates), best_alone=self.best_alone)
+        return replace(build_problem(self.fleet, self.candidates), scenario_optima=self.scenario_optima)
 
 
 def coverage() -> Example:
@@ -433,10 +433,10 @@ def regret() -> Example:
     usd = 0.1 * 15_000 + 0.9 * 21_000
     few = replace(question, offers=(rent_offer("A", 2000 * hour, maximum=9),))
     best = {
-        "low": BestAlone(10_000.0, 10_000.0, 0.0, FixedSupply({(0, 0, 0): 5}, {})),
-        "high": BestAlone(20_000.0, 20_000.0, 0.0, FixedSupply({(0, 0, 0): 10}, {})),
+        "low": ScenarioOptimum(10_000.0, 10_000.0, 0.0, FixedSupply({(0, 0, 0): 5}, {})),
+        "high": ScenarioOptimum(20_000.0, 20_000.0, 0.0, FixedSupply({(0, 0, 0): 10}, {})),
     }
-    return Example(question, runs, usd, few, best_alone=best)
+    return Example(question, runs, usd, few, scenario_optima=best)
 
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
@@ -510,7 +510,7 @@ def dump(name: str) -> str:
 def check_optimum(name: str) -> Solved:
     """The example costs what was worked out by hand."""
     example = EXAMPLES[name]()
-    solved = solve(example.fleet, example.candidates, best_alone=example.best_alone)
+    solved = solve(example.fleet, example.candidates, scenario_optima=example.scenario_optima)
     assert solved.usd == pytest.approx(example.usd)
     return solved
 
@@ -538,7 +538,7 @@ def check_deletion(
     rest = tuple(family for family in FAMILIES if family_name(family) != name)
     monkeypatch.setattr("fleetplan.planner.formulation.build.FAMILIES", (*rest, *instead))
     solved = solve_unchecked(
-        example.unlimited or example.fleet, example.candidates, best_alone=example.best_alone
+        example.unlimited or example.fleet, example.candidates, scenario_optima=example.scenario_optima
     )
     assert solved.plan is not None
     assert (reported or name) in {violation.family for violation in verify(solved.problem, solved.plan)}

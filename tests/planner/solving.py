@@ -11,7 +11,7 @@ from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Placement, Plan, PlanProvenance, Solve
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import with_baseline
-from fleetplan.planner.problem.scenarios import BestAlone
+from fleetplan.planner.problem.scenarios import ScenarioOptimum
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus, Watcher
 from fleetplan.planner.search.run import search
 from fleetplan.planner.verify import require_valid
@@ -73,11 +73,11 @@ def solve_unchecked(
     time_limit_s: float = 60.0,
     watch: Watcher | None = None,
     baseline: Plan | None = None,
-    best_alone: Mapping[str, BestAlone] | None = None,
+    scenario_optima: Mapping[str, ScenarioOptimum] | None = None,
     reproducible: bool = False,
 ) -> Solved:
     """Search and assemble; nothing is verified."""
-    problem = replace(build_problem(fleet, candidates), best_alone=best_alone)
+    problem = replace(build_problem(fleet, candidates), scenario_optima=scenario_optima)
     if baseline is not None:
         problem, _ = with_baseline(problem, baseline)
     limits = SearchLimits(time_limit_s, gap, seed, workers, reproducible)

@@ -16,7 +16,7 @@ from tests.planner.solving import solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet, Service, Slice, Tidal
 from fleetplan.planner.problem import Candidate, build_problem
-from fleetplan.planner.search.scenarios import alone
+from fleetplan.planner.search.scenarios import single_scenario
 
 REL = 1e-6
 INFINITE = float("inf")
@@ -132,7 +132,7 @@ def test_to_know_the_demand_is_never_dearer(case: Case) -> None:
         return
     known = 0.0
     for scenario in case.fleet.demand_scenarios:
-        one = alone(problem, scenario.name)
+        one = single_scenario(problem, scenario.name)
         least = highs_usd(one)
         assert least is not None
         known += scenario.probability * least

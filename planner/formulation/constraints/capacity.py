@@ -63,15 +63,15 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
                 model.add(variables.replicas[key] <= bound * variables.in_use[p, m]).with_name(
                     f"in_use[{problem.candidates[key[0]].label},{label}]"
                 )
-            standing = standing_units(problem, variables, p, moment.period)
+            installed = installed_units(problem, variables, p, moment.period)
             model.add(
                 (pool.reserve_units + 1) * variables.in_use[p, m]
-                <= standing - pool.maintenance_in(moment.period)
+                <= installed - pool.maintenance_in(moment.period)
             ).with_name(f"in_use_units[{label}]")
         if (p, m) in variables.hosts_in_use:
             ratio = pool.reserve_ratio
-            standing = standing_units(problem, variables, p, moment.period)
-            held = standing - pool.maintenance_in(moment.period)
+            installed = installed_units(problem, variables, p, moment.period)
+            held = installed - pool.maintenance_in(moment.period)
             with_reserve = (ratio.denominator + ratio.numerator) * variables.hosts_in_use[p, m]
             model.add(with_reserve <= ratio.denominator * held).with_name(f"reserve_percent[{label}]")
         running = {key[0]: variables.replicas[key] for key in keys}
@@ -113,8 +113,8 @@ def arrived_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_
     )
 
 
-def standing_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
-    """Units that stand in a pool in a period, the reserve included."""
+def installed_units(problem: Problem, variables: Variables, p: int, q: int) -> cp_model.LinearExpr:
+    """Units installed in a pool in a period, the reserve included."""
     left = [variable for (pool, when), variable in variables.retired.items() if pool == p and when <= q]
     existing = problem.pools[p].existing_units
     return arrived_units(problem, variables, p, q) + existing - cp_model.LinearExpr.sum(left)
@@ -125,10 +125,10 @@ def available_units(problem: Problem, variables: Variables, p: int, m: int) -> c
     if (p, m) in variables.hosts_in_use:
         return cp_model.LinearExpr.sum([variables.hosts_in_use[p, m]])
     pool, q = problem.pools[p], problem.moments[m].period
-    standing = standing_units(problem, variables, p, q) - pool.maintenance_in(q)
+    installed = installed_units(problem, variables, p, q) - pool.maintenance_in(q)
     if (p, m) in variables.in_use:
-        return standing - pool.reserve_units * variables.in_use[p, m]
-    return standing - min(pool.reserve_units, pool.existing_units - pool.maintenance_in(q))
+        return installed - pool.reserve_units * variables.in_use[p, m]
+    return installed - min(pool.reserve_units, pool.existing_units - pool.maintenance_in(q))
 
 
 def add_patterns(

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.constraints.capacity import standing_units
+from fleetplan.planner.formulation.constraints.capacity import installed_units
 from fleetplan.planner.formulation.scaling import watts_ceil, watts_floor, watts_per_accelerator
 from fleetplan.planner.formulation.variables import Variables
 from fleetplan.planner.problem import Problem
@@ -63,7 +63,7 @@ def watts_drawn(
             idle[p] = watts_ceil(problem.hardware[pool.hardware].idle_w_per_accelerator)
             if idle[p]:
                 watts = idle[p] * pool.accelerators_per_unit
-                terms.append(watts * standing_units(problem, variables, p, q))
+                terms.append(watts * installed_units(problem, variables, p, q))
     for (c, p), replicas in running.items():
         candidate = problem.candidates[c]
         if p in idle and candidate.power_kw is not None:

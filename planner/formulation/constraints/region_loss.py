@@ -26,7 +26,7 @@ from collections import defaultdict
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.bounds import most_units, replicas_needed
-from fleetplan.planner.formulation.constraints.capacity import add_patterns, standing_units
+from fleetplan.planner.formulation.constraints.capacity import add_patterns, installed_units
 from fleetplan.planner.formulation.constraints.power import watts_drawn
 from fleetplan.planner.formulation.constraints.replica_load import carried_load
 from fleetplan.planner.formulation.rates import rate_scales
@@ -160,7 +160,7 @@ def _hold(model: cp_model.CpModel, problem: Problem, variables: Variables, lost:
     for (p, m), running in hosted.items():
         pool, moment = problem.pools[p], problem.moments[m]
         label = f"{lost} lost,{pool.name},{moment.label}"
-        units = standing_units(problem, variables, p, moment.period) - pool.maintenance_in(moment.period)
+        units = installed_units(problem, variables, p, moment.period) - pool.maintenance_in(moment.period)
         used = sum(
             pool.footprint_accelerators(problem.candidates[c].accelerators) * replicas
             for c, replicas in running.items()

@@ -21,7 +21,7 @@ from fleetplan.planner.problem import Problem
 def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None:
     """Add one row for every demand scenario."""
     for regret in variables.regret.values():
-        for scenario, best in (problem.best_alone or {}).items():
+        for scenario, best in (problem.scenario_optima or {}).items():
             allowed = usd_units(best.usd - fixed_usd(problem))
             row = regret + allowed >= scenario_cost(problem, variables, scenario)
             model.add(row).with_name(f"regret[{scenario}]")

@@ -16,7 +16,7 @@ from collections import defaultdict
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.constraints.capacity import standing_units
+from fleetplan.planner.formulation.constraints.capacity import installed_units
 from fleetplan.planner.formulation.variables import Variables, replica_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.units import exact
@@ -36,7 +36,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         return
     for (p, m), accelerators in starting.items():
         pool, moment = problem.pools[p], problem.moments[m]
-        held = pool.accelerators_per_unit * standing_units(problem, variables, p, moment.period)
+        held = pool.accelerators_per_unit * installed_units(problem, variables, p, moment.period)
         model.add(share.denominator * sum(accelerators) <= share.numerator * held).with_name(
             f"tide_limit[{pool.name},{moment.label}]"
         )

@@ -120,7 +120,7 @@ UNITS: Final[Mapping[str, str]] = {
 def goal_of(problem: Problem) -> Goal | None:
     """Return the goal that a problem optimises before TCO; None where TCO comes first."""
     if problem.minimises_regret:
-        least = min(abs(best.usd) for best in (problem.best_alone or {}).values())
+        least = min(abs(best.usd) for best in (problem.scenario_optima or {}).values())
         return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
     name = problem.fleet.objective
     if name == "tco":

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation, priced_limits
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, priced_limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,10 +60,10 @@ class Lagrangian:
 
     def __init__(self, parts: Split, relaxation: Relaxation) -> None:
         linking = parts.linking_rows
-        self.cost: FloatArray = parts.program.cost * relaxation.column_scale
+        self.cost: FloatArray = parts.program.cost * relaxation.variable_scale
         self._lower, self._upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
         self._transposed: sp.csr_array = relaxation.rows[linking].T.tocsr()
-        self._master = parts.master_columns
+        self._master = parts.master_variables
         self._bounds = relaxation.lower[self._master], relaxation.upper[self._master]
         every = np.minimum(self.cost * relaxation.lower, self.cost * relaxation.upper)
         self.least: float = float(every.sum())

@@ -1,7 +1,7 @@
-"""Neighbourhoods on the program's own columns: a moment, some services, or both are decided anew.
+"""Neighbourhoods on the program's own variables: a moment, some services, or both are decided anew.
 
 An integer program decides them, and supply with them, among the slots that the linear relaxation and the
-plan use and a few more, whatever patterns are known. These neighbourhoods are strong where the relaxation is
+plan use and a few more, whatever columns are known. These neighbourhoods are strong where the relaxation is
 near the optimum: few large services, many moments, regions that replace each other.
 """
 
@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.construction import USED, Guide, Structure, penalty_of
+from fleetplan.planner.search.blocks.construction import USED, RootRelaxation, Structure, penalty_of
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.blocks.roles import NONE
 from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, slack_of, with_slack
-from fleetplan.planner.search.blocks.themes import NONE
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 AT_A_TIME: Final = 2
 """Neighbourhoods at a time, whatever the number of cores, so that every machine takes the same steps."""
@@ -43,11 +43,11 @@ SHARE_GROWTH, SHARE_DECLINE = 1.3, 0.7
 MOMENTS_SHARE: Final = 0.3
 """Share of the moments that a neighbourhood of moments and services frees."""
 
-PASSED_TOLERANCE: Final = 1e-6
-"""Passing a scaled limit by less is rounding. [largest coefficients of the row]"""
+VIOLATION_TOLERANCE: Final = 1e-6
+"""Violating a scaled limit by less is rounding. [largest coefficients of the row]"""
 
-PASSED_CHANCE: Final = 0.7
-"""How often a neighbourhood is around a limit that is passed, while some are."""
+VIOLATION_CHANCE: Final = 0.7
+"""How often a neighbourhood is around a limit that is violated, while some are."""
 
 PERIOD_SHARE, ALL_REGIONS_SHARE = 0.4, 0.7
 """Shares of the services from which such a one frees the whole period, and the other regions as well."""
@@ -58,11 +58,11 @@ WIDER_CHANCE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """New values of some columns.
+    """New values of some variables.
 
     Attributes
     ----------
-    columns : IntArray
+    variables : IntArray
         Which.
     values : FloatArray
         Their scaled values.
@@ -72,7 +72,7 @@ class Change:
         What was decided anew.
     """
 
-    columns: IntArray
+    variables: IntArray
     values: FloatArray
     gain: float
     detail: str
@@ -84,37 +84,37 @@ class DirectNeighbourhoods:
     Parameters
     ----------
     structure : Structure
-        The program. A plan that is not finished may pass the limits of its linking rows.
-    guide : Guide
+        The program. A plan that is not finished may violate the limits of its linking rows.
+    root : RootRelaxation
         An optimum of its linear relaxation.
     seed : int
         Of what is decided anew.
     """
 
-    def __init__(self, structure: Structure, guide: Guide, seed: int) -> None:
-        outline = structure.outline
-        self._outline = outline
+    def __init__(self, structure: Structure, root: RootRelaxation, seed: int) -> None:
+        roles = structure.roles
+        self._roles = roles
         self._cost = structure.cost
-        self._rank = guide.rank
-        self._used = int((guide.rank == 0).sum())
+        self._rank = root.rank
+        self._used = int((root.rank == 0).sum())
         self._parts = Parts(structure.program)
         self._linking = structure.linking_mask
-        self._penalty = penalty_of(structure, guide)
+        self._penalty = penalty_of(structure, root)
         self._random = random.Random(seed)
-        self._supply: BoolArray = outline.growth != 0
+        self._supply: BoolArray = roles.growth != 0
         # Reserves, packing and what joins moments belong to no service.
-        self._shared: BoolArray = (outline.service == NONE) & ~self._supply
-        self._services: list[int] = np.unique(outline.service[outline.service != NONE]).tolist()
-        self._moments: list[int] = np.unique(outline.moment[outline.moment != NONE]).tolist()
-        self._regions: list[int] = np.unique(outline.region[outline.region != NONE]).tolist()
+        self._shared: BoolArray = (roles.service == NONE) & ~self._supply
+        self._services: list[int] = np.unique(roles.service[roles.service != NONE]).tolist()
+        self._moments: list[int] = np.unique(roles.moment[roles.moment != NONE]).tolist()
+        self._regions: list[int] = np.unique(roles.region[roles.region != NONE]).tolist()
         self._share = dict.fromkeys(self._kinds, FIRST_SHARE)
         # One region and moment is solved to its optimum in less than a second, more of them seldom.
         self._share["region"] = LEAST_SHARE
-        # Where limits are passed, while some are.
+        # Where limits are violated, while some are.
         self._hot_moments: list[int] = []
         self._hot_services: list[int] = []
-        self._passed_rows: list[int] = []
-        self._passed_by: list[float] = []
+        self._violated_rows: list[int] = []
+        self._violated_by: list[float] = []
 
     @property
     def _kinds(self) -> dict[str, Callable[[int], tuple[BoolArray, str]]]:
@@ -124,20 +124,20 @@ class DirectNeighbourhoods:
             "services": self._of_services,
             "moments and services": self._of_both,
             "region": self._of_region,
-            "passed limit": self._of_passed,
+            "violated limit": self._of_violated,
         }
 
     def _of_moment(self, count: int) -> tuple[BoolArray, str]:
         """Many services in one moment: four times as many as elsewhere."""
         moment = self._random.choice(self._hot_moments or self._moments)
         services = self._some_services(4 * count)
-        of_them = np.isin(self._outline.service, services) | self._shared
-        return of_them & (self._outline.moment == moment), f"{len(services)} services in one moment"
+        of_them = np.isin(self._roles.service, services) | self._shared
+        return of_them & (self._roles.moment == moment), f"{len(services)} services in one moment"
 
     def _of_services(self, count: int) -> tuple[BoolArray, str]:
         """Some services in all moments."""
         services = self._some_services(count)
-        return np.isin(self._outline.service, services) | self._shared, f"{count} services"
+        return np.isin(self._roles.service, services) | self._shared, f"{count} services"
 
     def _of_both(self, count: int) -> tuple[BoolArray, str]:
         """Some services in some moments: twice as many as in all of them."""
@@ -146,8 +146,8 @@ class DirectNeighbourhoods:
         moments = self._random.sample(self._moments, n_moments)
         if self._hot_moments:
             moments[0] = self._random.choice(self._hot_moments)
-        of_them = np.isin(self._outline.service, services) | self._shared
-        free = of_them & np.isin(self._outline.moment, moments)
+        of_them = np.isin(self._roles.service, services) | self._shared
+        free = of_them & np.isin(self._roles.moment, moments)
         return free, f"{len(services)} services in {len(moments)} moments"
 
     def _of_region(self, count: int) -> tuple[BoolArray, str]:
@@ -158,63 +158,63 @@ class DirectNeighbourhoods:
         moments = self._moments[first : first + n_moments]
         return self._all_in([region], moments), f"one region in {len(moments)} moments"
 
-    def _of_passed(self, count: int) -> tuple[BoolArray, str]:
-        """What is around one limit that is passed: its regions and moments.
+    def _of_violated(self, count: int) -> tuple[BoolArray, str]:
+        """What is around one limit that is violated: its regions and moments.
 
         As the share of services grows, the rest of the period, and then the other regions as well.
         """
-        row = self._random.choices(self._passed_rows, self._passed_by)[0]
-        columns, outline = self._parts.program.rows[[row]].indices, self._outline
+        row = self._random.choices(self._violated_rows, self._violated_by)[0]
+        variables, roles = self._parts.program.rows[[row]].indices, self._roles
         # Budgets concern all moments and regions, and limits of supply none.
-        moments = _numbers(outline.moment[columns]) or self._moments
+        moments = _numbers(roles.moment[variables]) or self._moments
         moments = self._random.sample(moments, min(len(moments), FEW_STAGES))
-        regions = [self._random.choice(_numbers(outline.region[columns]) or self._regions)]
+        regions = [self._random.choice(_numbers(roles.region[variables]) or self._regions)]
         share = count / len(self._services)
         if share > PERIOD_SHARE:
-            periods = outline.period_of[moments]
-            moments = [each for each in self._moments if outline.period_of[each] in periods]
+            periods = roles.period_of[moments]
+            moments = [each for each in self._moments if roles.period_of[each] in periods]
         if share > ALL_REGIONS_SHARE:
             regions = self._regions
         free = self._all_in(regions, moments)
-        return free, f"{len(regions)} regions in {len(moments)} moments around a passed limit"
+        return free, f"{len(regions)} regions in {len(moments)} moments around a violated limit"
 
     def _all_in(self, regions: list[int], moments: list[int]) -> BoolArray:
         """All that some regions do in some moments, and the work that is left from one moment to another."""
-        outline = self._outline
-        here = np.isin(outline.region, [*regions, NONE])
-        free: BoolArray = here & np.isin(outline.moment, [*moments, NONE]) & ~self._supply
+        roles = self._roles
+        here = np.isin(roles.region, [*regions, NONE])
+        free: BoolArray = here & np.isin(roles.moment, [*moments, NONE]) & ~self._supply
         return free
 
     def _some_services(self, count: int) -> list[int]:
-        """Some services at random, one of those first whose limits are passed."""
+        """Some services at random, one of those first whose limits are violated."""
         services = self._random.sample(self._services, min(count, len(self._services)))
         if self._hot_services and not set(services) & set(self._hot_services):
             services[0] = self._random.choice(self._hot_services)
         return services
 
-    def _look_where_passed(self, values: FloatArray) -> bool:
+    def _look_where_violated(self, values: FloatArray) -> bool:
         """Note moments and services of the limits that some values pass; whether there are any."""
         program = self._parts.program
         used = program.rows @ values
         beyond = np.maximum(used - program.row_upper, program.row_lower - used)
-        rows = np.flatnonzero(beyond > PASSED_TOLERANCE)
-        columns = np.unique(program.rows[rows].indices)
-        columns = columns[values[columns] > USED]
-        self._hot_moments = _numbers(self._outline.moment[columns])
-        self._hot_services = _numbers(self._outline.service[columns])
-        self._passed_rows, self._passed_by = rows.tolist(), beyond[rows].tolist()
-        return bool(self._passed_rows)
+        rows = np.flatnonzero(beyond > VIOLATION_TOLERANCE)
+        variables = np.unique(program.rows[rows].indices)
+        variables = variables[values[variables] > USED]
+        self._hot_moments = _numbers(self._roles.moment[variables])
+        self._hot_services = _numbers(self._roles.service[variables])
+        self._violated_rows, self._violated_by = rows.tolist(), beyond[rows].tolist()
+        return bool(self._violated_rows)
 
     def objective(self, values: FloatArray) -> float:
         """Cost of some values, and the price of the limits that they pass. [objective units]"""
-        return float(self._cost @ values) + self._penalty * self.passed(values)
+        return float(self._cost @ values) + self._penalty * self.violation(values)
 
-    def passed(self, values: FloatArray) -> float:
-        """By how much some values pass limits, all together. [scaled units]"""
+    def violation(self, values: FloatArray) -> float:
+        """By how much some values violate limits, all together. [scaled units]"""
         program = self._parts.program
         used = program.rows @ values
         beyond = np.maximum(used - program.row_upper, program.row_lower - used)
-        return float(beyond[beyond > PASSED_TOLERANCE].sum())
+        return float(beyond[beyond > VIOLATION_TOLERANCE].sum())
 
     def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
         """Some neighbourhoods at a time, each as if the rest stayed as it is.
@@ -224,56 +224,56 @@ class DirectNeighbourhoods:
         workers, clock
             Who does it, and for how long.
         values : FloatArray
-            Scaled values of the plan. Where they pass limits, so may what is decided anew, at a price.
+            Scaled values of the plan. Where they violate limits, so may what is decided anew, at a price.
 
         Returns
         -------
         list[Change]
             Those that save something, each by itself.
         """
-        elastic = self._look_where_passed(values)
+        elastic = self._look_where_violated(values)
         picked = [self._pick(values) for _ in range(AT_A_TIME)]
         effort = clock.master(NEIGHBOURHOOD_S)
         gap = GAP * abs(float(self._cost @ values))
         effort = Effort(effort.time_limit_s, effort.node_limit, 0.0, gap=gap, rounds=True)
-        jobs = [self._job(columns, closed, values, effort, elastic) for _, columns, closed, _ in picked]
+        jobs = [self._job(variables, closed, values, effort, elastic) for _, variables, closed, _ in picked]
         answers = workers.solve(jobs)
         changes = []
-        for (kind, columns, _, detail), answer, job in zip(picked, answers, jobs, strict=True):
+        for (kind, variables, _, detail), answer, job in zip(picked, answers, jobs, strict=True):
             gain = 0.0
             if answer.values is not None and job.start is not None:
                 gain = float(job.cost @ job.start) - answer.objective
             if answer.values is not None and gain > 0:
-                changes.append(Change(columns, answer.values[: len(columns)], gain, detail))
+                changes.append(Change(variables, answer.values[: len(variables)], gain, detail))
             self._learn(kind, answer, gap, gain)
         return changes
 
     def _pick(self, values: FloatArray) -> tuple[str, IntArray, BoolArray, str]:
-        """A kind, the columns that are free, which of their slots are closed, and what that is."""
+        """A kind, the variables that are free, which of their slots are closed, and what that is."""
         kind = self._random.choice(list(self._kinds)[:-1])
-        if self._passed_rows and self._random.random() < PASSED_CHANCE:
-            kind = "passed limit"
+        if self._violated_rows and self._random.random() < VIOLATION_CHANCE:
+            kind = "violated limit"
         count = min(len(self._services), max(1, round(self._share[kind] * len(self._services))))
         free, detail = self._kinds[kind](count)
-        columns = np.flatnonzero(free | self._supply)
-        slot = self._outline.slot[columns]
+        variables = np.flatnonzero(free | self._supply)
+        slot = self._roles.slot[variables]
         wider = self._random.random() < WIDER_CHANCE
         width = self._random.expovariate(1 / max(1, self._used)) if wider else 0.0
         open_slots = self._rank <= width
-        open_slots[np.unique(self._outline.slot[(values > USED) & (self._outline.slot != NONE)])] = True
-        return kind, columns, (slot != NONE) & ~open_slots[slot], detail
+        open_slots[np.unique(self._roles.slot[(values > USED) & (self._roles.slot != NONE)])] = True
+        return kind, variables, (slot != NONE) & ~open_slots[slot], detail
 
     def _job(
-        self, columns: IntArray, closed: BoolArray, values: FloatArray, effort: Effort, elastic: bool
+        self, variables: IntArray, closed: BoolArray, values: FloatArray, effort: Effort, elastic: bool
     ) -> Job:
-        part = self._parts.part(columns, values)
+        part = self._parts.part(variables, values)
         upper = part.program.upper.copy()
         upper[closed] = np.maximum(part.program.lower[closed], 0.0)
-        program, cost = part.program.within(part.program.lower, upper), self._cost[columns]
+        program, cost = part.program.within(part.program.lower, upper), self._cost[variables]
         if not elastic:
-            return Job(program, cost, effort, values[columns])
+            return Job(program, cost, effort, values[variables])
         soft = self._linking[part.rows]
-        start = np.concatenate([values[columns], slack_of(program, soft, values[columns])])
+        start = np.concatenate([values[variables], slack_of(program, soft, values[variables])])
         program, cost = with_slack(program, cost, soft, self._penalty)
         return Job(program, cost, effort, start)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
 
 ROUGHEST_GAP: Final = 1e-2
 """Gap of a block where prices are far from the last."""
@@ -16,7 +16,7 @@ FINEST_GAP: Final = 1e-4
 """Gap of a block once prices settle: the bound loses as much."""
 
 SPREAD_SHARE: Final = 0.02
-"""Gap of a block over the distance of the bound from the linear master, of which it then loses little. Most
+"""Gap of a block over the distance of the bound from the master LP, of which it then loses little. Most
 blocks are solved in a few nodes, and the few that are not end by their time, whatever the gap: blocks of the
 early rounds of a medium fleet lose 0.063 of a bound of 8.8 (1e12) in 26 ms each at the gaps that a share of
 0.1 asks for, 0.032 in 25 ms at a tenth of these (plain, seed 2; more in benchmarks/RESULTS.md)."""
@@ -94,7 +94,7 @@ class Clock:
         Parameters
         ----------
         spread : float
-            Distance of the bound from the linear master, as a share of it.
+            Distance of the bound from the master LP, as a share of it.
         """
         gap = min(max(SPREAD_SHARE * spread, FINEST_GAP), ROUGHEST_GAP)
         cuts, fine = gap < CUTS_BELOW, FINEST_GAP / gap
@@ -103,8 +103,8 @@ class Clock:
         limit_s = max(FEWEST_S, fine * MOST_S)
         return Effort(max(0.05, min(limit_s, self.left_s())), 1_000_000, gap, cuts)
 
-    def first_pattern(self) -> Effort:
-        """Effort for a block that has no pattern yet: whatever it takes, for any."""
+    def first_column(self) -> Effort:
+        """Effort for a block that has no column yet: whatever it takes, for any."""
         limit_s = None if self.deterministic else max(0.1, self.left_s())
         return Effort(limit_s, 1_000_000, ANY_GAP)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job, Rows
-from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
-from fleetplan.planner.search.blocks.relaxation import Relaxation, relax
-from fleetplan.planner.search.blocks.workers import Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,16 +57,16 @@ def linear_optimum(
     continuous: Collection[int],
     stop: Stop,
     limit_s: float = math.inf,
-    loose: Collection[int] = (),
+    indicators: Collection[int] = (),
 ) -> LinearOptimum | None:
     """The optimum of a model whose variables need not be whole; None where it has none, or not in time.
 
     Parameters
     ----------
-    model, continuous, stop, limit_s, loose
+    model, continuous, stop, limit_s, indicators
         As for `linear_outcomes`.
     """
-    found = linear_outcomes([model], continuous, stop, limit_s, loose)
+    found = linear_outcomes([model], continuous, stop, limit_s, indicators)
     return None if found is None else found[0].optimum
 
 
@@ -75,7 +75,7 @@ def linear_outcomes(
     continuous: Collection[int],
     stop: Stop,
     limit_s: float = math.inf,
-    loose: Collection[int] = (),
+    indicators: Collection[int] = (),
 ) -> list[LinearOutcome] | None:
     """Solve models of the same variables, which need not be whole, side by side; None if not in time.
 
@@ -89,16 +89,16 @@ def linear_outcomes(
         Ends it without an answer.
     limit_s : float
         Time after which it is given up. [s]
-    loose : Collection[int]
+    indicators : Collection[int]
         Variables whose rows have no limits.
     """
     cores = len(os.sched_getaffinity(0))
     relaxations, jobs = [], []
     for model in models:
         program = read_program(model)
-        relaxed = relax(program, continuous).without_limits_on(loose)
+        relaxed = relax(program, continuous).without_limits_on(indicators)
         relaxations.append(relaxed)
-        jobs.append(whole_job(relaxed, program.cost * relaxed.column_scale))
+        jobs.append(whole_job(relaxed, program.cost * relaxed.variable_scale))
     with Workers(min(len(models), cores), ()) as workers:
         try:
             with ending(workers, stop, limit_s):
@@ -112,7 +112,7 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
     """An answer in the units of the model."""
     if answer.values is None or answer.row_duals is None:
         return LinearOutcome(None, answer.infeasible)
-    scale = relaxed.column_scale
+    scale = relaxed.variable_scale
     worth = relaxed.rows.T @ answer.row_duals / scale
     optimum = LinearOptimum(answer.values * scale, answer.row_duals / relaxed.row_scale, worth)
     return LinearOutcome(optimum, infeasible=False)
@@ -120,16 +120,4 @@ def _outcome(relaxed: Relaxation, answer: Answer) -> LinearOutcome:
 
 def whole_job(relaxation: Relaxation, cost: FloatArray) -> Job:
     """The linear relaxation of a whole model."""
-    return Job(rows_of(relaxation), cost, None)
-
-
-def rows_of(relaxation: Relaxation) -> Rows:
-    """A relaxation as HiGHS takes it."""
-    return Rows(
-        relaxation.rows,
-        relaxation.row_lower,
-        relaxation.row_upper,
-        relaxation.lower,
-        relaxation.upper,
-        relaxation.whole,
-    )
+    return Job(relaxation.program, cost, None)

@@ -1,4 +1,4 @@
-"""The restricted master: one pattern a block and the master's variables, within the linking rows."""
+"""The restricted master: one column a block and the master's variables, within the linking rows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.patterns import Pattern
-from fleetplan.planner.search.blocks.relaxation import Relaxation
+from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
 ROW_TOLERANCE: Final = 1e-6
-"""Passing a scaled limit by less than this is rounding. [largest coefficients of the row]"""
+"""Violating a scaled limit by less than this is rounding. [largest coefficients of the row]"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """A pattern of every block and scaled values of the master's variables."""
+class Selection:
+    """A column of every block and scaled values of the master's variables."""
 
-    patterns: tuple[Pattern, ...]
+    columns: tuple[Column, ...]
     master: FloatArray
     cost: float
 
@@ -35,8 +35,8 @@ class Scope:
     Attributes
     ----------
     blocks : IntArray
-        Blocks that choose a pattern.
-    columns : IntArray
+        Blocks that choose a column.
+    variables : IntArray
         Positions of the master's variables that are free.
     rows : IntArray
         Positions of the linking rows that these touch.
@@ -45,7 +45,7 @@ class Scope:
     """
 
     blocks: IntArray
-    columns: IntArray
+    variables: IntArray
     rows: IntArray
     row_lower: FloatArray
     row_upper: FloatArray
@@ -69,7 +69,7 @@ class PriceRange:
 
 
 class Master:
-    """Builds masters over patterns.
+    """Builds masters over columns.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class Master:
     """
 
     def __init__(self, parts: Split, relaxation: Relaxation, cost: FloatArray) -> None:
-        columns, linking = parts.master_columns, parts.linking_rows
+        variables, linking = parts.master_variables, parts.linking_rows
         self._parts = parts
-        self.cost: FloatArray = cost[columns]
-        self.lower, self.upper = relaxation.lower[columns], relaxation.upper[columns]
-        # What follows patterns is whole where they are.
-        self.whole = relaxation.whole[columns] & ~parts.following
-        self.rows: sp.csr_array = relaxation.rows[linking][:, columns].tocsr()
+        self.cost: FloatArray = cost[variables]
+        self.lower, self.upper = relaxation.lower[variables], relaxation.upper[variables]
+        # What follows columns is whole where they are.
+        self.whole = relaxation.whole[variables] & ~parts.following
+        self.rows: sp.csr_array = relaxation.rows[linking][:, variables].tocsr()
         self.row_lower, self.row_upper = relaxation.row_lower[linking], relaxation.row_upper[linking]
 
     def everything(self) -> Scope:
@@ -99,69 +99,69 @@ class Master:
             self.row_upper,
         )
 
-    def around(self, choice: Choice, blocks: IntArray, touched: IntArray) -> Scope:
+    def around(self, selection: Selection, blocks: IntArray, touched: IntArray) -> Scope:
         """Some blocks, and what they share rows with.
 
         Parameters
         ----------
-        choice : Choice
+        selection : Selection
             What the rest keeps.
         blocks : IntArray
             Blocks that are decided anew.
         touched : IntArray
             Positions of linking rows that they may touch.
         """
-        columns = np.unique(self.rows[touched].indices).astype(np.int64)
-        shared = np.flatnonzero(np.diff(self.rows[:, columns].tocsr().indptr))
+        variables = np.unique(self.rows[touched].indices).astype(np.int64)
+        shared = np.flatnonzero(np.diff(self.rows[:, variables].tocsr().indptr))
         rows = np.union1d(touched, shared).astype(np.int64)
         free = np.zeros(len(self._parts.blocks), dtype=bool)
         free[blocks] = True
-        fixed = np.where(np.isin(np.arange(len(self.cost)), columns), 0.0, choice.master)
+        fixed = np.where(np.isin(np.arange(len(self.cost)), variables), 0.0, selection.master)
         used = self.rows @ fixed
-        for pattern in choice.patterns:
-            if not free[pattern.block]:
-                used[pattern.entries[0]] += pattern.entries[1]
+        for column in selection.columns:
+            if not free[column.block]:
+                used[column.entries[0]] += column.entries[1]
         return Scope(
-            blocks, columns, rows, self.row_lower[rows] - used[rows], self.row_upper[rows] - used[rows]
+            blocks, variables, rows, self.row_lower[rows] - used[rows], self.row_upper[rows] - used[rows]
         )
 
     def integer_job(
-        self, scope: Scope, patterns: Sequence[Pattern], effort: Effort, choice: Choice | None
+        self, scope: Scope, columns: Sequence[Column], effort: Effort, selection: Selection | None
     ) -> Job:
-        """Choose one pattern of each block of a scope, beginning with a choice where there is one."""
-        rows, cost = self._rows(scope, patterns)
-        if choice is None:
+        """Choose one column of each block of a scope, beginning with a selection where there is one."""
+        rows, cost = self._rows(scope, columns)
+        if selection is None:
             return Job(rows, cost, effort)
-        taken = [float(choice.patterns[pattern.block] is pattern) for pattern in patterns]
-        return Job(rows, cost, effort, np.concatenate([taken, choice.master[scope.columns]]))
+        taken = [float(selection.columns[column.block] is column) for column in columns]
+        return Job(rows, cost, effort, np.concatenate([taken, selection.master[scope.variables]]))
 
     def linear_job(
         self,
         scope: Scope,
-        patterns: Sequence[Pattern],
+        columns: Sequence[Column],
         prices: PriceRange,
         master: FloatArray | None = None,
     ) -> Job:
-        """Mix the patterns of each block of a scope; a limit may be passed at a price.
+        """Mix the columns of each block of a scope; a limit may be violated at a price.
 
         Parameters
         ----------
         scope : Scope
             What is decided.
-        patterns : Sequence[Pattern]
+        columns : Sequence[Column]
             At least one of every block of the scope.
         prices : PriceRange
-            Range of the duals of the linking rows of the scope: what passing a scaled limit by one costs.
+            Range of the duals of the linking rows of the scope: what violating a scaled limit by one costs.
         master : FloatArray, optional
             Values that the whole variables of the scope are held at.
         """
-        rows, cost = self._rows(scope, patterns)
-        n_rows, n_columns = rows.rows.shape
+        rows, cost = self._rows(scope, columns)
+        n_rows, n_variables = rows.rows.shape
         n_linking = len(scope.rows)
         lower, upper = rows.lower.copy(), rows.upper.copy()
         if master is not None:
-            held = np.flatnonzero(rows.whole[len(patterns) :]) + len(patterns)
-            lower[held] = upper[held] = master[scope.columns][held - len(patterns)]
+            held = np.flatnonzero(rows.whole[len(columns) :]) + len(columns)
+            lower[held] = upper[held] = master[scope.variables][held - len(columns)]
         slack = sp.eye_array(n_rows, n_linking).tocsr()
         wide = Rows(
             rows=sp.hstack([rows.rows, slack, -slack], format="csr"),
@@ -169,66 +169,66 @@ class Master:
             row_upper=rows.row_upper,
             lower=np.concatenate([lower, np.zeros(2 * n_linking)]),
             upper=np.concatenate([upper, np.full(2 * n_linking, np.inf)]),
-            whole=np.zeros(n_columns + 2 * n_linking, dtype=bool),
+            whole=np.zeros(n_variables + 2 * n_linking, dtype=bool),
         )
         return Job(wide, np.concatenate([cost, prices.upper, -prices.lower]), None)
 
-    def pattern_rows(self, patterns: Sequence[Pattern]) -> tuple[sp.csr_array, FloatArray]:
-        """Entries of patterns in the linking rows, then in one row a block, and their costs."""
-        rows, cost = self._rows(self.everything(), patterns)
-        return rows.rows[:, : len(patterns)].tocsr(), cost[: len(patterns)]
+    def column_rows(self, columns: Sequence[Column]) -> tuple[sp.csr_array, FloatArray]:
+        """Entries of columns in the linking rows, then in one row a block, and their costs."""
+        rows, cost = self._rows(self.everything(), columns)
+        return rows.rows[:, : len(columns)].tocsr(), cost[: len(columns)]
 
-    def _rows(self, scope: Scope, patterns: Sequence[Pattern]) -> tuple[Rows, FloatArray]:
-        """Linking rows of a scope, then one row a block that chooses its pattern."""
+    def _rows(self, scope: Scope, columns: Sequence[Column]) -> tuple[Rows, FloatArray]:
+        """Linking rows of a scope, then one row a block that chooses its column."""
         position = np.full(len(self.row_lower), -1)
         position[scope.rows] = np.arange(len(scope.rows))
         number = np.full(len(self._parts.blocks), -1)
         number[scope.blocks] = np.arange(len(scope.blocks)) + len(scope.rows)
         indices, data, starts = [], [], [0]
-        for pattern in patterns:
-            indices += [position[pattern.entries[0]], number[[pattern.block]]]
-            data += [pattern.entries[1], np.ones(1)]
-            starts.append(starts[-1] + len(pattern.entries[0]) + 1)
+        for column in columns:
+            indices += [position[column.entries[0]], number[[column.block]]]
+            data += [column.entries[1], np.ones(1)]
+            starts.append(starts[-1] + len(column.entries[0]) + 1)
         n_rows = len(scope.rows) + len(scope.blocks)
         chosen = sp.csc_array(
-            (np.concatenate(data), np.concatenate(indices), np.array(starts)), shape=(n_rows, len(patterns))
+            (np.concatenate(data), np.concatenate(indices), np.array(starts)), shape=(n_rows, len(columns))
         )
-        own: sp.csr_array = self.rows[scope.rows][:, scope.columns]
-        none = sp.csr_array((len(scope.blocks), len(scope.columns)))
+        own: sp.csr_array = self.rows[scope.rows][:, scope.variables]
+        none = sp.csr_array((len(scope.blocks), len(scope.variables)))
         one = np.ones(len(scope.blocks))
         rows = Rows(
             rows=sp.hstack([chosen, sp.vstack([own, none])], format="csr"),
             row_lower=np.concatenate([scope.row_lower, one]),
             row_upper=np.concatenate([scope.row_upper, one]),
-            lower=np.concatenate([np.zeros(len(patterns)), self.lower[scope.columns]]),
-            upper=np.concatenate([np.ones(len(patterns)), self.upper[scope.columns]]),
-            whole=np.concatenate([np.ones(len(patterns), dtype=bool), self.whole[scope.columns]]),
+            lower=np.concatenate([np.zeros(len(columns)), self.lower[scope.variables]]),
+            upper=np.concatenate([np.ones(len(columns)), self.upper[scope.variables]]),
+            whole=np.concatenate([np.ones(len(columns), dtype=bool), self.whole[scope.variables]]),
         )
-        cost = np.concatenate([[pattern.cost for pattern in patterns], self.cost[scope.columns]])
+        cost = np.concatenate([[column.cost for column in columns], self.cost[scope.variables]])
         return rows, cost
 
     def chosen(
-        self, scope: Scope, patterns: Sequence[Pattern], answer: Answer, before: Choice | None
-    ) -> Choice | None:
+        self, scope: Scope, columns: Sequence[Column], answer: Answer, before: Selection | None
+    ) -> Selection | None:
         """What an integer master chose, in place of that part of what was chosen before."""
         if answer.values is None:
             return None
-        picked = dict(zip((p.block for p in before.patterns), before.patterns, strict=True)) if before else {}
-        for index in np.flatnonzero(answer.values[: len(patterns)] > 0.5).tolist():
-            picked[patterns[index].block] = patterns[index]
+        picked = dict(zip((p.block for p in before.columns), before.columns, strict=True)) if before else {}
+        for index in np.flatnonzero(answer.values[: len(columns)] > 0.5).tolist():
+            picked[columns[index].block] = columns[index]
         master = np.zeros(len(self.cost)) if before is None else before.master.copy()
-        master[scope.columns] = answer.values[len(patterns) :]
-        return self.choice([picked[block] for block in range(len(self._parts.blocks))], master)
+        master[scope.variables] = answer.values[len(columns) :]
+        return self.selection([picked[block] for block in range(len(self._parts.blocks))], master)
 
-    def holds(self, choice: Choice) -> bool:
-        """Whether a choice keeps the linking rows, within the tolerance of floating point."""
-        used = self.rows @ choice.master
-        for pattern in choice.patterns:
-            used[pattern.entries[0]] += pattern.entries[1]
+    def holds(self, selection: Selection) -> bool:
+        """Whether a selection keeps the linking rows, within the tolerance of floating point."""
+        used = self.rows @ selection.master
+        for column in selection.columns:
+            used[column.entries[0]] += column.entries[1]
         above, below = used - self.row_upper, self.row_lower - used
         return bool(max(above.max(initial=0.0), below.max(initial=0.0)) <= ROW_TOLERANCE)
 
-    def choice(self, patterns: Sequence[Pattern], master: FloatArray) -> Choice:
-        """A choice with its cost."""
-        cost = sum(pattern.cost for pattern in patterns) + float(self.cost @ master)
-        return Choice(tuple(patterns), master, cost)
+    def selection(self, columns: Sequence[Column], master: FloatArray) -> Selection:
+        """A selection with its cost."""
+        cost = sum(column.cost for column in columns) + float(self.cost @ master)
+        return Selection(tuple(columns), master, cost)

@@ -11,14 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.bound import Lagrangian
+from fleetplan.planner.search.blocks.columns import Column, ColumnPool
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
-from fleetplan.planner.search.blocks.master import Choice, Master, PriceRange, Scope
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.patterns import Pattern, PatternPool
-from fleetplan.planner.search.blocks.rounds import Prices
+from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
+from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 MOST_BLOCKS: Final = 100
 """Blocks of one neighbourhood at most: beyond it the integer master takes too long."""
@@ -29,18 +29,18 @@ AT_A_TIME: Final = 2
 LEAST_BLOCKS: Final = 3
 """Rows that fewer blocks share are no reason for a neighbourhood."""
 
-PATTERNS_A_BLOCK: Final = 25
-"""Patterns of a block that an integer master looks at, the cheapest at the current prices."""
+COLUMNS_A_BLOCK: Final = 25
+"""Columns of a block that an integer master looks at, the cheapest at the current prices."""
 
 MASTER_S: Final = 1.0
 """Time of one integer master. Most take less, and while one takes longer the other cores wait for it:
 with 3 s three scarce medium fleets are at 8.3, 6.0, 4.7 % after 45 s, with 1 s at 6.4, 5.6, 4.5 %. [s]"""
 
 PENALTY_RATIO: Final = 20.0
-"""Penalty of passing a limit in the linear master of a neighbourhood, over the largest price."""
+"""Penalty of violating a limit in the master LP of a neighbourhood, over the largest price."""
 
-MIXED_SUPPLY_SHARE: Final = 0.5
-"""Share of neighbourhoods whose prices are of the linear master's supply, rounded, not of the plan's."""
+LP_SUPPLY_SHARE: Final = 0.5
+"""Share of neighbourhoods whose prices are of the master LP's supply, rounded, not of the plan's."""
 
 PRICE_SPREAD: Final = 0.3
 """Prices of a neighbourhood are multiplied by one plus or minus up to this, row by row."""
@@ -48,10 +48,10 @@ PRICE_SPREAD: Final = 0.3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Improvement:
-    """What the integer master of one neighbourhood chose among its patterns."""
+    """What the integer master of one neighbourhood chose among its columns."""
 
     scope: Scope
-    patterns: list[Pattern]
+    columns: list[Column]
     answer: Answer
 
 
@@ -63,11 +63,11 @@ class Neighbourhoods:
     parts : Split
         Blocks and linking rows.
     master : Master
-        Chooses patterns.
+        Chooses columns.
     lagrangian : Lagrangian
         Prices blocks.
-    pool : PatternPool
-        Receives new patterns.
+    pool : ColumnPool
+        Receives new columns.
     prices : Prices
         Of the linking rows, which better ones may replace meanwhile.
     seed : int
@@ -79,7 +79,7 @@ class Neighbourhoods:
         parts: Split,
         master: Master,
         lagrangian: Lagrangian,
-        pool: PatternPool,
+        pool: ColumnPool,
         prices: Prices,
         seed: int,
     ) -> None:
@@ -104,9 +104,9 @@ class Neighbourhoods:
             # Two blocks alone share the changes of one service; that is no neighbourhood.
             around_row.append(own[own >= 0] if len(own) > LEAST_BLOCKS else own[:0])
         found = {blocks.tobytes(): blocks for blocks in around_row if len(blocks)}
-        columns: sp.csc_array = self._master.rows.tocsc()
-        for column in range(columns.shape[1]):
-            touched = columns.indices[columns.indptr[column] : columns.indptr[column + 1]]
+        variables: sp.csc_array = self._master.rows.tocsc()
+        for variable in range(variables.shape[1]):
+            touched = variables.indices[variables.indptr[variable] : variables.indptr[variable + 1]]
             reached = [around_row[row] for row in touched if len(around_row[row])]
             if reached:
                 blocks = np.unique(np.concatenate(reached))
@@ -115,7 +115,7 @@ class Neighbourhoods:
         return list(found.values()) or [np.arange(len(self._parts.blocks), dtype=np.int64)]
 
     def improve(
-        self, workers: Workers, clock: Clock, choice: Choice, mixed_supply: FloatArray
+        self, workers: Workers, clock: Clock, selection: Selection, lp_supply: FloatArray
     ) -> list[Improvement]:
         """Some neighbourhoods at a time, each as if the others stayed as they are.
 
@@ -123,28 +123,28 @@ class Neighbourhoods:
         ----------
         workers, clock
             Who does it, and for how long.
-        choice : Choice
+        selection : Selection
             The plan.
-        mixed_supply : FloatArray
-            Scaled values of the master's variables in a mixture of patterns.
+        lp_supply : FloatArray
+            Scaled values of the master's variables in a mixture of columns.
         """
         picked = self._pick()
-        scopes = [self._scope(choice, blocks) for blocks in picked]
-        # Patterns that suit the plan's own supply alone would never lead to another.
-        other = self._random.random() < MIXED_SUPPLY_SHARE
-        supply = np.round(mixed_supply) if other else choice.master
+        scopes = [self._scope(selection, blocks) for blocks in picked]
+        # Columns that suit the plan's own supply alone would never lead to another.
+        other = self._random.random() < LP_SUPPLY_SHARE
+        supply = np.round(lp_supply) if other else selection.master
         prices = self._own_prices(workers, scopes, supply)
         self._price(workers, clock, picked, prices)
-        patterns = [
-            self._pool.promising(blocks.tolist(), duals, PATTERNS_A_BLOCK, choice.patterns)
+        columns = [
+            self._pool.promising(blocks.tolist(), duals, COLUMNS_A_BLOCK, selection.columns)
             for blocks, duals in zip(picked, prices, strict=True)
         ]
         jobs = [
-            self._master.integer_job(scope, own, clock.master(MASTER_S), choice)
-            for scope, own in zip(scopes, patterns, strict=True)
+            self._master.integer_job(scope, own, clock.master(MASTER_S), selection)
+            for scope, own in zip(scopes, columns, strict=True)
         ]
         answers = workers.solve(jobs)
-        return [Improvement(*each) for each in zip(scopes, patterns, answers, strict=True)]
+        return [Improvement(*each) for each in zip(scopes, columns, answers, strict=True)]
 
     def _pick(self) -> list[IntArray]:
         """Neighbourhoods without a block in common, in a random order in which each has its turn."""
@@ -168,12 +168,12 @@ class Neighbourhoods:
         self._order += reversed(waiting)
         return picked
 
-    def _scope(self, choice: Choice, blocks: IntArray) -> Scope:
+    def _scope(self, selection: Selection, blocks: IntArray) -> Scope:
         touched = np.unique(np.concatenate([self._touched[block] for block in blocks]))
-        return self._master.around(choice, blocks, touched)
+        return self._master.around(selection, blocks, touched)
 
     def _own_prices(self, workers: Workers, scopes: list[Scope], supply: FloatArray) -> list[FloatArray]:
-        """Prices where whole supply is held, varied a little; the best prices elsewhere."""
+        """Prices where integer supply is held, varied a little; the best prices elsewhere."""
         penalty = PENALTY_RATIO * float(np.abs(self._prices.best).max(initial=1.0))
         jobs = [
             self._master.linear_job(
@@ -200,13 +200,13 @@ class Neighbourhoods:
     def _price(
         self, workers: Workers, clock: Clock, picked: list[IntArray], prices: list[FloatArray]
     ) -> None:
-        """New patterns of all blocks of some neighbourhoods, each at the prices of its own."""
+        """New columns of all blocks of some neighbourhoods, each at the prices of its own."""
         effort = clock.pricing(math.inf)
         jobs = []
         for blocks, duals in zip(picked, prices, strict=True):
             reduced = self._lagrangian.price(duals).reduced_cost
             for block in blocks.tolist():
-                cost = reduced[self._parts.blocks[block].columns]
+                cost = reduced[self._parts.blocks[block].variables]
                 jobs.append(Job(block, cost, effort, self._pool.cheapest(block, cost)))
         answers = workers.solve(jobs)
         for block, answer in zip(np.concatenate(picked).tolist(), answers, strict=True):
@@ -217,4 +217,4 @@ class Neighbourhoods:
 def _rows_by_block(parts: Split) -> list[IntArray]:
     """Positions of the linking rows that each block touches."""
     rows: sp.csc_array = parts.program.rows[parts.linking_rows].tocsc()
-    return [np.unique(rows[:, block.columns].indices) for block in parts.blocks]
+    return [np.unique(rows[:, block.variables].indices) for block in parts.blocks]

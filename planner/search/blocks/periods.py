@@ -1,11 +1,11 @@
 r"""Every period decided whole: a bound that prices neither hosts nor replicas, and the plans it leads to.
 
 A block is what one service does in one moment; hosts that blocks share are priced, and at a price a mixture
-of patterns runs. In fleets of few services that mixture is what keeps the Lagrangian bound from the best
-plan. Here one integer program decides everything in a period, with a copy of the supply that stands in
-several. With cost c, columns x_t of period t and shared columns s, prices y of the rows A with limits b that
-join periods (changes from one to the next), and shares l_t of the cost of s that add up to c_s - A_s' y, no
-plan costs less than::
+of columns runs. In fleets of few services that mixture keeps the Lagrangian bound from the best plan. Here
+one integer program decides everything in a period, with a copy of the supply that several periods share. With
+cost c, variables x_t of period t, shared variables s, prices y of the rows A with limits b that join periods
+(changes from one to the next), and shares l_t of the cost of s that add up to c_s - A_s' y, no plan costs
+less than::
 
     y b + sum_t bound_t
     bound_t <= min (c_t - A_t' y) x_t + l_t s   over the rows of t and those of s alone
@@ -29,16 +29,16 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.construction import Guide, Structure
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
-from fleetplan.planner.search.blocks.linear import rows_of, whole_job
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY, Relaxation
+from fleetplan.planner.search.blocks.construction import RootRelaxation, Structure
+from fleetplan.planner.search.blocks.linear import whole_job
+from fleetplan.planner.search.blocks.roles import NONE, VariableRoles
 from fleetplan.planner.search.blocks.subprograms import Parts
-from fleetplan.planner.search.blocks.themes import NONE, Outline
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation
 
-MOST_COLUMNS: Final = 1500
-"""Columns of a period that one integer program may decide: more take HiGHS longer than a round may."""
+MOST_VARIABLES: Final = 1500
+"""Variables of a period that one integer program may decide: more take HiGHS longer than a round may."""
 
 SHARED: Final = -1
 """Period of what stands in several, and of rows that hold nothing else."""
@@ -52,7 +52,7 @@ SLACK: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cut:
-    """`coefficients @ x >= least` over all columns, of one period."""
+    """`coefficients @ x >= least` over all variables, of one period."""
 
     period: int
     coefficients: FloatArray
@@ -66,9 +66,9 @@ class Periods:
     ----------
     structure : Structure
         The whole program.
-    loose : Collection[int]
-        Columns that only say which configurations run.
-    guide : Guide
+    indicators : Collection[int]
+        Variables that only say which configurations run.
+    root : RootRelaxation
         An optimum of the linear relaxation.
 
     Attributes
@@ -76,31 +76,31 @@ class Periods:
     relaxation : Relaxation
         The whole program.
     period, of_row : IntArray
-        Period of every column and row, `SHARED`, or of rows that hold columns of several `JOINING`.
+        Period of every variable and row, `SHARED`, or of rows that hold variables of several `JOINING`.
     count : int
         Periods.
-    wishes : list[FloatArray]
+    wanted_supplies : list[FloatArray]
         What the last programs of the periods would have stand in several, the last period's first; scaled
-        values of all columns, those of others are 0.
+        values of all variables, those of others are 0.
     """
 
-    def __init__(self, structure: Structure, loose: Collection[int], guide: Guide) -> None:
+    def __init__(self, structure: Structure, indicators: Collection[int], root: RootRelaxation) -> None:
         self._cost = structure.cost
         self.relaxation = structure.relaxation
         self._program = structure.program
         self._following = structure.following
-        self._growth = structure.outline.growth
-        self._service = structure.outline.service
+        self._growth = structure.roles.growth
+        self._service = structure.roles.service
         self._parts = Parts(self._program)
         rows = self.relaxation.rows
-        self.period, self.of_row = _periods(structure.outline, rows)
+        self.period, self.of_row = _periods(structure.roles, rows)
         self._shared = np.flatnonzero(self.period == SHARED)
         self._joining = np.flatnonzero(self.of_row == JOINING)
         self.count = int(self.period.max(initial=SHARED)) + 1
-        self._counts = self._that_count(loose, guide.values)
-        self._duals = guide.duals
+        self._bounding = self._rows_of_bound(indicators, root.values)
+        self._duals = root.duals
         self._cuts: list[_Cut] = []
-        self.wishes: list[FloatArray] = []
+        self.wanted_supplies: list[FloatArray] = []
 
     @property
     def worthwhile(self) -> bool:
@@ -108,15 +108,17 @@ class Periods:
         if self.count <= 1:
             return False
         decided = (self.period != SHARED) & ~self._following
-        return int(np.bincount(self.period[decided], minlength=self.count).max()) <= MOST_COLUMNS
+        return int(np.bincount(self.period[decided], minlength=self.count).max()) <= MOST_VARIABLES
 
-    def _that_count(self, loose: Collection[int], values: FloatArray) -> BoolArray:
+    def _rows_of_bound(self, indicators: Collection[int], values: FloatArray) -> BoolArray:
         """Rows that the bound keeps."""
         program = self.relaxation
         used = program.rows @ values
         binds = np.minimum(program.row_upper - used, used - program.row_lower) <= SLACK
         of_whole = _holds(program.rows, np.flatnonzero(program.whole))
-        kept: BoolArray = (of_whole | binds) & ~_holds(program.rows, np.array(sorted(loose), dtype=np.int64))
+        kept: BoolArray = (of_whole | binds) & ~_holds(
+            program.rows, np.array(sorted(indicators), dtype=np.int64)
+        )
         return kept
 
     def jobs(self, effort: Effort) -> list[Job]:
@@ -126,11 +128,11 @@ class Periods:
         cost = self._cost - joining.T @ prices
         found = []
         for period, share in enumerate(self._shares(cost)):
-            columns = np.concatenate([np.flatnonzero(self.period == period), self._shared])
-            kept = self._counts & ((self.of_row == period) | (self.of_row == SHARED))
-            program = self._parts.part(columns, np.zeros(len(cost)), kept).program
+            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
+            kept = self._bounding & ((self.of_row == period) | (self.of_row == SHARED))
+            program = self._parts.part(variables, np.zeros(len(cost)), kept).program
             own = np.concatenate([cost[self.period == period], share])
-            found.append(Job(program, own, effort, length=float(len(columns))))
+            found.append(Job(program, own, effort, length=float(len(variables))))
         return found
 
     def _shares(self, cost: FloatArray) -> list[FloatArray]:
@@ -157,18 +159,18 @@ class Periods:
         answers : Sequence[Answer]
             To them.
         """
-        self.wishes = []
+        self.wanted_supplies = []
         for period, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
             if answer.values is not None:
                 wish = np.zeros(len(self._cost))
                 wish[self._shared] = answer.values[len(answer.values) - len(self._shared) :]
-                self.wishes.insert(0, wish)
+                self.wanted_supplies.insert(0, wish)
             if not np.isfinite(answer.bound):
                 continue
-            columns = np.concatenate([np.flatnonzero(self.period == period), self._shared])
+            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
             size = float(np.abs(job.cost).max(initial=1.0))
             coefficients = np.zeros(len(self._cost))
-            coefficients[columns] = job.cost / size
+            coefficients[variables] = job.cost / size
             least = (answer.bound - BOUND_SAFETY * abs(answer.bound)) / size
             self._cuts.append(_Cut(period, coefficients, least))
         # New cuts have no price yet.
@@ -211,8 +213,8 @@ class Periods:
         start : FloatArray, optional
             Scaled values of a plan.
         """
-        program = rows_of(self._with_cuts())
-        kept = np.flatnonzero(np.concatenate([self._counts, np.ones(len(self._cuts), dtype=bool)]))
+        program = self._with_cuts().program
+        kept = np.flatnonzero(np.concatenate([self._bounding, np.ones(len(self._cuts), dtype=bool)]))
         of_all = (self.period == SHARED) | ((self._service == NONE) & (self._growth == 0))
         few = replace(
             program,
@@ -223,7 +225,7 @@ class Periods:
         )
         return Job(few, self._cost, effort, start)
 
-    def stands(self, values: FloatArray) -> tuple[int, ...]:
+    def supply_key(self, values: FloatArray) -> tuple[int, ...]:
         """What stands in several periods, in whole numbers."""
         return tuple(np.round(values[self._shared]).astype(int).tolist())
 
@@ -233,7 +235,7 @@ class Periods:
         Parameters
         ----------
         supply : FloatArray
-            Scaled values of all columns; those of shared supply are looked at.
+            Scaled values of all variables; those of shared supply are looked at.
         effort : Effort
             Of each job.
         more : bool
@@ -241,19 +243,21 @@ class Periods:
         """
         found = []
         for period in range(self.count):
-            columns = np.concatenate([np.flatnonzero(self.period == period), self._shared])
+            variables = np.concatenate([np.flatnonzero(self.period == period), self._shared])
             kept = (self.of_row == period) | (self.of_row == SHARED)
-            program = self._parts.part(columns, np.zeros(len(supply)), kept).program
-            growth, shared = self._growth[columns], self.period[columns] == SHARED
-            known = np.clip(np.round(supply[columns]), program.lower, program.upper)
+            program = self._parts.part(variables, np.zeros(len(supply)), kept).program
+            growth, shared = self._growth[variables], self.period[variables] == SHARED
+            known = np.clip(np.round(supply[variables]), program.lower, program.upper)
             decided = shared & (growth != 0)
             lower = np.where(decided & ((growth > 0) | (not more)), known, program.lower)
             upper = np.where(decided & ((growth < 0) | (not more)), known, program.upper)
-            job = Job(program.within(lower, upper), self._cost[columns], effort, length=float(len(columns)))
+            job = Job(
+                program.within(lower, upper), self._cost[variables], effort, length=float(len(variables))
+            )
             found.append(job)
         return found
 
-    def joined(self, answers: Sequence[Answer]) -> FloatArray | None:
+    def merged(self, answers: Sequence[Answer]) -> FloatArray | None:
         """The plan of all periods, with as much supply as any of them wants; None where one has none."""
         values = np.zeros(len(self._cost))
         less = self._growth[self._shared] < 0
@@ -268,11 +272,11 @@ class Periods:
         return values
 
     def following_job(self, values: FloatArray) -> Job | None:
-        """What only follows the other columns of a plan, at least cost; None where nothing does."""
-        columns = np.flatnonzero(self._following)
-        if not len(columns):
+        """What only follows the other variables of a plan, at least cost; None where nothing does."""
+        variables = np.flatnonzero(self._following)
+        if not len(variables):
             return None
-        return Job(self._parts.part(columns, values).program, self._cost[columns], None)
+        return Job(self._parts.part(variables, values).program, self._cost[variables], None)
 
     def completed(self, values: FloatArray, answer: Answer) -> FloatArray | None:
         """A plan with `following_job`'s answer; None where it has none."""
@@ -283,22 +287,22 @@ class Periods:
         return found
 
 
-def _periods(outline: Outline, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
-    """Period of every column and row: what is in no moment belongs to the one period whose rows hold it."""
-    moment = np.where(outline.moment != NONE, outline.moment, outline.home)
+def _periods(roles: VariableRoles, rows: sp.csr_array) -> tuple[IntArray, IntArray]:
+    """Period of every variable and row: what is in no moment belongs to the one period whose rows hold it."""
+    moment = np.where(roles.moment != NONE, roles.moment, roles.home)
     placed = moment != NONE
     period = np.full(len(moment), SHARED, dtype=np.int64)
-    period[placed] = outline.period_of[moment[placed]]
+    period[placed] = roles.period_of[moment[placed]]
     entries = rows.tocoo()
-    row, column = (each.astype(np.int64) for each in entries.coords)
-    least, most = _extremes(row, period[column], rows.shape[0])
-    # A column without a moment that one period's rows hold, and no row that joins, is that period's own.
+    row, variable = (each.astype(np.int64) for each in entries.coords)
+    least, most = _extremes(row, period[variable], rows.shape[0])
+    # A variable without a moment that one period's rows hold, and no row that joins, is that period's own.
     inside = most[row] >= 0
-    low, high = _extremes(column[inside], least[row][inside], rows.shape[1])
-    _, highest = _extremes(column[inside], most[row][inside], rows.shape[1])
+    low, high = _extremes(variable[inside], least[row][inside], rows.shape[1])
+    _, highest = _extremes(variable[inside], most[row][inside], rows.shape[1])
     own = ~placed & (highest >= 0) & (low == high) & (high == highest)
     period[own] = highest[own]
-    least, most = _extremes(row, period[column], rows.shape[0])
+    least, most = _extremes(row, period[variable], rows.shape[0])
     of_row = np.where(most < 0, SHARED, np.where(least == most, most, JOINING))
     return period, of_row.astype(np.int64)
 
@@ -313,8 +317,8 @@ def _extremes(group: IntArray, number: IntArray, count: int) -> tuple[IntArray, 
     return np.where(least == large, -1, least), most
 
 
-def _holds(rows: sp.csr_array, columns: IntArray) -> BoolArray:
-    """Which rows hold any of some columns."""
+def _holds(rows: sp.csr_array, variables: IntArray) -> BoolArray:
+    """Which rows hold any of some variables."""
     found = np.zeros(rows.shape[0], dtype=bool)
-    found[rows.tocsc()[:, columns].indices] = True
+    found[rows.tocsc()[:, variables].indices] = True
     return found

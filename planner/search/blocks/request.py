@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.incumbent import Completion
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.patterns import PatternMemory
+from fleetplan.planner.search.blocks.roles import VariableRoles
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.themes import Outline
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
 
 
@@ -42,19 +42,19 @@ class BlockOutcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beginning:
+class WarmStart:
     """What is known of a model from other solves of it.
 
     Attributes
     ----------
-    memory : PatternMemory
-        Patterns; receives those that are found.
+    memory : ColumnMemory
+        Columns; receives those that are found.
     row_duals : FloatArray or None
         Prices of all rows at which rounds begin; None for those of the linear relaxation of the whole model.
         [objective units]
     """
 
-    memory: PatternMemory = field(default_factory=PatternMemory)
+    memory: ColumnMemory = field(default_factory=ColumnMemory)
     row_duals: FloatArray | None = None
 
 
@@ -66,36 +66,36 @@ class Request:
     ----------
     parts : Split
         The program in blocks.
-    outline : Outline
-        What its columns decide.
+    roles : VariableRoles
+        What its variables decide.
     continuous : Collection[int]
         Variables that a relaxation need not keep whole.
-    loose : Collection[int]
+    indicators : Collection[int]
         Variables whose rows the linear relaxation of everything does without.
     start : IntArray or None
         A plan to begin with.
     complete : callable
-        Makes a plan exact where patterns alone are not.
+        Makes a plan exact where columns alone are not.
     enough : callable
         Whether an objective and a bound are close enough.
-    listen : callable
+    on_step : callable
         Told after every step.
     patience : Patience
         When to give up without a plan.
     overtime : Overtime or None
         For a plan that is far from good when the time is over.
-    beginning : Beginning
+    warm_start : WarmStart
         What it begins with.
     """
 
     parts: Split
-    outline: Outline
+    roles: VariableRoles
     continuous: Collection[int]
-    loose: Collection[int]
+    indicators: Collection[int]
     start: IntArray | None
     complete: Completion
     enough: Callable[[float, float], bool]
-    listen: Listener
+    on_step: Listener
     patience: Patience = PATIENT
     overtime: Overtime | None = None
-    beginning: Beginning = field(default_factory=Beginning)
+    warm_start: WarmStart = field(default_factory=WarmStart)

@@ -1,4 +1,4 @@
-"""A first plan, constructed: one moment after the other, the hardest of each period first.
+"""Rolling-horizon construction of a first plan: moment by moment, the hardest of each period first.
 
 Runs in the worker process, beside other jobs. Each stage decides what runs in one region and moment and how
 much supply grows for it; what the other regions do counts as the relaxation has it until they are decided.
@@ -6,7 +6,7 @@ Where that is impossible the regions of a moment are decided together, and each 
 held. Rows that join a moment to its neighbours wait until both are decided. Rows that sum over many moments
 count the linear relaxation's values for those that are left. Supply only grows, so earlier decisions stay
 possible. A stage looks at the slots that the relaxation uses, and at more where these are not enough. As a
-last resort it passes limits at a price, for later steps to mend.
+last resort it violates limits at a price, for later steps to mend.
 
 One region and moment of a company (12 services) is optimal after 0.03 to 0.6 s, all its regions not after 8.
 """
@@ -15,27 +15,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fleetplan.planner.search.blocks.highs_jobs import (
+from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
+from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Array,
     Effort,
     Indices,
     Job,
     Mask,
-    RollingJob,
     Rows,
+    Solve,
 )
-from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
 
-Solve = Callable[[Job], Answer]
-"""Solves an integer program."""
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 
 LEAST_STAGE_S: Final = 1.0
 """Time of one attempt at a stage at the least, past the limit too: a plan is worth it. [s]"""
@@ -56,7 +55,7 @@ STAGE_SHARE: Final = 1.5
 """Part of an even share of the time left that a stage may take: most take far less."""
 
 SUPPLY_SHARE: Final = 0.4
-"""Share of the time for deciding whole supply first, where that is asked for."""
+"""Share of the time for deciding integer supply first, where that is asked for."""
 
 FINISH_S: Final = 2.0
 """Time to decide supply and loads anew once everything else is decided. [s]"""
@@ -114,15 +113,15 @@ class _Construction:
         self._nodes = 0
         self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
         stage = np.full(len(job.cost), -1, dtype=np.int64)
-        for number, columns in enumerate(job.stages):
-            stage[columns] = number
+        for number, variables in enumerate(job.stages):
+            stage[variables] = number
         self._stage = stage
         self._spans = spans(job.program, stage)
         self._known = stage < 0
         self._supply = np.flatnonzero(job.growth)
-        # By how much earlier stages have passed the limits of each row: later ones need not make up for it.
+        # By how much earlier stages have violated the limits of each row: later ones need not make up for it.
         self._below, self._above = np.zeros((2, len(job.program.row_lower)))
-        self._guide, self._rank = job.guide, job.rank
+        self._root, self._rank = job.root, job.rank
         self._groups = 1
         self._now: Indices = np.zeros(0, dtype=np.int64)
         # Supply when the moment began, which it may add to.
@@ -130,17 +129,17 @@ class _Construction:
         self._later: Mask = np.zeros(len(self._supply), dtype=bool)
         if job.supply.any():
             self._decide_supply()
-        self._values = self._guide.copy()
+        self._values = self._root.copy()
         across = self._known & job.program.whole
         # Stages add what is short. Whole units of what the relaxation buys are bought, and no more leave than
         # in the relaxation, rounded up: hosts at the end of their lives have to.
-        guide = self._guide
-        bought, leaving = np.floor(guide + TOLERANCE), np.ceil(guide - TOLERANCE)
-        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(guide)))
+        root = self._root
+        bought, leaving = np.floor(root + TOLERANCE), np.ceil(root - TOLERANCE)
+        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(root)))
         self._values[across] = whole[across]
 
     def _decide_supply(self) -> None:
-        """Let the guide be the best plan whose supply is whole while what runs is not, of the slots it uses.
+        """Let the root be the best plan whose supply is whole while what runs is not, of the slots it uses.
 
         The relaxation opens a pool by a tenth, and with it a tenth of its reserve.
         """
@@ -153,39 +152,39 @@ class _Construction:
         answer = self._solved(bounded, job.cost, seconds)
         if answer.values is None:
             return
-        self._guide = answer.values
+        self._root = answer.values
         used = np.zeros(len(self._rank), dtype=bool)
         used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
         self._rank = np.where(used, 0.0, self._rank + 1.0)
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
-        for number, columns in enumerate(self._job.stages):
-            self._moment(columns, len(self._job.stages) - number)
+        for number, variables in enumerate(self._job.stages):
+            self._moment(variables, len(self._job.stages) - number)
         self._finish()
         objective = float(self._job.cost @ self._values)
         return Answer(self._values, objective, -np.inf, nodes=self._nodes)
 
-    def _round_up(self, columns: Indices) -> None:
-        """Take the guide's values, rounded up: what nobody decided in time is for others to mend."""
-        whole, upper = self._job.program.whole[columns], self._job.program.upper[columns]
-        up = np.minimum(np.ceil(self._guide[columns] - TOLERANCE), upper)
-        self._values[columns] = np.where(whole, up, self._guide[columns])
-        self._known[columns] = True
+    def _round_up(self, variables: Indices) -> None:
+        """Take the root's values, rounded up: what nobody decided in time is for others to mend."""
+        whole, upper = self._job.program.whole[variables], self._job.program.upper[variables]
+        up = np.minimum(np.ceil(self._root[variables] - TOLERANCE), upper)
+        self._values[variables] = np.where(whole, up, self._root[variables])
+        self._known[variables] = True
 
-    def _moment(self, columns: Indices, moments_left: int) -> None:
+    def _moment(self, variables: Indices, moments_left: int) -> None:
         """Decide one moment: region by region; where that is impossible all together, then each once more.
 
         Where a region is too hard as a whole, some of its services are decided after the others.
         """
-        self._now = columns
+        self._now = variables
         self._floor = self._values[self._supply]
         # What stays for longer than in the relaxation has to leave later, after what is decided by now.
-        decided = (self._known & (self._stage >= 0)) | (self._stage == self._stage[columns[0]])
+        decided = (self._known & (self._stage >= 0)) | (self._stage == self._stage[variables[0]])
         self._later = (self._job.growth[self._supply] < 0) & self._parts.apart(
             self._supply, np.flatnonzero(decided)
         )
-        regions = waiting = self._in_groups(columns)
+        regions = waiting = self._in_groups(variables)
         together = len(regions) > 1
         while waiting:
             group, *rest = waiting
@@ -196,11 +195,11 @@ class _Construction:
                 found = self._keep(group, _Attempt(first=True), seconds)
             if found is not _Found.PLAN and together:
                 together = False
-                if self._together(columns, regions, moments_left):
+                if self._together(variables, regions, moments_left):
                     return
             if found is _Found.NOTHING and self._groups < MOST_GROUPS:
                 self._groups = min(GROUPS_GROWTH * self._groups, MOST_GROUPS)
-                waiting = self._in_groups(columns)
+                waiting = self._in_groups(variables)
                 if len(waiting[0]) < len(group):
                     continue
                 group, *rest = waiting
@@ -208,63 +207,63 @@ class _Construction:
                 self._round_up(group)
             waiting = rest
 
-    def _together(self, columns: Indices, regions: list[Indices], moments_left: int) -> bool:
+    def _together(self, variables: Indices, regions: list[Indices], moments_left: int) -> bool:
         """Decide all regions of a moment: any plan, then the best of each, then of all in the time left."""
         share_s = self._seconds(moments_left)
         ends = time.monotonic() + share_s
         # Few slots rarely suffice, and that takes long to be found out.
         attempt = _Attempt(self._job.widths[-2])
         rough = replace(attempt, roughly=True)
-        if self._decide(columns, rough, max(share_s, LEAST_ROUGH_S)) is not _Found.PLAN:
+        if self._decide(variables, rough, max(share_s, LEAST_ROUGH_S)) is not _Found.PLAN:
             return False
-        for each in (*regions, columns):
+        for each in (*regions, variables):
             left = ends - time.monotonic()
             if left > 0:
-                self._decide(each, attempt, left if each is columns else STRICT_SHARE * left)
+                self._decide(each, attempt, left if each is variables else STRICT_SHARE * left)
         return True
 
-    def _keep(self, columns: Indices, attempt: _Attempt, seconds: float) -> _Found:
+    def _keep(self, variables: Indices, attempt: _Attempt, seconds: float) -> _Found:
         """Decide within all limits, among more slots while fewer prove impossible, which is soon said."""
         ends = time.monotonic() + seconds
         found = _Found.IMPOSSIBLE
         for width in self._job.widths[:-1]:
             left = ends - time.monotonic()
-            found = self._decide(columns, replace(attempt, width=width), STRICT_SHARE * left)
+            found = self._decide(variables, replace(attempt, width=width), STRICT_SHARE * left)
             if found is not _Found.IMPOSSIBLE or left <= 0:
                 break
         return found
 
-    def _in_groups(self, columns: Indices) -> list[Indices]:
+    def _in_groups(self, variables: Indices) -> list[Indices]:
         """What is left to decide of a moment, in groups: what some services do in a region.
 
         What services share in a region, and what several regions share, is decided with each group.
         """
-        region, service = self._job.region[columns], self._job.service[columns]
+        region, service = self._job.region[variables], self._job.service[variables]
         placed = (region >= 0) & (service >= 0)
         groups = []
         for place in in_order(region[placed]):
             here = placed & (region == place)
             shared = ~placed & ((region == place) | (region < 0))
             size = math.ceil(len(np.unique(service[here])) / self._groups)
-            left = in_order(service[here & ~self._known[columns]])
+            left = in_order(service[here & ~self._known[variables]])
             for start in range(0, len(left), size):
                 some = here & np.isin(service, left[start : start + size])
-                groups.append(columns[some | shared])
+                groups.append(variables[some | shared])
         return groups
 
-    def _give(self, columns: Indices, moments_left: int) -> bool:
+    def _give(self, variables: Indices, moments_left: int) -> bool:
         """Decide what cannot keep all limits, or not in time; False where nothing helps in time."""
         # Among few slots before many are looked at: that takes long, and little is to mend.
         ways = (_Attempt(width, elastic=True) for width in self._job.widths[-2:])
-        return any(self._decide(columns, way, self._seconds(moments_left)) is _Found.PLAN for way in ways)
+        return any(self._decide(variables, way, self._seconds(moments_left)) is _Found.PLAN for way in ways)
 
     def _seconds(self, moments_left: int) -> float:
         """Time of the next attempt at a moment. [s]"""
         return (self._ends - time.monotonic()) * min(1.0, STAGE_SHARE / moments_left)
 
-    def _decide(self, columns: Indices, attempt: _Attempt, seconds: float) -> _Found:
+    def _decide(self, variables: Indices, attempt: _Attempt, seconds: float) -> _Found:
         job = self._job
-        free = np.concatenate([columns, self._supply])
+        free = np.concatenate([variables, self._supply])
         left = ~self._known
         # What is left of the same moment counts as the relaxation has it.
         left[self._now] = False
@@ -279,11 +278,11 @@ class _Construction:
         closed = (slot >= 0) & (self._rank[slot] > attempt.width) & (lower <= 0)
         upper[closed] = 0.0
         growth, later = job.growth[free], np.zeros(len(free), dtype=bool)
-        later[len(columns) :] = self._later
-        now = np.clip(np.concatenate([self._values[columns], self._floor]), lower, upper)
+        later[len(variables) :] = self._later
+        now = np.clip(np.concatenate([self._values[variables], self._floor]), lower, upper)
         lower[growth > 0] = now[growth > 0]
         # Rounded up, more might leave than there is.
-        lower[later] = np.minimum(now, np.floor(self._guide[free] + TOLERANCE))[later]
+        lower[later] = np.minimum(now, np.floor(self._root[free] + TOLERANCE))[later]
         at_most = (growth < 0) & ~later
         upper[at_most] = now[at_most]
         own = replace(
@@ -295,13 +294,13 @@ class _Construction:
         cost = np.where(later, np.abs(job.cost[free]), job.cost[free])
         if attempt.elastic:
             own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
-        decided = self._known[columns].all() and not attempt.elastic
+        decided = self._known[variables].all() and not attempt.elastic
         start = self._values[free] if decided else None
         answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
         if answer.values is None:
             return _Found.IMPOSSIBLE if answer.infeasible else _Found.NOTHING
         self._values[free] = answer.values[: len(free)]
-        self._known[columns] = True
+        self._known[variables] = True
         if attempt.elastic:
             used = part.program.rows @ self._values[free]
             self._below[part.rows] = np.maximum(part.program.row_lower - used, 0)
@@ -338,10 +337,10 @@ class _Construction:
         own, cost = with_slack(part.program, job.cost[free], job.linking[part.rows], job.penalty)
         start = np.concatenate([self._values[free], np.zeros(own.rows.shape[1] - len(free))])
         answer = self._solved(own, cost, FINISH_S)
-        if answer.values is not None and answer.objective <= float(cost @ start) + self._passed(part.rows):
+        if answer.values is not None and answer.objective <= float(cost @ start) + self._violation(part.rows):
             self._values[free] = answer.values[: len(free)]
 
-    def _passed(self, rows: Indices) -> float:
+    def _violation(self, rows: Indices) -> float:
         """What the values pay for the limits that they pass. [objective units]"""
         program = self._job.program
         used = program.rows[rows] @ self._values

@@ -3,30 +3,29 @@
 Runs in a worker process. Every moment is relaxed by itself first, with a share of what supply costs. The
 slots that these optima use are few. The relaxation of all moments among them alone is within a tenth of a per
 cent of the full one, in a tenth of its time: 0.3 s instead of 3 s, 5 s instead of 55 s for a year of twelve
-services in three slices. Its values guide constructions. Its prices say nothing of rows that only closed
-slots touch, so bounds and column generation begin with the full relaxation.
+services in three slices. Its values root constructions. Its prices say nothing of rows that only closed
+slots touch, so bounds and variable generation begin with the full relaxation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Array, Indices, Job, Mask, SiftingJob
 from fleetplan.planner.search.blocks.subprograms import Parts, with_slack
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Array, Indices, Job, Mask, Solve
 
-Solve = Callable[[Job], Answer]
-"""Solves a linear program."""
+if TYPE_CHECKING:
+    from fleetplan.planner.search.blocks.composite_jobs import SiftingJob
 
 USED: Final = 1e-7
 """Value from which a slot is used. [scaled units]"""
 
-PASSED: Final = 1e-6
-"""Limits that are passed by no more, all together, are kept. [scaled units]"""
+VIOLATED: Final = 1e-6
+"""Limits that are violated by no more, all together, are kept. [scaled units]"""
 
 
 def sift(job: SiftingJob, solve: Solve) -> Answer:
@@ -42,11 +41,11 @@ def sift(job: SiftingJob, solve: Solve) -> Answer:
     Returns
     -------
     Answer
-        Values of all columns, and prices of all rows. Marked infeasible where these slots alone pass limits;
-        without values where HiGHS gave up.
+        Values of all variables, and prices of all rows. Marked infeasible where these slots alone violate
+        limits; without values where HiGHS gave up.
     """
     parts = Parts(job.program)
-    # One that nobody wants where there are none: columns without a slot look up the last one.
+    # One that nobody wants where there are none: variables without a slot look up the last one.
     open_slots = np.zeros(int(job.slot.max(initial=0)) + 1, dtype=bool)
     supply = np.flatnonzero(job.growth)
     cost = job.cost.copy()
@@ -59,15 +58,15 @@ def sift(job: SiftingJob, solve: Solve) -> Answer:
 
 
 def _moments_served(job: SiftingJob, supply: Indices) -> Array:
-    """In how many moments each column of supply counts."""
-    pattern = job.program.rows.copy()
-    pattern.data = np.ones_like(pattern.data)
+    """In how many moments each variable of supply counts."""
+    column = job.program.rows.copy()
+    column.data = np.ones_like(column.data)
     staged = np.flatnonzero(job.stage >= 0)
     moments = int(job.stage.max(initial=0)) + 1
     belongs = sp.csr_array(
-        (np.ones(len(staged)), (staged, job.stage[staged])), shape=(pattern.shape[1], moments)
+        (np.ones(len(staged)), (staged, job.stage[staged])), shape=(column.shape[1], moments)
     )
-    reached = pattern.tocsc()[:, supply].T @ ((pattern @ belongs) > 0)
+    reached = column.tocsc()[:, supply].T @ ((column @ belongs) > 0)
     return np.asarray((reached > 0).sum(axis=1)).ravel().astype(float)
 
 
@@ -84,16 +83,16 @@ def _relax_moment(job: SiftingJob, parts: Parts, moment: int, cost: Array, solve
 
 
 def _relax_all(job: SiftingJob, open_slots: Mask, solve: Solve, elastic: bool) -> Answer:
-    """The relaxation of all moments among open slots, whose linking rows may be passed if elastic."""
+    """The relaxation of all moments among open slots, whose linking rows may be violated if elastic."""
     program = job.program
     kept = (job.slot < 0) | open_slots[job.slot] | (program.lower > 0)
-    columns = np.flatnonzero(kept)
+    variables = np.flatnonzero(kept)
     few = replace(
-        program.within(program.lower[columns], program.upper[columns]),
-        rows=program.rows[:, columns].tocsr(),
-        whole=program.whole[columns],
+        program.within(program.lower[variables], program.upper[variables]),
+        rows=program.rows[:, variables].tocsr(),
+        whole=program.whole[variables],
     )
-    own = job.cost[columns]
+    own = job.cost[variables]
     penalty = job.penalty_ratio * float(np.abs(own * np.minimum(few.upper, 1.0)).max(initial=1.0))
     soft = job.linking & elastic
     wide, wide_cost = with_slack(few, own, soft, penalty)
@@ -101,6 +100,8 @@ def _relax_all(job: SiftingJob, open_slots: Mask, solve: Solve, elastic: bool) -
     if answer.values is None or answer.row_duals is None:
         return answer
     values = np.zeros(len(job.cost))
-    values[columns] = answer.values[: len(columns)]
-    passed = float(answer.values[len(columns) :].sum())
-    return Answer(values, float(own @ values[columns]), -np.inf, answer.row_duals, infeasible=passed > PASSED)
+    values[variables] = answer.values[: len(variables)]
+    violation = float(answer.values[len(variables) :].sum())
+    return Answer(
+        values, float(own @ values[variables]), -np.inf, answer.row_duals, infeasible=violation > VIOLATED
+    )

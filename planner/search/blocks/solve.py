@@ -12,14 +12,14 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.matrix import IntArray, Program, read_program
-from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome, Request
+from fleetplan.planner.search.blocks.request import BlockOutcome, Request, WarmStart
+from fleetplan.planner.search.blocks.roles import block_keys, indicator_variables, roles
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.blocks.themes import choices, outline, themes
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver
-from fleetplan.planner.search.solvers.highs_race import complete
+from fleetplan.planner.search.solvers.highs_program import complete
+from fleetplan.planner.search.solvers.matrix import IntArray, Program, read_program
 from fleetplan.planner.search.solvers.proofs import HIGHS, VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import LEAST_SEARCH_S, solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
@@ -47,7 +47,7 @@ ENDING_SHARE_OF_TIME: Final = 0.03
 """Share of the time for making the plan a solution of CP-SAT at the end."""
 
 COMPLETION_LIMIT_S: Final = 10.0
-"""Effort to complete a plan in integers where its patterns are not exact together. [s, or solver units]"""
+"""Effort to complete a plan in integers where its columns are not exact together. [s, or solver units]"""
 
 START_LIMIT_S: Final = 5.0
 """Effort to make a plan of what the plan in force runs. [s, or solver units]"""
@@ -61,9 +61,9 @@ def decomposed(planning: PlanningModel) -> Split | None:
     n_variables = len(planning.model.proto.variables)
     if n_variables < LEAST_VARIABLES:
         return None
-    found = themes(planning.problem, planning.variables, n_variables)
+    found = block_keys(planning.problem, planning.variables, n_variables)
     parts = split(read_program(planning.model), found)
-    sizes = [len(block.columns) for block in parts.blocks]
+    sizes = [len(block.variables) for block in parts.blocks]
     worth_it = len(sizes) >= LEAST_BLOCKS and max(sizes) <= LARGEST_BLOCK_SHARE * n_variables
     return parts if worth_it else None
 
@@ -81,9 +81,9 @@ def solve_in_blocks(
     parts: Split,
     limits: SolverLimits,
     enough: Enough,
-    listen: Listener,
+    on_step: Listener,
     reproducible: bool = False,
-    beginning: Beginning | None = None,
+    warm_start: WarmStart | None = None,
 ) -> ModelOutcome:
     """Minimise a model over its blocks.
 
@@ -97,11 +97,11 @@ def solve_in_blocks(
         When to stop. There is one process a worker, and no more than cores.
     enough : callable
         Whether a gap is small enough.
-    listen : callable
+    on_step : callable
         Told after every step.
     reproducible : bool
         Whether the time limit counts work, so that every run takes the same steps.
-    beginning : Beginning, optional
+    warm_start : WarmStart, optional
         What is known from other solves of the model; its memory receives what this one finds.
 
     Returns
@@ -122,28 +122,28 @@ def solve_in_blocks(
 
     request = Request(
         parts=parts,
-        outline=outline(planning.problem, variables, len(program.cost)),
+        roles=roles(planning.problem, variables, len(program.cost)),
         continuous=planning.continuous,
-        loose=choices(variables),
+        indicators=indicator_variables(variables),
         start=_start(model, program, limits, reproducible),
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
-        listen=lambda step: listen(_shifted(step, offset)),
+        on_step=lambda step: on_step(_shifted(step, offset)),
         patience=limits.patience,
         overtime=None if limits.overtime is None else _without_offset(limits.overtime, offset),
-        beginning=beginning or Beginning(),
+        warm_start=warm_start or WarmStart(),
     )
     found = BlockSearch(request, clock, limits.seed).run(limits.stop)
     if found.values is None and limits.patience.ends:
         return ModelOutcome(ModelStatus.UNKNOWN, None, None, None, found.bound_source, found.work_s)
     if found.values is None:
         to_confirm = _to_confirm(limits, clock.left_s())
-        return _without_a_plan(planning, to_confirm, enough, listen, found, reproducible)
+        return _without_a_plan(planning, to_confirm, enough, on_step, found, reproducible)
     solver = _accepted(model, found.values)
     objective, proof = solver.objective_value, Proof(found.bound + offset, found.bound_source)
     if contradicted(proof.bound, objective):
         proof = Proof(least_of(model), VARIABLES)
-        listen(Step(found.bound_source, WITHDRAWN, objective, proof.bound))
+        on_step(Step(found.bound_source, WITHDRAWN, objective, proof.bound))
     solved = proof.bound >= objective or enough(objective, proof.bound)
     return ModelOutcome(
         status=ModelStatus.SOLVED if solved else ModelStatus.FOUND,
@@ -165,7 +165,7 @@ def _without_a_plan(
     planning: PlanningModel,
     limits: SolverLimits,
     enough: Enough,
-    listen: Listener,
+    on_step: Listener,
     found: BlockOutcome,
     reproducible: bool,
 ) -> ModelOutcome:
@@ -175,12 +175,12 @@ def _without_a_plan(
     if reproducible:
         outcome = solve_reproducibly(model, continuous, limits, enough, impossible_by)
     else:
-        outcome = solve_model(model, continuous, limits, enough, listen, impossible_by)
+        outcome = solve_model(model, continuous, limits, enough, on_step, impossible_by)
     if outcome.objective is None or outcome.bound is None:
         return outcome
     bound = found.bound + planning.model.proto.objective.offset
     if contradicted(bound, outcome.objective):
-        listen(Step(found.bound_source, WITHDRAWN, outcome.objective, outcome.bound))
+        on_step(Step(found.bound_source, WITHDRAWN, outcome.objective, outcome.bound))
         return outcome
     if bound <= outcome.bound:
         return outcome

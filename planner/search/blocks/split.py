@@ -1,9 +1,10 @@
 """Which variables are decided together: blocks that only linking rows join, and the master's variables.
 
-What a variable decides gives it a *theme*, its service and period, or none (supply, packing). A row that
-stays within one theme is a block row; all others are linking rows. Variables of one theme that block rows
-join form a block, so regions fall apart by themselves where no row couples them, and a family that couples
-them later makes larger blocks, not wrong ones. Variables that no block row touches belong to the master.
+What a variable decides gives it a *block key*, its service and moment, or none (supply, packing). A row
+that stays within one key is a block row; all others are linking rows. Variables of one key that block
+rows join form a block, so regions fall apart by themselves where no row couples them, and a family that
+couples them later makes larger blocks, not wrong ones. Variables that no block row touches belong to the
+master.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from fleetplan.planner.search.blocks.matrix import BoolArray, IntArray, Program
+from fleetplan.planner.search.solvers.matrix import BoolArray, IntArray, Program
 
 MASTER = -1
 """Theme and block of variables that no block decides."""
@@ -27,11 +28,11 @@ class Block:
 
     Attributes
     ----------
-    columns, rows : IntArray
+    variables, rows : IntArray
         Indices of its variables and of its rows in the program.
     """
 
-    columns: IntArray
+    variables: IntArray
     rows: IntArray
 
 
@@ -47,84 +48,84 @@ class Split:
         In the order of their first variables.
     block_of : IntArray
         Block of every variable, or `MASTER`.
-    master_columns : IntArray
+    master_variables : IntArray
         Variables of no block.
     linking_rows : IntArray
         Rows of no block.
     following : array of bool
-        Which of the master's variables have a theme: they only follow what the blocks of it decide.
+        Which of the master's variables have a block_key: they only follow what the blocks of it decide.
     """
 
     program: Program
     blocks: tuple[Block, ...]
     block_of: IntArray
-    master_columns: IntArray
+    master_variables: IntArray
     linking_rows: IntArray
     following: BoolArray
 
     @property
-    def following_columns(self) -> BoolArray:
+    def following_variables(self) -> BoolArray:
         """By variable: whether it is one of those that only follow."""
         found = np.zeros(len(self.block_of), dtype=bool)
-        found[self.master_columns] = self.following
+        found[self.master_variables] = self.following
         return found
 
 
-def split(program: Program, themes: Sequence[int] | IntArray) -> Split:
+def split(program: Program, block_keys: Sequence[int] | IntArray) -> Split:
     """Split a program into blocks.
 
     Parameters
     ----------
     program : Program
         The whole.
-    themes : Sequence[int]
+    block_keys : Sequence[int]
         Theme of every variable, or `MASTER`.
     """
-    theme = np.asarray(themes, dtype=np.int64)
+    block_key = np.asarray(block_keys, dtype=np.int64)
     rows = program.rows
-    n_rows, n_columns = rows.shape
-    within = _rows_of_one_theme(rows, theme)
+    n_rows, n_variables = rows.shape
+    within = _rows_of_one_key(rows, block_key)
     row_of_entry = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
     inner = within[row_of_entry]
     # Variables and block rows as one graph: its components are the blocks.
     graph = sp.coo_array(
-        (np.ones(int(inner.sum())), (rows.indices[inner], n_columns + row_of_entry[inner])),
-        shape=(n_columns + n_rows, n_columns + n_rows),
+        (np.ones(int(inner.sum())), (rows.indices[inner], n_variables + row_of_entry[inner])),
+        shape=(n_variables + n_rows, n_variables + n_rows),
     )
     _, label = connected_components(graph, directed=False)
-    touched = np.zeros(n_columns, dtype=bool)
+    touched = np.zeros(n_variables, dtype=bool)
     touched[rows.indices[inner]] = True
-    names, first = np.unique(label[:n_columns][touched], return_index=True)
+    names, first = np.unique(label[:n_variables][touched], return_index=True)
     order = np.argsort(first)
     number = {int(names[each]): position for position, each in enumerate(order)}
     block_of = np.array(
-        [number[int(label[j])] if touched[j] else MASTER for j in range(n_columns)], dtype=np.int64
+        [number[int(label[j])] if touched[j] else MASTER for j in range(n_variables)], dtype=np.int64
     )
     block_of_row = np.array(
-        [number[int(label[n_columns + i])] if within[i] else MASTER for i in range(n_rows)], dtype=np.int64
+        [number[int(label[n_variables + i])] if within[i] else MASTER for i in range(n_rows)], dtype=np.int64
     )
-    columns, block_rows = _grouped(block_of, len(number)), _grouped(block_of_row, len(number))
+    variables, block_rows = _grouped(block_of, len(number)), _grouped(block_of_row, len(number))
     return Split(
         program=program,
-        blocks=tuple(Block(*pair) for pair in zip(columns, block_rows, strict=True)),
+        blocks=tuple(Block(*pair) for pair in zip(variables, block_rows, strict=True)),
         block_of=block_of,
-        master_columns=np.flatnonzero(block_of == MASTER),
+        master_variables=np.flatnonzero(block_of == MASTER),
         linking_rows=np.flatnonzero(block_of_row == MASTER),
-        following=theme[block_of == MASTER] != MASTER,
+        following=block_key[block_of == MASTER] != MASTER,
     )
 
 
-def _rows_of_one_theme(rows: sp.csr_array, theme: IntArray) -> BoolArray:
-    """Whether all variables of a row have one theme that is not the master's."""
+def _rows_of_one_key(rows: sp.csr_array, block_key: IntArray) -> BoolArray:
+    """Whether all variables of a row have one block_key that is not the master's."""
     n_rows = rows.shape[0]
     filled = np.diff(rows.indptr) > 0
     smallest = np.full(n_rows, MASTER, dtype=np.int64)
     largest = smallest.copy()
-    themes = theme[rows.indices]
+    block_keys = block_key[rows.indices]
     starts = rows.indptr[:-1][filled]
     if starts.size:
-        smallest[filled] = np.minimum.reduceat(themes, starts)
-        largest[filled] = np.maximum.reduceat(themes, starts)
+        smallest[filled] = np.minimum.reduceat(block_keys, starts)
+        largest[filled] = np.maximum.reduceat(block_keys, starts)
     within: BoolArray = (smallest == largest) & (smallest != MASTER)
     return within
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Array, Indices, Mask, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Array, Indices, Mask, Rows
 
 FEW_STAGES: Final = 2
 """Rows of so many stages say what changes from one to the next; those of more limit a sum over many."""
@@ -21,13 +21,13 @@ class Part:
     Attributes
     ----------
     program : Rows
-        Its rows and columns, the limits of the rows less what is held.
-    columns, rows : Indices
-        Where its columns and rows stand in the whole program.
+        Its rows and variables, the limits of the rows less what is held.
+    variables, rows : Indices
+        Where its variables and rows stand in the whole program.
     """
 
     program: Rows
-    columns: Indices
+    variables: Indices
     rows: Indices
 
 
@@ -42,46 +42,46 @@ class Parts:
 
     def __init__(self, program: Rows) -> None:
         self.program = program
-        self._by_column: sp.csc_array = program.rows.tocsc()
+        self._by_variable: sp.csc_array = program.rows.tocsc()
 
-    def rows_of(self, columns: Indices) -> Mask:
-        """Which rows hold any of some columns."""
+    def rows_of(self, variables: Indices) -> Mask:
+        """Which rows hold any of some variables."""
         touched = np.zeros(self.program.rows.shape[0], dtype=bool)
-        touched[self._by_column[:, columns].indices] = True
+        touched[self._by_variable[:, variables].indices] = True
         return touched
 
-    def apart(self, columns: Indices, others: Indices) -> Mask:
-        """Which of some columns have no row in common with any of the others."""
-        together = abs(self._by_column[:, columns][self.rows_of(others)]).sum(axis=0) > 0
+    def apart(self, variables: Indices, others: Indices) -> Mask:
+        """Which of some variables have no row in common with any of the others."""
+        together = abs(self._by_variable[:, variables][self.rows_of(others)]).sum(axis=0) > 0
         return ~np.asarray(together)
 
-    def part(self, columns: Indices, held: Array, rows: Mask | None = None) -> Part:
-        """The part that decides some columns while the others are held at their values.
+    def part(self, variables: Indices, held: Array, rows: Mask | None = None) -> Part:
+        """The part that decides some variables while the others are held at their values.
 
         Parameters
         ----------
-        columns : Indices
+        variables : Indices
             What is decided.
         held : Array
-            Values of all columns; those of `columns` are not looked at.
+            Values of all variables; those of `variables` are not looked at.
         rows : Mask, optional
-            Rows that count; all that hold any of the columns without it.
+            Rows that count; all that hold any of the variables without it.
         """
         whole = self.program
-        kept = np.flatnonzero(self.rows_of(columns) if rows is None else rows & self.rows_of(columns))
+        kept = np.flatnonzero(self.rows_of(variables) if rows is None else rows & self.rows_of(variables))
         others = held.copy()
-        others[columns] = 0.0
+        others[variables] = 0.0
         own: sp.csr_array = whole.rows[kept]
         used = own @ others
         program = Rows(
-            rows=own[:, columns].tocsr(),
+            rows=own[:, variables].tocsr(),
             row_lower=whole.row_lower[kept] - used,
             row_upper=whole.row_upper[kept] - used,
-            lower=whole.lower[columns],
-            upper=whole.upper[columns],
-            whole=whole.whole[columns],
+            lower=whole.lower[variables],
+            upper=whole.upper[variables],
+            whole=whole.whole[variables],
         )
-        return Part(program, columns, kept)
+        return Part(program, variables, kept)
 
 
 def in_order(numbers: Indices) -> Indices:
@@ -97,16 +97,16 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tup
     program : Rows
         The program.
     cost : Array
-        Of its columns.
+        Of its variables.
     elastic : Mask
         Which of its rows.
     penalty : float
-        Cost of passing a limit by one. [objective units per scaled unit]
+        Cost of violating a limit by one. [objective units per scaled unit]
 
     Returns
     -------
     tuple[Rows, Array]
-        The program with a column more for each limit of these rows, and the costs.
+        The program with a variable more for each limit of these rows, and the costs.
     """
     n_rows = program.rows.shape[0]
     below, above = _elastic_limits(program, elastic)
@@ -125,7 +125,7 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tup
 
 
 def slack_of(program: Rows, elastic: Mask, values: Array) -> Array:
-    """What some values pass each limit by that `with_slack` has a column for, in its order."""
+    """What some values pass each limit by that `with_slack` has a variable for, in its order."""
     below, above = _elastic_limits(program, elastic)
     used = program.rows @ values
     short = np.maximum(program.row_lower[below] - used[below], 0.0)
@@ -142,7 +142,7 @@ def _elastic_limits(program: Rows, elastic: Mask) -> tuple[Indices, Indices]:
 
 
 def spans(program: Rows, stage: Indices) -> Indices:
-    """How many stages the columns of each row belong to; columns of stage -1 belong to none."""
+    """How many stages the variables of each row belong to; variables of stage -1 belong to none."""
     entries = program.rows.tocoo()
     staged = stage[entries.coords[1]]
     inside = staged >= 0
@@ -162,35 +162,35 @@ class SlotPrices:
     program : Rows
         The whole program.
     slot : Indices
-        By column: the slot that it decides; -1 for none.
+        By variable: the slot that it decides; -1 for none.
     """
 
     def __init__(self, program: Rows, slot: Indices) -> None:
-        # One that nothing decides where there are none: columns without a slot look up the last one.
+        # One that nothing decides where there are none: variables without a slot look up the last one.
         self._count = int(slot.max(initial=0)) + 1
         entries = program.rows.tocoo()
-        row, column = entries.coords
+        row, variable = entries.coords
         size = np.abs(entries.data)
         n_rows = program.rows.shape[0]
-        own = slot[column]
+        own = slot[variable]
         least, most = np.full(n_rows, self._count, dtype=np.int64), np.full(n_rows, -1, dtype=np.int64)
         np.minimum.at(least, row, own)
         np.maximum.at(most, row, own)
         tied = (least == most)[row] & (own >= 0)
-        whole = tied & program.whole[column]
-        # The largest of a row are its replicas; what else is whole in it are choices.
+        whole = tied & program.whole[variable]
+        # The largest of a row are its replicas; what else is whole in it are indicator_variables.
         largest = np.zeros(n_rows)
         np.maximum.at(largest, row[whole], size[whole])
         replicas = np.full(n_rows, -1, dtype=np.int64)
         biggest = whole & (size == largest[row])
-        replicas[row[biggest]] = column[biggest]
-        loads = tied & ~program.whole[column] & (replicas[row] >= 0)
-        self._load, self._replicas = column[loads], replicas[row[loads]]
+        replicas[row[biggest]] = variable[biggest]
+        loads = tied & ~program.whole[variable] & (replicas[row] >= 0)
+        self._load, self._replicas = variable[loads], replicas[row[loads]]
         self._needed = size[loads] / largest[row[loads]]
         self._slot = own[loads]
 
     def at(self, reduced: Array) -> Array:
-        """Least price of each slot from the reduced costs of all columns; infinite without any load."""
+        """Least price of each slot from the reduced costs of all variables; infinite without any load."""
         prices = np.full(self._count, np.inf)
         full = reduced[self._load] + reduced[self._replicas] * self._needed
         np.minimum.at(prices, self._slot, full)

@@ -8,9 +8,8 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.solvers.highs_program import column_scales, cost_unit
-from fleetplan.planner.search.solvers.highs_race import BOUND_SAFETY
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, Proof, Proofs
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, ModelStatus, Step
 
 WITHDRAWN: Final = "proof withdrawn: there is a better plan"
@@ -26,7 +25,7 @@ class Best:
     """
 
     enough: Enough
-    listen: Listener
+    on_step: Listener
     proofs: Proofs
     lock: threading.RLock = field(default_factory=threading.RLock)
     objective: float | None = None
@@ -149,13 +148,18 @@ class Best:
 
     def _tell(self, source: str, detail: str) -> None:
         bound = self.proofs.told.bound
-        self.listen(Step(source, detail, self.objective, bound))
+        self.on_step(Step(source, detail, self.objective, bound))
 
 
 def proofs_of(model: cp_model.CpModel, continuous: frozenset[int]) -> Proofs:
     """Nothing is proven of a model but what the limits of its variables say."""
-    unit = cost_unit(model, column_scales(model, continuous))
-    return Proofs(least_of(model), BOUND_SAFETY * unit)
+    objective, variables = model.proto.objective, model.proto.variables
+    costs = [
+        abs(float(cost)) * (max(variables[j].domain[1], 1) if j in continuous else 1)
+        for j, cost in zip(objective.vars, objective.coeffs, strict=True)
+    ]
+    # HiGHS computes in units of the largest cost.
+    return Proofs(least_of(model), BOUND_SAFETY * max(costs, default=1.0))
 
 
 def least_of(model: cp_model.CpModel) -> float:

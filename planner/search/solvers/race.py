@@ -13,7 +13,8 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
-from fleetplan.planner.search.solvers.highs_race import FINEST_GAP, HighsAnswer, HighsRace, complete, gap_for
+from fleetplan.planner.search.solvers.highs_program import FINEST_GAP, HighsAnswer, complete, gap_for
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, Listener, ModelOutcome, SolverLimits
@@ -62,7 +63,7 @@ def solve_model(
     continuous: frozenset[int],
     limits: SolverLimits,
     enough: Enough,
-    listen: Listener,
+    on_step: Listener,
     impossible_by: Collection[str] = (),
 ) -> ModelOutcome:
     """Minimise a model.
@@ -77,7 +78,7 @@ def solve_model(
         When to stop.
     enough : callable
         Whether a gap is small enough.
-    listen : callable
+    on_step : callable
         Told of every improvement, and of every proof that a plan contradicts.
     impossible_by : Collection[str]
         Who has proven already that there is no plan.
@@ -88,7 +89,7 @@ def solve_model(
         Its bound, and INFEASIBLE, never rest on CP-SAT's presolve alone (planner/search/solvers/proofs.py).
     """
     started = time.monotonic()
-    best = Best(enough, listen, proofs_of(model, continuous))
+    best = Best(enough, on_step, proofs_of(model, continuous))
     for prover in impossible_by:
         best.offer_infeasible(prover)
     deadline = started + limits.time_limit_s
@@ -149,7 +150,7 @@ def _race(
         hint(model, best.values)
     gap = FINEST_GAP if best.objective is None else gap_for(best.objective, best.enough)
 
-    def hear(answer: HighsAnswer) -> None:
+    def on_answer(answer: HighsAnswer) -> None:
         if answer.values is not None:
             in_time = min(COMPLETION_LIMIT_S, max(deadline - time.monotonic(), LATE_COMPLETION_S))
             exact = complete(model, continuous, answer.values, in_time)
@@ -169,7 +170,7 @@ def _race(
     patience_s = max(limits.patience.seconds - (time.monotonic() - started), 0.0)
     left = deadline - time.monotonic()
     with (
-        HighsRace(model, continuous, left, gap, hear, searches) as race,
+        HighsRace(model, continuous, left, gap, on_answer, searches) as race,
         _impatience(best, patience_s),
         nullcontext() if room else _making_way(best, race),
     ):

@@ -7,23 +7,21 @@ then HiGHS runs once to the gap or to so many nodes, and neither looks at the cl
 
 from __future__ import annotations
 
-import contextlib
 import math
-import subprocess
-import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.best import Best, proofs_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, complete, gap_for, program
-from fleetplan.planner.search.solvers.interrupt import POLL_S, Stop
+from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, Effort, Job
+from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete, gap_for
+from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
-from fleetplan.planner.search.work import iteration_s
+from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.work import iteration_s, nodes_within
 
 FIRST_SEARCH: Final = 0.5
 """CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
@@ -33,9 +31,6 @@ SECOND_PROOF: Final = 20.0
 
 COMPLETION_LIMIT: Final = 60.0
 """Effort to complete a plan of HiGHS in integers: far above what it takes. [solver units]"""
-
-NO_LIMIT_S: Final = 1e30
-"""Wall time of HiGHS, which is limited by its work. [s]"""
 
 COARSE_GAP: Final = 0.05
 """Gap that HiGHS is asked for where no plan is known yet: the plan tells what gap is enough."""
@@ -90,6 +85,7 @@ def solve_reproducibly(
             hint(model, best.values)
         left_s = max(limits.time_limit_s - spent, FIRST_SEARCH)
         spent += _search(model, limits, best, min(SECOND_PROOF, left_s), WITHOUT_PRESOLVE)
+    program: HighsProgram | None = None
     # Twice: what the first run finds says which gap is enough for the second.
     for _ in range(2):
         left_s = limits.time_limit_s - spent
@@ -98,7 +94,8 @@ def solve_reproducibly(
         if best.settled() or left_s <= 0:
             break
         gap = COARSE_GAP if best.objective is None else gap_for(best.objective, enough)
-        answer, work_s = _highs(model, continuous, limits.stop, left_s, gap)
+        program = program or HighsProgram(model, continuous)
+        answer, work_s = _highs(program, limits.stop, left_s, gap)
         spent += work_s
         if answer.values is not None:
             exact = complete(model, continuous, answer.values, COMPLETION_LIMIT, reproducible=True)
@@ -129,40 +126,22 @@ def _search(model: cp_model.CpModel, limits: SolverLimits, best: Best, amount: f
 
 
 def _highs(
-    model: cp_model.CpModel,
-    continuous: frozenset[int],
-    stop: Stop,
-    work_limit_s: float,
-    gap_ratio: float,
+    program: HighsProgram, stop: Stop, work_limit_s: float, gap_ratio: float
 ) -> tuple[HighsAnswer, float]:
-    """HiGHS in one run to the gap, in a process of its own that ends with this one's group; what it took. [s]
+    """HiGHS in one run to the gap, or to so much work; what it found, and what it took. [s]
 
     Raises
     ------
     KeyboardInterrupt
         If a stop is requested: what is known by then would not be reproducible.
     """
-    written = program(model, continuous, NO_LIMIT_S, gap_ratio, work_limit_s)
-    command = [sys.executable, str(Path(__file__).with_name("highs_child.py")), "--once"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        try:
-            lines = _lines_of(child, written.message, stop)
-        finally:
-            child.kill()
-    answer = written.answer(lines[-1]) if lines else HighsAnswer(None, None)
-    return answer, answer.iterations * iteration_s(written.entries)
-
-
-def _lines_of(child: subprocess.Popen[bytes], message: bytes, stop: Stop) -> list[bytes]:
-    if child.stdin is None:
-        raise RuntimeError("the HiGHS process has no pipes")
-    # Not by `communicate`: one that times out never sends the rest, and the process waits for it for ever.
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(message)
-    while True:
-        if stop.requested:
-            raise KeyboardInterrupt
-        try:
-            return child.communicate(timeout=POLL_S)[0].splitlines()
-        except subprocess.TimeoutExpired:
-            continue
+    nodes = (
+        ANY_NODES if math.isinf(work_limit_s) else min(nodes_within(work_limit_s, program.entries), ANY_NODES)
+    )
+    job = Job(program.rows, program.cost, Effort(None, nodes, gap_ratio, restarts=False))
+    try:
+        with Workers(1, ()) as workers, ending(workers, stop, math.inf):
+            answer = workers.solve_one(job)
+    except WorkersStoppedError:
+        raise KeyboardInterrupt from None
+    return program.answer(answer), answer.iterations * iteration_s(program.entries)

@@ -132,7 +132,8 @@ class Step:
     Attributes
     ----------
     source : str
-        The part: CP-SAT or HiGHS on the whole model; guide, pricing, master or neighbourhood on its blocks.
+        The part: CP-SAT or HiGHS on the whole model; root relaxation, pricing, master or neighbourhood on its
+        blocks.
     detail : str
         What it did.
     objective, bound : float or None

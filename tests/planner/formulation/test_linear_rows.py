@@ -11,7 +11,7 @@ from tests.planner.builders import candidate, fleet, hardware, region, rent_offe
 from fleetplan.fleet.inventory import Budget, Fleet
 from fleetplan.planner.formulation.build import PlanningModel, build_model, state_linearly
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks.matrix import read_program
+from fleetplan.planner.search.solvers.matrix import read_program
 
 
 def without_supply(**budget: float) -> Fleet:

@@ -21,7 +21,7 @@ from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
-from fleetplan.planner.search.scenarios import Evaluation, with_best_alone, wrong_forecasts
+from fleetplan.planner.search.scenarios import Evaluation, with_scenario_optima, wrong_forecasts
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import require_valid, verify
@@ -196,7 +196,7 @@ def test_plans_for_each_scenario_make_one_for_all(objective: str) -> None:
         return plan
 
     evaluation = Evaluation(limits, Stop(), built, within_budgets)
-    problem, alone = with_best_alone(build_problem(question(objective), RUNS), evaluation)
+    problem, alone = with_scenario_optima(build_problem(question(objective), RUNS), evaluation)
     _, others = wrong_forecasts(problem, evaluation)
     dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
     parts = {"high": alone["high"], "low": others["high", "low"]}
@@ -231,7 +231,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
 
     evaluation = Evaluation(limits, Stop(), built, within_budgets)
     asked = replace(question(), objective=objective)
-    problem, alone = with_best_alone(build_problem(asked, RUNS), evaluation)
+    problem, alone = with_scenario_optima(build_problem(asked, RUNS), evaluation)
     _, others = wrong_forecasts(problem, evaluation)
     dear = search(replace(problem, fixed_supply=FixedSupply({(0, 0, 0): 10, (1, 0, 0): 10}, {})), limits)
     parts = {"high": alone["high"], "low": others["high", "low"]}
@@ -262,9 +262,9 @@ def test_a_regret_of_nothing_is_nothing_but_for_floats() -> None:
 
 
 def test_a_regret_has_a_range_where_sales_bring_more_than_everything_costs() -> None:
-    best = EXAMPLES["regret"]().best_alone or {}
+    best = EXAMPLES["regret"]().scenario_optima or {}
     earning = {name: replace(each, usd=-each.usd, bound_usd=-each.usd) for name, each in best.items()}
-    problem = replace(build_problem(question("least-regret"), RUNS), best_alone=earning)
+    problem = replace(build_problem(question("least-regret"), RUNS), scenario_optima=earning)
     (regret,) = build_model(problem, allow_unmet=False).variables.regret.values()
     low, high = regret.proto.domain
     assert low < 0 < high

@@ -21,16 +21,24 @@ from tests.planner.builders import (
 from tests.planner.families import EXAMPLES
 from tests.planner.solving import solve
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import (
     DemandScenario,
     Finance,
     Fleet,
     KvLink,
+    LengthBin,
+    LengthHistogram,
     ModelVariant,
     Offline,
     Owned,
+    Precision,
+    RequestClass,
     Slice,
+    SpeculativeDecoding,
+    Techniques,
     Tidal,
+    Traffic,
 )
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.candidates.build import CandidateSet
@@ -39,6 +47,8 @@ from fleetplan.planner.problem import Candidate, Problem, build_problem
 from fleetplan.planner.search.result import SearchLimits
 
 Planned = tuple[Problem, Plan]
+
+LAUNCHED_PARTS = ("H100-SXM", "H200-SXM")
 
 QUARTERS = ("2027Q1", "2027Q2")
 
@@ -193,10 +203,39 @@ def two_scenarios() -> Planned:
     return _planned(replace(asked, demand_scenarios=scenarios), (candidate("chat", "A", 1.0),))
 
 
+def launched_models() -> Planned:
+    """Placements of models of the catalogue, whose launches are stated: variants, a draft, lengths."""
+    lengths = LengthHistogram((LengthBin(500, 1500, 100, 300, 1.0),))
+    draft = SpeculativeDecoding(3, 0.7, 0.1, 1.5, "eagle3", "drafts/llama3.1-8b")
+    chat = replace(
+        service("chat", 3.0, model="llama3.1-8b", engines=None, precision=Precision("fp8", "fp8")),
+        techniques=Techniques(speculative=draft, chunk_tokens=4096),
+        classes=(RequestClass("all", 1.0, 1000, 200, 3000),),
+        traffic=Traffic(lengths=(("all", lengths),)),
+    )
+    better = ModelVariant("moe", "deepseek-v3", "fp8", "bf16", 1.0, 1.0)
+    small = ModelVariant("small", "llama3.1-8b", "bf16", "bf16", 0.9, 1.0)
+    other = service("other", 2.0, engines=None, variants=(better, small), average_quality_floor=0.95)
+    parts = {name: replace(hardware(name), accelerator=accelerators()[name]) for name in LAUNCHED_PARTS}
+    asked = fleet(
+        services=[chat, other],
+        hardware=list(parts.values()),
+        offers=[rent_offer(name, 2.0) for name in LAUNCHED_PARTS],
+    )
+    decoding = candidate("chat", "H100-SXM", 3.0, phase="decode", config="TP1 b16")
+    runs = (
+        replace(candidate("chat", "H200-SXM", 3.0, phase="prefill", config="TP1"), kv_gb=(0.1,)),
+        decoding,
+        candidate("other", "H200-SXM", 1.0, accelerators=8, config="moe/TP8 b32"),
+        candidate("other", "H100-SXM", 1.0, config="small/TP1 b8"),
+    )
+    return _planned(asked, tuple(replace(each, variant=each.config.rpartition("/")[0]) for each in runs))
+
+
 def example(name: str) -> Planned:
     """The plan of a constraint family's example."""
     each = EXAMPLES[name]()
-    solved = solve(each.fleet, each.candidates, best_alone=each.best_alone)
+    solved = solve(each.fleet, each.candidates, scenario_optima=each.scenario_optima)
     assert solved.plan is not None
     return solved.problem, solved.plan
 
@@ -207,5 +246,6 @@ PLANS: Final[Mapping[str, Callable[[], Planned]]] = {
     "uncertain": cache(uncertain),
     "least energy": cache(least_energy),
     "two scenarios": cache(two_scenarios),
+    "launched models": cache(launched_models),
 }
 """Plans by what is in them."""

@@ -14,16 +14,16 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Effort, Job
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
 from fleetplan.planner.search.blocks.request import Request
-from fleetplan.planner.search.blocks.search import BlockSearch, rows_of
+from fleetplan.planner.search.blocks.roles import block_keys, indicator_variables, roles
+from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.blocks.themes import choices, outline, themes
-from fleetplan.planner.search.blocks.workers import Workers
 from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import read_program
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 EXACT = Effort(None, 100_000, 0.0)
 
@@ -36,7 +36,7 @@ def built(case: Case, allow_unmet: bool = False) -> PlanningModel:
 
 def parts_of(planning: PlanningModel) -> Split:
     program = read_program(planning.model)
-    return split(program, themes(planning.problem, planning.variables, len(program.cost)))
+    return split(program, block_keys(planning.problem, planning.variables, len(program.cost)))
 
 
 def optimum(planning: PlanningModel) -> float | None:
@@ -53,13 +53,13 @@ def cases(count: int) -> list[Case]:
 def request(planning: PlanningModel, parts: Split) -> Request:
     return Request(
         parts=parts,
-        outline=outline(planning.problem, planning.variables, len(parts.program.cost)),
+        roles=roles(planning.problem, planning.variables, len(parts.program.cost)),
         continuous=continuous_indices(planning.variables),
-        loose=choices(planning.variables),
+        indicators=indicator_variables(planning.variables),
         start=None,
         complete=lambda _: None,
         enough=lambda objective, bound: objective <= bound,
-        listen=lambda _: None,
+        on_step=lambda _: None,
     )
 
 
@@ -76,12 +76,12 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
             parts = parts_of(planning)
             relaxed = relax(parts.program, continuous_indices(planning.variables))
             lagrangian = Lagrangian(parts, relaxed)
-            linear = workers.solve([Job(rows_of(relaxed), lagrangian.cost, None)])[0]
+            linear = workers.solve([Job(relaxed.program, lagrangian.cost, None)])[0]
             assert linear.row_duals is not None
-            guide = linear.row_duals[parts.linking_rows]
+            root = linear.row_duals[parts.linking_rows]
             rng = np.random.default_rng(seed)
-            spread = float(np.abs(guide).max(initial=1.0))
-            tried = (guide, np.zeros_like(guide), guide + spread * rng.normal(size=guide.shape))
+            spread = float(np.abs(root).max(initial=1.0))
+            tried = (root, np.zeros_like(root), root + spread * rng.normal(size=root.shape))
             anything = spread * rng.normal(size=linear.row_duals.shape)
             assert relaxed.bound(lagrangian.cost, linear.row_duals + anything) <= best + 1e-6 * abs(best)
             whole = relaxed.bound(lagrangian.cost, linear.row_duals)
@@ -91,8 +91,8 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
                 priced = lagrangian.price(duals)
                 jobs = [
                     Job(
-                        rows_of(relaxed.part(block.rows, block.columns)),
-                        priced.reduced_cost[block.columns],
+                        relaxed.part(block.rows, block.variables).program,
+                        priced.reduced_cost[block.variables],
                         EXACT,
                     )
                     for block in parts.blocks
@@ -119,8 +119,8 @@ def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
             priced = Lagrangian(parts, relaxed).price(np.zeros(len(parts.linking_rows)))
             jobs = [
                 Job(
-                    rows_of(relaxed.part(block.rows, block.columns)),
-                    priced.reduced_cost[block.columns],
+                    relaxed.part(block.rows, block.variables).program,
+                    priced.reduced_cost[block.variables],
                     Effort(None, 0, 0.5),
                 )
                 for block in parts.blocks

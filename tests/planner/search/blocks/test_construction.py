@@ -11,15 +11,15 @@ from tests.planner.solving import solve
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks.construction import Structure, construction_job, guide_of, sifting_job
+from fleetplan.planner.search.blocks.construction import Structure, construction_job, root_of, sifting_job
 from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.linear import whole_job
-from fleetplan.planner.search.blocks.matrix import read_program
-from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.blocks.roles import roles
 from fleetplan.planner.search.blocks.split import Split, split
-from fleetplan.planner.search.blocks.themes import outline
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.matrix import read_program
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 TOLERANCE = 1e-5
 
@@ -33,11 +33,11 @@ def built(case: Case) -> PlanningModel:
 def structured(case: Case) -> tuple[Structure, Split]:
     planning = built(case)
     program = read_program(planning.model)
-    known = outline(planning.problem, planning.variables, len(program.cost))
-    parts = split(program, known.themes)
+    known = roles(planning.problem, planning.variables, len(program.cost))
+    parts = split(program, known.block_keys)
     relaxed = relax(program, continuous_indices(planning.variables))
-    cost = program.cost * relaxed.column_scale
-    return Structure(known, relaxed, cost, parts.linking_rows, parts.following_columns), parts
+    cost = program.cost * relaxed.variable_scale
+    return Structure(known, relaxed, cost, parts.linking_rows, parts.following_variables), parts
 
 
 def passed(structure: Structure, values: np.ndarray) -> float:
@@ -61,18 +61,18 @@ def test_few_slots_are_nearly_as_good_as_all(case: Case) -> None:
     assert sifted.objective <= whole.objective * 1.05
 
 
-@pytest.mark.parametrize("whole_supply", [False, True])
+@pytest.mark.parametrize("integer_supply", [False, True])
 @pytest.mark.parametrize("seed", [1, 4, 5, 6])
-def test_what_is_constructed_is_a_plan(seed: int, whole_supply: bool) -> None:
+def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
     structure, _ = structured(several_periods_case(seed))
     clock = Clock(60.0, deterministic=False, workers=1)
     with Workers(1, ()) as workers:
         linear = workers.solve_one(whole_job(structure.relaxation, structure.cost))
         if linear.infeasible:
             pytest.skip("the fleet is infeasible")
-        guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
-        assert guide is not None
-        found = workers.solve_one(construction_job(structure, guide, clock, 1, whole_supply))
+        root = root_of(structure, workers.solve_one(sifting_job(structure)))
+        assert root is not None
+        found = workers.solve_one(construction_job(structure, root, clock, 1, integer_supply))
         assert found.values is not None
         whole = found.values[structure.relaxation.whole]
         assert np.abs(whole - np.round(whole)).max() <= TOLERANCE
@@ -85,18 +85,18 @@ def test_what_is_constructed_is_a_plan(seed: int, whole_supply: bool) -> None:
 
 def repaired(workers: Workers, clock: Clock, structure: Structure, values: np.ndarray) -> np.ndarray:
     """Values after at most ten repairs."""
-    guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
-    assert guide is not None
-    direct = DirectNeighbourhoods(structure, guide, seed=1)
+    root = root_of(structure, workers.solve_one(sifting_job(structure)))
+    assert root is not None
+    direct = DirectNeighbourhoods(structure, root, seed=1)
     for _ in range(10):
         before = direct.objective(values)
         for change in direct.improve(workers, clock, values):
             tried = values.copy()
-            tried[change.columns] = change.values
+            tried[change.variables] = change.values
             if direct.objective(tried) < direct.objective(values):
                 values = tried
         assert direct.objective(values) <= before
-        if direct.passed(values) == 0.0:
+        if direct.violation(values) == 0.0:
             break
     return values
 
@@ -117,11 +117,11 @@ def small_rented() -> Case:
 def test_a_plan_that_passes_limits_is_repaired() -> None:
     structure, _ = structured(small_rented())
     clock = Clock(60.0, deterministic=False, workers=1)
-    known = structure.outline
+    known = structure.roles
     with Workers(1, ()) as workers:
-        guide = guide_of(structure, workers.solve_one(sifting_job(structure)))
-        assert guide is not None
-        found = workers.solve_one(construction_job(structure, guide, clock, 1, False))
+        root = root_of(structure, workers.solve_one(sifting_job(structure)))
+        assert root is not None
+        found = workers.solve_one(construction_job(structure, root, clock, 1, False))
         assert found.values is not None
         draft = found.values.copy()
         whole = structure.relaxation.whole & (known.slot >= 0)

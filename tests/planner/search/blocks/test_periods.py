@@ -10,13 +10,13 @@ from tests.planner.search.blocks.test_bound import EXACT, built, optimum, parts_
 
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
-from fleetplan.planner.search.blocks.construction import Structure, guide_of
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort
+from fleetplan.planner.search.blocks.construction import Structure, root_of
 from fleetplan.planner.search.blocks.linear import whole_job
 from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
-from fleetplan.planner.search.blocks.relaxation import relax
-from fleetplan.planner.search.blocks.themes import choices, outline
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.roles import indicator_variables, roles
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
+from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 FLEETS = 40
 
@@ -27,18 +27,18 @@ class Found:
     def __init__(self, planning: PlanningModel, workers: Workers, rng: np.random.Generator | None) -> None:
         parts = parts_of(planning)
         self.relaxed = relax(parts.program, continuous_indices(planning.variables))
-        self.cost = parts.program.cost * self.relaxed.column_scale
-        known = outline(planning.problem, planning.variables, len(parts.program.cost))
-        structure = Structure(known, self.relaxed, self.cost, parts.linking_rows, parts.following_columns)
+        self.cost = parts.program.cost * self.relaxed.variable_scale
+        known = roles(planning.problem, planning.variables, len(parts.program.cost))
+        structure = Structure(known, self.relaxed, self.cost, parts.linking_rows, parts.following_variables)
         linear = workers.solve_one(whole_job(self.relaxed, self.cost))
-        guide = guide_of(structure, linear)
-        assert guide is not None
+        root = root_of(structure, linear)
+        assert root is not None
         if rng is not None:
-            spread = float(np.abs(guide.duals).max(initial=1.0))
-            guide = replace(guide, duals=guide.duals + spread * rng.normal(size=guide.duals.shape))
+            spread = float(np.abs(root.duals).max(initial=1.0))
+            root = replace(root, duals=root.duals + spread * rng.normal(size=root.duals.shape))
         self.workers = workers
         self.linear = linear.bound
-        self.periods = Periods(structure, choices(planning.variables), guide)
+        self.periods = Periods(structure, indicator_variables(planning.variables), root)
 
     def bound(self, effort: Effort) -> float:
         """The bound after one turn."""
@@ -50,7 +50,7 @@ class Found:
         """What runs in every period with the best supply."""
         supply = self.supply()
         assert supply.values is not None
-        values = self.periods.joined(self.workers.solve(self.periods.plan_jobs(supply.values, EXACT)))
+        values = self.periods.merged(self.workers.solve(self.periods.plan_jobs(supply.values, EXACT)))
         following = None if values is None else self.periods.following_job(values)
         if values is None or following is None:
             return values
@@ -119,7 +119,7 @@ def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_opti
 
 
 def test_every_row_and_column_has_its_period() -> None:
-    """A row of one period holds columns of that period and shared ones; one that joins holds several's."""
+    """A row of one period holds variables of that period and shared ones; one that joins holds several's."""
     with Workers(1, ()) as workers:
         periods = Found(built(several_periods_case(1)), workers, None).periods
     rows = periods.relaxation.rows

@@ -1,4 +1,4 @@
-"""What stages of a construction may do, on programs of a few columns that are solved by hand."""
+"""What stages of a construction may do, on programs of a few variables that are solved by hand."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, RollingJob, Rows
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.composite_jobs import RollingJob
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Rows
+from fleetplan.planner.search.solvers.workers import Workers
 
 FREE = np.inf
 
@@ -18,12 +19,12 @@ def job(
     row_lower: list[float],
     row_upper: list[float],
     cost: list[float],
-    guide: list[float],
+    root: list[float],
     stage: list[int],
     region: list[int],
     growth: list[int],
 ) -> RollingJob:
-    """A program in whole numbers up to 9; a column of stage -1 is supply or joins stages."""
+    """A program in whole numbers up to 9; a variable of stage -1 is supply or joins stages."""
     count = len(cost)
     staged = np.array(stage)
     return RollingJob(
@@ -36,7 +37,7 @@ def job(
             np.ones(count, dtype=bool),
         ),
         cost=np.array(cost, dtype=float),
-        guide=np.array(guide, dtype=float),
+        root=np.array(root, dtype=float),
         stages=tuple(np.flatnonzero(staged == number) for number in range(max(stage) + 1)),
         service=np.where(staged >= 0, 0, -1),
         region=np.array(region),
@@ -67,7 +68,7 @@ def test_what_the_relaxation_sells_may_leave_later_and_still_leaves() -> None:
             row_lower=[-FREE, -FREE, 1, 0.4],
             row_upper=[1, 1, FREE, FREE],
             cost=[1, 1, -10, -9],
-            guide=[0.4, 0.0, 0.6, 0.4],
+            root=[0.4, 0.0, 0.6, 0.4],
             stage=[0, 1, -1, -1],
             region=[0, 0, 0, 0],
             growth=[0, 0, -1, -1],
@@ -85,7 +86,7 @@ def test_regions_that_cannot_be_decided_one_by_one_are_decided_together() -> Non
             row_lower=[3, 3, -FREE, -FREE],
             row_upper=[FREE, FREE, 1, 1],
             cost=[1, 1],
-            guide=[1.0, 0.5],
+            root=[1.0, 0.5],
             stage=[0, 0],
             region=[0, 1],
             growth=[0, 0],
@@ -97,14 +98,14 @@ def test_regions_that_cannot_be_decided_one_by_one_are_decided_together() -> Non
 @pytest.mark.parametrize("room", [1, 2])
 def test_a_stage_that_passes_a_limit_lets_no_other_pass_its_own(room: int) -> None:
     # The first moment needs three units of a budget of one, which supply is paid from as well. The second has
-    # its own limit, and takes the dear column where the cheap one has no room.
+    # its own limit, and takes the dear variable where the cheap one has no room.
     found = constructed(
         job(
             rows=[[2, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 0]],
             row_lower=[6, -FREE, 2, -FREE],
             row_upper=[FREE, 1, FREE, room],
             cost=[1, 1, 5000, 1],
-            guide=[0.0, 0.0, 0.0, 0.0],
+            root=[0.0, 0.0, 0.0, 0.0],
             stage=[0, 1, 1, -1],
             region=[0, 0, 0, 0],
             growth=[0, 0, 0, 1],

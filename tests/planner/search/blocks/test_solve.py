@@ -24,25 +24,24 @@ from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import unmet
+from fleetplan.planner.search.blocks import restricted_masters
 from fleetplan.planner.search.blocks import search as block_search
 from fleetplan.planner.search.blocks import solve as block_solve
-from fleetplan.planner.search.blocks import whole_masters
 from fleetplan.planner.search.blocks.incumbent import Incumbent
+from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.linear import linear_optimum
-from fleetplan.planner.search.blocks.matrix import FloatArray, read_program
-from fleetplan.planner.search.blocks.relaxation import Relaxation
-from fleetplan.planner.search.blocks.request import Beginning, BlockOutcome
-from fleetplan.planner.search.blocks.rounds import PartFailedError, Prices
+from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
+from fleetplan.planner.search.blocks.request import BlockOutcome, WarmStart
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.standing import Standing
-from fleetplan.planner.search.blocks.whole_supply import WholeSupply
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.result import Progress, SearchLimits, SolveStatus
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.best import WITHDRAWN
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 from fleetplan.planner.search.solvers.request import (
     Listener,
     ModelOutcome,
@@ -52,6 +51,7 @@ from fleetplan.planner.search.solvers.request import (
     SolverLimits,
     Step,
 )
+from fleetplan.planner.search.solvers.workers import Workers
 
 TINY = Path(__file__).parents[4] / "scenarios" / "tiny.yaml"
 
@@ -157,7 +157,7 @@ def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str
     result = search(build_problem(case.fleet, case.candidates), limits, log)
     assert result.objective_usd is not None
     sources = {step.source for step in log.steps}
-    assert {"guide", "construction", "pricing"} <= sources
+    assert {"root relaxation", "construction", "pricing"} <= sources
     plans = [step.objective_usd for step in log.steps if step.objective_usd is not None]
     bounds = [step.bound_usd for step in log.steps if step.bound_usd is not None]
     assert plans == sorted(plans, reverse=True)
@@ -171,16 +171,16 @@ def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str
 @pytest.mark.usefixtures("blocks_for_all")
 def test_a_part_that_fails_is_given_up_and_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise PartFailedError("HiGHS did not solve the linear master: Unbounded")
+        raise PartFailedError("HiGHS did not solve the master LP: Unbounded")
 
-    monkeypatch.setattr(whole_masters.WholeMasters, "mix", fail)
+    monkeypatch.setattr(restricted_masters.RestrictedMasters, "solve_lp_near_best", fail)
     case = large_case(1, 4, 2, 2)
     steps: list[Progress] = []
     limits = SearchLimits(1.0, 0.0, 1, 2, reproducible=True)
     result = search(build_problem(case.fleet, case.candidates), limits, steps.append)
     assert result.solution is not None
     told = [step.detail for step in steps]
-    given_up = told.index("given up: HiGHS did not solve the linear master: Unbounded")
+    given_up = told.index("given up: HiGHS did not solve the master LP: Unbounded")
     # Work goes on until its limit.
     assert result.deterministic_time >= 0.9
     assert all(step.source in ("neighbourhood", "construction") for step in steps[given_up + 1 :])
@@ -266,7 +266,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(unmet, "PATIENCE_ROUNDS", 1)
-    monkeypatch.setattr(whole_masters, "FIRST_MASTERS", 0)
+    monkeypatch.setattr(restricted_masters, "FIRST_MASTERS", 0)
     # A construction would have a plan before the first round.
     monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])
     case = with_priorities(large_case(1, 6, 2, 3), None)
@@ -324,13 +324,13 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
             lambda *_: False,
             steps.append,
             True,
-            Beginning(row_duals=row_duals),
+            WarmStart(row_duals=row_duals),
         )
         return outcome, steps
 
     known, steps = solved(times * linear.row_duals)
     usual, _ = solved(None)
-    assert steps[0].detail == "prices that were known before"
+    assert steps[0].detail == "dual prices known before"
     assert None not in (known.objective, known.bound, usual.objective, usual.bound)
     assert steps[0].bound is not None
     assert steps[0].bound <= known.bound <= usual.objective
@@ -343,7 +343,7 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_a_search_that_knows_patterns_chooses_among_them_beside_its_first_round(
+def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     price, beside = BlockSearch._price_blocks, []
@@ -351,13 +351,13 @@ def test_a_search_that_knows_patterns_chooses_among_them_beside_its_first_round(
     def look_and_price(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
         if not prices.rounds:
             beside.append(self._masters.pending is not None)
-            # What known patterns would make of the first prices is worth less than these.
+            # What known columns would make of the first prices is worth less than these.
             assert prices.current is prices.best
         return price(self, workers, prices)
 
     monkeypatch.setattr(BlockSearch, "_price_blocks", look_and_price)
     planning, parts = in_parts()
-    beginning, limits = Beginning(), SolverLimits(0.5, 1, 1, Stop())
+    beginning, limits = WarmStart(), SolverLimits(0.5, 1, 1, Stop())
     for _ in range(2):
         block_solve.solve_in_blocks(
             planning, parts, limits, lambda *_: False, lambda _: None, True, beginning
@@ -395,22 +395,22 @@ def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
         return solve_blocks(self, *given)
 
     monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
-    monkeypatch.setattr(Standing, "far", lambda _: far)
-    # The program of whole supply and the construction may run beside a round too.
-    monkeypatch.setattr(BlockSearch, "_construction_beside", lambda _: [])
-    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
+    monkeypatch.setattr(SearchState, "far", lambda _: far)
+    # The program of integer supply and the construction may run beside a round too.
+    monkeypatch.setattr(BlockSearch, "_construction_side_jobs", lambda _: [])
+    monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
     planning, parts = in_parts()
     limits = SolverLimits(60.0, 1, 1, Stop())
     block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
-    # The first round has no patterns yet.
+    # The first round has no columns yet.
     assert beside[:3] == [False, far, True]
 
 
 def solve_in_overtime(
     good: bool = False,
     stop: Stop | None = None,
-    listen: Listener = lambda _: None,
+    on_step: Listener = lambda _: None,
     overtime_s: float = 3.0,
     counted: bool = False,
 ) -> ModelOutcome:
@@ -421,7 +421,7 @@ def solve_in_overtime(
     assert first.solve(planning.model) == cp_model.FEASIBLE
     hint(planning.model, first)
     limits = SolverLimits(1.0, 1, 1, stop or Stop(), overtime=Overtime(overtime_s, lambda *_: good))
-    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, listen, counted)
+    return block_solve.solve_in_blocks(planning, parts, limits, lambda *_: False, on_step, counted)
 
 
 @pytest.mark.usefixtures("blocks_for_all")
@@ -440,7 +440,7 @@ def test_who_stops_before_any_bound_is_proven_has_the_plan_it_began_with() -> No
 def test_a_bound_that_its_plan_contradicts_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Relaxation, "bound", lambda *_: 1e18)
     steps: list[Step] = []
-    found = solve_in_overtime(listen=steps.append)
+    found = solve_in_overtime(on_step=steps.append)
     assert found.status is ModelStatus.FOUND
     assert found.objective is not None
     assert found.bound is not None
@@ -471,7 +471,7 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
 
     def when_time_is_over(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
         # On a slow machine it may be over already, and overtime have begun.
-        if not bounds and not self._standing._late:
+        if not bounds and not self._state._late:
             time.sleep(max(self._clock.left_s(), 0.0) + 0.01)
         new = price(self, workers, prices)
         bounds.append(prices.bound)
@@ -488,7 +488,7 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("blocks_for_all")
 def test_whole_supply_waits_for_a_bound_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that comes after its round was cut may have overtime, and no block has a bound."""
-    monkeypatch.setattr(Standing, "expired", lambda self: not self._late)
+    monkeypatch.setattr(SearchState, "expired", lambda self: not self._late)
     found = solve_in_overtime()
     assert found.objective is not None
     assert found.bound is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import random
 import subprocess
 import sys
@@ -18,8 +20,10 @@ from tests.planner.builders import candidate, fleet, hardware, rent_offer, servi
 from tests.planner.solving import solve
 
 from fleetplan.planner.search import stages
-from fleetplan.planner.search.solvers import highs_race, race, reproducible
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.solvers import race
+from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, ONE_MORE, Effort, Job, SearchJob
+from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram, complete
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, Patience, SolverLimits
@@ -83,9 +87,9 @@ def noted_stages(
     seen: list[tuple[SolverLimits, bool, bool]] = []
     first: Callable[..., ModelOutcome] = stages.solve_model
 
-    def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, listen: Any) -> ModelOutcome:
+    def noted(model: Any, variables: Any, limits: SolverLimits, enough: Any, on_step: Any) -> ModelOutcome:
         seen.append((limits, enough(1e6, 1e6 - 5), enough(1e6, 1e6 - 20)))
-        return first(model, frozenset(), limits, enough, listen)
+        return first(model, frozenset(), limits, enough, on_step)
 
     monkeypatch.setattr(stages, "solve_model", noted)
     small = fleet(
@@ -124,12 +128,12 @@ class Led:
 
     def __init__(self, *arguments: Any) -> None:
         self.ended = threading.Event()
-        self.hear = arguments[4]
+        self.on_answer = arguments[4]
         Led.begun.append(arguments[5])
 
     def __enter__(self) -> Led:
         for answer in Led.answers:
-            self.hear(answer)
+            self.on_answer(answer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -238,30 +242,28 @@ def test_two_searches_of_highs_prove_what_one_proves(seed: int) -> None:
 
 
 CHILD = """
-import io, json, os, sys
+import io, json, os, pickle, sys
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # HiGHS prints its name to standard output.
-sys.path.insert(0, sys.argv[1])
-import highs_child, numpy
-begun, plain = [], highs_child._solver
+from fleetplan.planner.search.solvers import highs_child
+import numpy
+begun, plain = [], highs_child.model_of
 
-def counted(arrays):
+def counted(*given, **named):
     begun.append(1)
-    solver = plain(arrays)
-    for name, value in json.loads(sys.argv[3]).items():
+    solver = plain(*given, **named)
+    for name, value in json.loads(sys.argv[2]).items():
         solver.setOptionValue(name, value)
     return solver
 
-highs_child._solver = counted
-source, target = sys.stdin.buffer, io.StringIO()
-with numpy.load(io.BytesIO(highs_child._archive(source))) as data:
-    arrays = {name: data[name] for name in data.files}
-searches = highs_child.Searches(arrays, highs_child.Answers(target, False))
-known = json.loads(sys.argv[2])
+highs_child.model_of, highs_child.limit = counted, lambda *_: None
+source, heard = sys.stdin.buffer, []
+searches = highs_child.Searches(pickle.load(source), heard.append)
+known = json.loads(sys.argv[1])
 if known:
     searches._plan = 99, numpy.array(known)
-searches.first(source)
-values = [line["values"] for line in map(json.loads, target.getvalue().splitlines()) if line["values"]]
+searches.run(source)
+values = [answer.values.tolist() for answer in heard if answer.values is not None]
 print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
 """
 
@@ -269,11 +271,13 @@ print(json.dumps([len(begun), values[-1]]), file=answers, flush=True)
 def child_runs(
     model: cp_model.CpModel, requests: int, known: list[int], options: dict[str, float]
 ) -> tuple[int, list[float]]:
-    """How many searches a process begins and the last plan it tells; it may hear of a plan."""
-    folder = str(Path(highs_race.__file__).parent)
-    message = highs_race.program(model, frozenset(), 30.0, 0.0).message + highs_race.ONE_MORE * requests
-    command = [sys.executable, "-c", CHILD, folder, json.dumps(known), json.dumps(options)]
-    answer = subprocess.run(command, input=message, capture_output=True, check=True, timeout=60)
+    """How many searches a process begins and the last plan it tells; it may know of a plan."""
+    program = HighsProgram(model, frozenset())
+    job = SearchJob(program.rows, program.cost, Effort(30.0, ANY_NODES, 0.0))
+    message = b"".join(pickle.dumps(each) for each in (job, *[ONE_MORE] * requests))
+    command = [sys.executable, "-c", CHILD, json.dumps(known), json.dumps(options)]
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    answer = subprocess.run(command, input=message, capture_output=True, check=True, timeout=60, env=path)
     begun, values = json.loads(answer.stdout)
     return begun, values
 
@@ -296,21 +300,43 @@ def test_a_search_takes_the_better_plan_of_another_one() -> None:
     def missed(values: Sequence[float]) -> float:
         return sum(each * values[j] for j, each in cost.items())
 
-    root: dict[str, float] = {"mip_max_nodes": 1, "mip_heuristic_effort": 0.0}
+    root: dict[str, float] = {"mip_max_nodes": 1, "mip_heuristic_effort": 0.0, "mip_allow_restart": False}
     assert missed(child_runs(model, 0, [], root)[1]) > 2 * missed(plan)
     assert missed(child_runs(model, 0, plan, root)[1]) == pytest.approx(missed(plan))
 
 
-SLOW_READER = "import sys, time; time.sleep(1.0); print(len(sys.stdin.buffer.read()))"
+def test_a_child_ends_with_its_parent_in_the_middle_of_a_job() -> None:
+    script = (
+        "import os, sys, pickle\n"
+        "from fleetplan.planner.search.solvers.workers import started_child\n"
+        "child = started_child()\n"
+        "child.stdin.write(sys.stdin.buffer.read())\n"
+        "child.stdin.flush()\n"
+        "print(child.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    program = HighsProgram(market_split(forgiving=True), frozenset())
+    job = Job(program.rows, program.cost, Effort(None, ANY_NODES, 0.0))
+    message = pickle.dumps(()) + pickle.dumps(job)
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    parent = subprocess.run(
+        [sys.executable, "-c", script],
+        input=message,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=60,
+        env=path,
+    )
+    child, deadline = int(parent.stdout), time.monotonic() + 30.0
+    while _runs(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _runs(child)
 
 
-def test_a_process_that_is_slow_to_start_is_sent_its_whole_program() -> None:
-    archive = b"x" * 2**20
-    command = [sys.executable, "-c", SLOW_READER]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        # Whoever waits for a program that is never sent waits for ever.
-        watchdog = threading.Timer(20.0, child.kill)
-        watchdog.start()
-        lines = reproducible._lines_of(child, archive, Stop())
-        watchdog.cancel()
-    assert lines == [b"1048576"]
+def _runs(process: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

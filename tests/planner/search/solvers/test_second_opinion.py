@@ -14,7 +14,8 @@ from tests.planner.solving import solve
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.search.solvers import race
 from fleetplan.planner.search.solvers.best import Best
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace
+from fleetplan.planner.search.solvers.highs_program import HighsAnswer
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS
 from fleetplan.planner.search.solvers.race import solve_model

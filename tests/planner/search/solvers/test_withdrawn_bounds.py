@@ -12,7 +12,7 @@ from tests.planner.families import EXAMPLES
 
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.problem import Problem, build_problem
-from fleetplan.planner.problem.scenarios import BestAlone, FixedSupply
+from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.report.search_console import print_search
 from fleetplan.planner.search import run, shortage
 from fleetplan.planner.search.joint_plans import best_of
@@ -60,8 +60,8 @@ def test_what_the_scenarios_prove_is_not_told_where_a_plan_costs_less() -> None:
     supply = FixedSupply({}, {})
 
     def with_bound(usd: float) -> Problem:
-        known = {each.name: BestAlone(usd, usd, 0.0, supply) for each in asked.fleet.demand_scenarios}
-        return replace(asked, best_alone=known)
+        known = {each.name: ScenarioOptimum(usd, usd, 0.0, supply) for each in asked.fleet.demand_scenarios}
+        return replace(asked, scenario_optima=known)
 
     loose = replace(result, bound_usd=0.0)
     told = best_of(with_bound(result.objective_usd / 2), loose, [], LIMITS)

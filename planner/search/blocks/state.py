@@ -10,13 +10,13 @@ from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.solvers.request import Step
 
 FAR_RATIO: Final = 0.1
-"""Gap of a plan that is far from good. A master then runs beside every round, and looks at few patterns: the
-cheapest of each block and what the linear master mixes. Unmet demand and cost of a large scarce fleet after
+"""Gap of a plan that is far from good. A master then runs beside every round, and looks at few columns: the
+cheapest of each block and what the master LP mixes. Unmet demand and cost of a large scarce fleet after
 two rounds: 1.37e14 in 4 s; 1.51e14 in 3 s without the cheapest, 3.96e15 in 4 s with two a block, 2.29e14 in
 14 s among three a block alone. Plans of medium fleets whose gap is 1 to 6 % gain less from it."""
 
 
-class Standing:
+class SearchState:
     """Holds the best plan and the best bound, tells of them, and says when to end.
 
     Parameters
@@ -53,7 +53,7 @@ class Standing:
         """Report a step, with the plan and the bound as they are."""
         found = self.incumbent
         objective = None if found.objective is None else float(found.objective)
-        self._request.listen(Step(source, detail, objective, self.bound, found.values))
+        self._request.on_step(Step(source, detail, objective, self.bound, found.values))
 
     def outcome(self, infeasible: bool) -> BlockOutcome:
         """What the search answers.

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
-from fleetplan.planner.search.blocks.workers import UNKNOWN, Workers, WorkersStoppedError, ending
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 
 
 def at_least(limit: float) -> Rows:
@@ -37,7 +37,7 @@ def jobs(*lengths: float) -> list[Job]:
 def test_answers_come_in_the_order_of_the_jobs_and_are_heard_longest_first() -> None:
     heard: list[int] = []
     with Workers(1, ()) as workers:
-        answers = workers.solve(jobs(1.0, 3.0, 2.0), hear=lambda number, _: heard.append(number))
+        answers = workers.solve(jobs(1.0, 3.0, 2.0), on_answer=lambda number, _: heard.append(number))
     assert [answer.objective for answer in answers] == [1.0, 2.0, 3.0]
     assert heard == [1, 2, 0]
 
@@ -53,7 +53,7 @@ def test_a_listener_that_fails_is_not_waited_for() -> None:
         raise RuntimeError("no")
 
     with Workers(2, ()) as workers, pytest.raises(RuntimeError, match="no"):
-        workers.solve(jobs(1.0, 2.0, 3.0), hear=fail)
+        workers.solve(jobs(1.0, 2.0, 3.0), on_answer=fail)
 
 
 def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
@@ -118,12 +118,12 @@ def test_a_relaxation_may_do_without_the_limits_on_some_variables() -> None:
     model.add(one <= 4 * runs)
     model.minimize(one + 3 * other)
     limited = linear_optimum(model, (), Stop())
-    loose = linear_optimum(model, (), Stop(), loose=[runs.index])
+    relaxed = linear_optimum(model, (), Stop(), indicators=[runs.index])
     assert limited is not None
-    assert loose is not None
+    assert relaxed is not None
     assert limited.values[:2] == pytest.approx([4.0, 2.0])
-    assert loose.values[:2] == pytest.approx([6.0, 0.0])
-    assert loose.row_duals == pytest.approx([1.0, 0.0])
+    assert relaxed.values[:2] == pytest.approx([6.0, 0.0])
+    assert relaxed.row_duals == pytest.approx([1.0, 0.0])
 
 
 def test_relaxations_repeat_bit_for_bit_and_other_programs_follow() -> None:

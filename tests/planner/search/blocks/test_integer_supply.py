@@ -1,4 +1,4 @@
-"""The bound that knows whole supply: never above the optimum, and above the Lagrangian one at times."""
+"""The bound that knows integer supply: never above the optimum, and above the Lagrangian one at times."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from tests.planner.search.blocks.test_bound import EXACT, built, cases, optimum,
 from fleetplan.planner.formulation.build import PlanningModel
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.search.blocks.bound import Lagrangian, total_bound
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Job
+from fleetplan.planner.search.blocks.columns import ColumnPool
+from fleetplan.planner.search.blocks.integer_supply import LEAST_GAIN, LEAST_ROUNDS, IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.patterns import PatternPool
-from fleetplan.planner.search.blocks.relaxation import Relaxation, relax
-from fleetplan.planner.search.blocks.search import rows_of
 from fleetplan.planner.search.blocks.split import Split
-from fleetplan.planner.search.blocks.whole_supply import LEAST_GAIN, LEAST_ROUNDS, WholeSupply
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers
 
 ROUNDS = 4
 
@@ -31,24 +30,24 @@ class Bounds:
         self.relaxed: Relaxation = relax(self.parts.program, continuous_indices(planning.variables))
         self.workers = workers
         self.lagrangian = Lagrangian(self.parts, self.relaxed)
-        self.pool = PatternPool(self.parts, self.relaxed, self.lagrangian.cost)
+        self.pool = ColumnPool(self.parts, self.relaxed, self.lagrangian.cost)
         self.rng = np.random.default_rng(seed)
         master = Master(self.parts, self.relaxed, self.lagrangian.cost)
-        linear = workers.solve([Job(rows_of(self.relaxed), self.lagrangian.cost, None)])[0]
+        linear = workers.solve([Job(self.relaxed.program, self.lagrangian.cost, None)])[0]
         assert linear.row_duals is not None
         assert linear.values is not None
         best = self.lagrangian.price(linear.row_duals[self.parts.linking_rows])
         bounds = self.priced(best.reduced_cost)
         self.plain = total_bound(best, bounds)
-        self.supply = WholeSupply(
-            self.parts, master, self.lagrangian, best, linear.values[self.parts.master_columns]
+        self.supply = IntegerSupply(
+            self.parts, master, self.lagrangian, best, linear.values[self.parts.master_variables]
         )
         self.supply.cut(best, bounds)
         self.whole = [self.supply.bound(self.solved())]
         for _ in range(ROUNDS):
             values = self.solved().values
             assert values is not None
-            job = self.supply.prices_job(values[: len(self.parts.master_columns)], self.pool.patterns)
+            job = self.supply.prices_job(values[: len(self.parts.master_variables)], self.pool.columns)
             duals = workers.solve([job])[0].row_duals
             assert duals is not None
             self.note(self.supply.next_prices(duals))
@@ -63,7 +62,7 @@ class Bounds:
 
     def priced(self, reduced_cost: FloatArray) -> FloatArray:
         jobs = [
-            Job(rows_of(self.relaxed.part(block.rows, block.columns)), reduced_cost[block.columns], EXACT)
+            Job(self.relaxed.part(block.rows, block.variables).program, reduced_cost[block.variables], EXACT)
             for block in self.parts.blocks
         ]
         answers = self.workers.solve(jobs)
@@ -83,7 +82,7 @@ def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> N
                 continue
             found = Bounds(planning, workers, seed)
             tolerance = 1e-5 * abs(best) + 1
-            # Cuts only add to what is known; the first is the Lagrangian bound with whole supply.
+            # Cuts only add to what is known; the first is the Lagrangian bound with integer supply.
             assert found.whole[0] >= found.plain - tolerance
             assert all(
                 one <= other + tolerance for one, other in zip(found.whole, found.whole[1:], strict=False)
@@ -92,7 +91,7 @@ def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> N
             checked += 1
             better += found.whole[-1] > found.plain + 1e-3 * abs(best)
     assert checked >= 20
-    # In most of these fleets what limits blocks is not whole supply.
+    # In most of these fleets what limits blocks is not integer supply.
     assert better >= 3
 
 

@@ -11,7 +11,7 @@ are, its blocks cost no less than::
 
 A program in x alone, whole where it is whole, with one such cut a group and round, is a lower bound on every
 plan. Its best x says at which supply the next prices are to be found: those of the linear program over the
-patterns known so far. This is Benders' decomposition of the supply, with blocks as their Lagrangian.
+columns known so far. This is Benders' decomposition of the supply, with blocks as their Lagrangian.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from fleetplan.planner.search.blocks.bound import Lagrangian, Priced
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.master import Master
-from fleetplan.planner.search.blocks.matrix import BoolArray, FloatArray, IntArray
-from fleetplan.planner.search.blocks.patterns import Pattern
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
 from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.matrix import BoolArray, FloatArray, IntArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
 
 LEAST_GROUPS: Final = 2
 """One group has one cut a round, which says too little about many variables."""
@@ -68,7 +68,7 @@ class _Cut:
     coefficients: FloatArray
 
 
-class WholeSupply:
+class IntegerSupply:
     """Cuts on the cost of blocks as a function of the master's variables.
 
     Parameters
@@ -82,7 +82,7 @@ class WholeSupply:
     best : Priced
         Prices of the best Lagrangian bound; those of rows that are not local stay.
     supply : FloatArray
-        Scaled values of the master's variables to begin near, of the linear master.
+        Scaled values of the master's variables to begin near, of the master LP.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class WholeSupply:
         self._gains.append(ratio)
 
     def _applies(self) -> bool:
-        """Whether there is any whole supply, in groups that are small enough to tell apart."""
+        """Whether there is any integer supply, in groups that are small enough to tell apart."""
         return bool(self._local.any()) and self._n_groups >= LEAST_GROUPS
 
     def cut(self, priced: Priced, block_bounds: FloatArray) -> None:
@@ -182,18 +182,18 @@ class WholeSupply:
         """The lower bound that the program's answer proves. [objective units]"""
         return answer.bound - BOUND_SAFETY * abs(answer.bound) + self._constant
 
-    def prices_job(self, supply: FloatArray, patterns: list[Pattern]) -> Job:
-        """The linear program over patterns at a supply, whose row duals lead to the next prices.
+    def prices_job(self, supply: FloatArray, columns: list[Column]) -> Job:
+        """The linear program over columns at a supply, whose row duals lead to the next prices.
 
         Parameters
         ----------
         supply : FloatArray
             Scaled values of the master's variables.
-        patterns : list[Pattern]
+        columns : list[Column]
             At least one of every block.
         """
-        rows, cost = self._master.pattern_rows(patterns)
-        n_patterns, local = len(patterns), np.flatnonzero(self._local)
+        rows, cost = self._master.column_rows(columns)
+        n_columns, local = len(columns), np.flatnonzero(self._local)
         near = BEST_SUPPLY_WEIGHT * supply + (1 - BEST_SUPPLY_WEIGHT) * self._mean
         self._mean = MEMORY * self._mean + (1 - MEMORY) * supply
         used = self._master.rows[local] @ near
@@ -202,15 +202,15 @@ class WholeSupply:
         kept = np.concatenate([local, len(self._local) + np.arange(n_blocks)])
         slack = sp.eye_array(n_rows, len(local)).tocsr()
         penalty = PENALTY_RATIO * float(np.abs(self.centre).max(initial=1.0))
-        n_columns = n_patterns + 2 * len(local)
+        n_variables = n_columns + 2 * len(local)
         one = np.ones(n_blocks)
         program = Rows(
             rows=sp.hstack([rows[kept], slack, -slack], format="csr"),
             row_lower=np.concatenate([self._master.row_lower[local] - used, one]),
             row_upper=np.concatenate([self._master.row_upper[local] - used, one]),
-            lower=np.zeros(n_columns),
-            upper=np.full(n_columns, np.inf),
-            whole=np.zeros(n_columns, dtype=bool),
+            lower=np.zeros(n_variables),
+            upper=np.full(n_variables, np.inf),
+            whole=np.zeros(n_variables, dtype=bool),
         )
         priced = cost - rows[: len(self._local)].T @ self._fixed_duals
         return Job(program, np.concatenate([priced, np.full(2 * len(local), penalty)]), None)

@@ -1,4 +1,4 @@
-"""Patterns: ways to run a block, gathered while blocks are priced, and their exact integers."""
+"""Columns of the restricted master: solutions of a block found by pricing, and their exact integers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 import scipy.sparse as sp
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray, Program
-from fleetplan.planner.search.blocks.relaxation import Relaxation
 from fleetplan.planner.search.blocks.split import Block, Split
 from fleetplan.planner.search.solvers.cpsat import configured_solver
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.relaxation import Relaxation
 
-SAME_PATTERN_DECIMALS = 4
-"""Patterns whose scaled values agree to so many decimals are one."""
+SAME_COLUMN_DECIMALS = 4
+"""Columns whose scaled values agree to so many decimals are one."""
 
 EXACT_DETERMINISTIC_LIMIT = 1.0
-"""Effort to find the whole loads of a pattern; most take a hundredth. [solver units]"""
+"""Effort to find the whole loads of a column; most take a hundredth. [solver units]"""
 
 WHOLE_TOLERANCE = 1e-5
 """How far above a whole number a value may be and still stand for it. [variable units]"""
 
 
 @dataclass(slots=True, eq=False)
-class Pattern:
-    """One way to run a block.
+class Column:
+    """A column of the restricted master: one solution of a block.
 
     Attributes
     ----------
@@ -45,15 +45,15 @@ class Pattern:
     cost: float
     entries: tuple[IntArray, FloatArray]
 
-    def price(self, duals: FloatArray) -> float:
-        """Its cost at some prices of all linking rows. [objective units]"""
+    def reduced_cost(self, duals: FloatArray) -> float:
+        """Its reduced cost at dual prices of all linking rows. [objective units]"""
         rows, added = self.entries
         return self.cost - float(duals[rows] @ added)
 
 
 @dataclass(slots=True, eq=False)
-class PatternPool:
-    """All patterns that were found.
+class ColumnPool:
+    """All columns that were found.
 
     Parameters
     ----------
@@ -64,47 +64,47 @@ class PatternPool:
     parts: Split
     relaxation: Relaxation
     cost: FloatArray
-    patterns: list[Pattern] = field(default_factory=list)
-    _seen: dict[tuple[int, bytes], Pattern] = field(default_factory=dict)
+    columns: list[Column] = field(default_factory=list)
+    _seen: dict[tuple[int, bytes], Column] = field(default_factory=dict)
     _links: list[sp.csr_array] = field(default_factory=list)
-    _of_block: list[list[Pattern]] = field(default_factory=list)
+    _of_block: list[list[Column]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._of_block = [[] for _ in self.parts.blocks]
         linking = self.relaxation.rows[self.parts.linking_rows].tocsc()
-        self._links = [linking[:, block.columns].tocsr() for block in self.parts.blocks]
+        self._links = [linking[:, block.variables].tocsr() for block in self.parts.blocks]
 
     def add(self, block: int, values: FloatArray) -> bool:
-        """Remember a pattern; True if it is new."""
-        before = len(self.patterns)
+        """Remember a column; True if it is new."""
+        before = len(self.columns)
         self.known(block, values)
-        return len(self.patterns) > before
+        return len(self.columns) > before
 
-    def known(self, block: int, values: FloatArray) -> Pattern:
-        """The pattern with these scaled values, remembered from now on."""
-        key = (block, np.round(values, SAME_PATTERN_DECIMALS).tobytes())
+    def known(self, block: int, values: FloatArray) -> Column:
+        """The column with these scaled values, remembered from now on."""
+        key = (block, np.round(values, SAME_COLUMN_DECIMALS).tobytes())
         if key not in self._seen:
             added = self._links[block] @ values
             rows = np.flatnonzero(np.abs(added) > 0)
-            columns = self.parts.blocks[block].columns
-            pattern = Pattern(block, values, float(self.cost[columns] @ values), (rows, added[rows]))
-            self._seen[key] = pattern
-            self.patterns.append(pattern)
-            self._of_block[block].append(pattern)
+            own = self.parts.blocks[block].variables
+            column = Column(block, values, float(self.cost[own] @ values), (rows, added[rows]))
+            self._seen[key] = column
+            self.columns.append(column)
+            self._of_block[block].append(column)
         return self._seen[key]
 
-    def replace(self, pattern: Pattern, values: FloatArray) -> None:
-        """Take another pattern for one that is not exact, now and whenever it is found again."""
-        key = (pattern.block, np.round(pattern.values, SAME_PATTERN_DECIMALS).tobytes())
+    def replace(self, column: Column, values: FloatArray) -> None:
+        """Take another column for one that is not exact, now and whenever it is found again."""
+        key = (column.block, np.round(column.values, SAME_COLUMN_DECIMALS).tobytes())
         # Two masters that chose at once may both have chosen it.
-        if self._seen[key] is not pattern:
+        if self._seen[key] is not column:
             return
-        self._seen[key] = self.known(pattern.block, values)
-        self.patterns.remove(pattern)
-        self._of_block[pattern.block].remove(pattern)
+        self._seen[key] = self.known(column.block, values)
+        self.columns.remove(column)
+        self._of_block[column.block].remove(column)
 
     def cheapest(self, block: int, cost: FloatArray) -> FloatArray | None:
-        """Values of the cheapest known pattern of a block; None without any.
+        """Values of the cheapest known column of a block; None without any.
 
         Parameters
         ----------
@@ -114,12 +114,12 @@ class PatternPool:
             Of its variables. [objective units]
         """
         own = self._of_block[block]
-        return min(own, key=lambda pattern: float(cost @ pattern.values)).values if own else None
+        return min(own, key=lambda column: float(cost @ column.values)).values if own else None
 
     def promising(
-        self, blocks: Sequence[int], duals: FloatArray, most: int, besides: Iterable[Pattern]
-    ) -> list[Pattern]:
-        """The cheapest patterns of some blocks, and others.
+        self, blocks: Sequence[int], duals: FloatArray, most: int, always: Iterable[Column]
+    ) -> list[Column]:
+        """The cheapest columns of some blocks, and others.
 
         Parameters
         ----------
@@ -128,69 +128,69 @@ class PatternPool:
         duals : FloatArray
             Prices of all linking rows.
         most : int
-            Patterns of a block.
-        besides : Iterable[Pattern]
-            These are promising, whatever they cost, if they are of the blocks.
+            Columns of a block.
+        always : Iterable[Column]
+            Taken too, whatever they cost, if they are of the blocks.
         """
-        others: dict[int, list[Pattern]] = {block: [] for block in blocks}
-        for pattern in besides:
-            if pattern.block in others:
-                others[pattern.block].append(pattern)
-        found: list[Pattern] = []
-        for block, own in others.items():
-            cheapest = sorted(self._of_block[block], key=lambda each: each.price(duals))[:most]
+        others: dict[int, list[Column]] = {block: [] for block in blocks}
+        for column in always:
+            if column.block in others:
+                others[column.block].append(column)
+        found: list[Column] = []
+        for block, kept in others.items():
+            cheapest = sorted(self._of_block[block], key=lambda each: each.reduced_cost(duals))[:most]
             # Once each, in an order that is the same in every run.
-            found += {id(pattern): pattern for pattern in (*cheapest, *own)}.values()
+            found += {id(column): column for column in (*cheapest, *kept)}.values()
         return found
 
-    def nearly_mixed(self, duals: FloatArray, more: int, besides: Iterable[Pattern]) -> list[Pattern]:
-        """Some patterns, and the others that cost least more than the cheapest of their block.
+    def by_reduced_cost(self, duals: FloatArray, extra: int, always: Iterable[Column]) -> list[Column]:
+        """Some columns, and the others whose reduced cost exceeds the least of their block by the least.
 
         Parameters
         ----------
         duals : FloatArray
-            Prices of all linking rows in the linear master, where what it mixes is the cheapest.
-        more : int
+            Prices of all linking rows in the master LP.
+        extra : int
             How many others.
-        besides : Iterable[Pattern]
-            The patterns.
+        always : Iterable[Column]
+            The columns.
         """
-        found = {id(pattern): pattern for pattern in besides}
-        others: list[tuple[float, Pattern]] = []
+        found = {id(column): column for column in always}
+        others: list[tuple[float, Column]] = []
         for own in self._of_block:
-            prices = [pattern.price(duals) for pattern in own]
+            prices = [column.reduced_cost(duals) for column in own]
             least = min(prices, default=0.0)
             others += [
-                (price - least, pattern)
-                for price, pattern in zip(prices, own, strict=True)
-                if id(pattern) not in found
+                (price - least, column)
+                for price, column in zip(prices, own, strict=True)
+                if id(column) not in found
             ]
         others.sort(key=lambda each: each[0])
-        return [*found.values(), *(pattern for _, pattern in others[:more])]
+        return [*found.values(), *(column for _, column in others[:extra])]
 
-    def blocks_without(self) -> list[int]:
-        """Blocks that have no pattern yet."""
+    def blocks_without_column(self) -> list[int]:
+        """Blocks that have no column yet."""
         return [block for block, own in enumerate(self._of_block) if not own]
 
-    def of(self, blocks: Sequence[int]) -> Iterator[Pattern]:
-        """Patterns of some blocks."""
-        return (pattern for block in blocks for pattern in self._of_block[block])
+    def of(self, blocks: Sequence[int]) -> Iterator[Column]:
+        """Columns of some blocks."""
+        return (column for block in blocks for column in self._of_block[block])
 
 
-class PatternMemory:
-    """Patterns of a model's blocks, for the next solve of it with another objective or more linking rows."""
+class ColumnMemory:
+    """Columns of a model's blocks, for the next solve of it with another objective or more linking rows."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[bytes, bytes], list[FloatArray]] = {}
 
-    def keep(self, pool: PatternPool) -> None:
-        """Remember all patterns of a pool instead of what was remembered."""
+    def keep(self, pool: ColumnPool) -> None:
+        """Remember all columns of a pool instead of what was remembered."""
         self._values = {}
-        for pattern in pool.patterns:
-            key = _key(pool.parts.blocks[pattern.block])
-            self._values.setdefault(key, []).append(pattern.values)
+        for column in pool.columns:
+            key = _key(pool.parts.blocks[column.block])
+            self._values.setdefault(key, []).append(column.values)
 
-    def recall(self, pool: PatternPool) -> bool:
+    def recall(self, pool: ColumnPool) -> bool:
         """Add what is remembered of its blocks to a pool; True if there is something for each."""
         remembered = [self._values.get(_key(block), ()) for block in pool.parts.blocks]
         for number, own in enumerate(remembered):
@@ -200,11 +200,11 @@ class PatternMemory:
 
 
 def _key(block: Block) -> tuple[bytes, bytes]:
-    return block.columns.tobytes(), block.rows.tobytes()
+    return block.variables.tobytes(), block.rows.tobytes()
 
 
-class ExactPatterns:
-    """Whole values of patterns, found once for each.
+class ExactColumns:
+    """Whole values of columns, found once for each.
 
     Parameters
     ----------
@@ -216,31 +216,31 @@ class ExactPatterns:
         self._parts = parts
         self._relaxation = relaxation
         self._known: dict[int, IntArray | None] = {}
-        self._keep: list[Pattern] = []
+        self._keep: list[Column] = []
 
-    def values(self, pattern: Pattern) -> IntArray | None:
+    def values(self, column: Column) -> IntArray | None:
         """Whole values of the block's variables, or None where a replica more of each is too few.
 
-        HiGHS keeps rows within a tolerance: one pattern of a thousand lacks a replica.
+        HiGHS keeps rows within a tolerance: one column of a thousand lacks a replica.
         """
-        if id(pattern) not in self._known:
-            self._keep.append(pattern)
-            self._known[id(pattern)] = self._find(pattern)
-        return self._known[id(pattern)]
+        if id(column) not in self._known:
+            self._keep.append(column)
+            self._known[id(column)] = self._find(column)
+        return self._known[id(column)]
 
-    def mended(self, pattern: Pattern) -> FloatArray | None:
-        """Scaled values of a pattern that lacks replicas, with them; None if it lacks none."""
-        columns = self._parts.blocks[pattern.block].columns
-        exact = self.values(pattern)
+    def mended(self, column: Column) -> FloatArray | None:
+        """Scaled values of a column that lacks replicas, with them; None if it lacks none."""
+        own = self._parts.blocks[column.block].variables
+        exact = self.values(column)
         if exact is None:
             return None
-        scaled: FloatArray = exact / self._relaxation.column_scale[columns]
-        whole = self._relaxation.whole[columns]
-        return None if np.array_equal(scaled[whole], np.round(pattern.values[whole])) else scaled
+        scaled: FloatArray = exact / self._relaxation.variable_scale[own]
+        whole = self._relaxation.whole[own]
+        return None if np.array_equal(scaled[whole], np.round(column.values[whole])) else scaled
 
-    def _find(self, pattern: Pattern) -> IntArray | None:
-        program, block = self._parts.program, self._parts.blocks[pattern.block]
-        unscaled = pattern.values * self._relaxation.column_scale[block.columns]
+    def _find(self, column: Column) -> IntArray | None:
+        program, block = self._parts.program, self._parts.blocks[column.block]
+        unscaled = column.values * self._relaxation.variable_scale[block.variables]
         rounded = _rounded(program, block, unscaled)
         if rounded is not None:
             return rounded
@@ -251,11 +251,11 @@ class ExactPatterns:
     def _nearest(self, block: Block, values: IntArray, more: int) -> IntArray | None:
         """The values of a block that are nearest to some, whole variables the same or up to so many more.
 
-        Near rather than cheap: other blocks rely on what a pattern adds to the rows they share.
+        Near rather than cheap: other blocks rely on what a column adds to the rows they share.
         """
-        program, columns = self._parts.program, block.columns
-        whole, highest = self._relaxation.whole[columns], program.upper[columns]
-        lower = np.where(whole, values, program.lower[columns])
+        program, own = self._parts.program, block.variables
+        whole, highest = self._relaxation.whole[own], program.upper[own]
+        lower = np.where(whole, values, program.lower[own])
         upper = np.where(whole, np.minimum(values + more, highest), highest)
         model, variables = block_model(program, block, lower, upper)
         apart = []
@@ -275,10 +275,10 @@ class ExactPatterns:
 
 
 def _rounded(program: Program, block: Block, values: FloatArray) -> IntArray | None:
-    """Values rounded to the nearest, or all up, where that keeps the block's rows: four of five patterns."""
-    rows: sp.csr_array = program.rows[block.rows][:, block.columns]
+    """Values rounded to the nearest, or all up, where that keeps the block's rows: four of five columns."""
+    rows: sp.csr_array = program.rows[block.rows][:, block.variables]
     lower, upper = program.row_lower[block.rows], program.row_upper[block.rows]
-    highest = program.upper[block.columns]
+    highest = program.upper[block.variables]
     for tried in (np.round(values), np.minimum(np.ceil(values - WHOLE_TOLERANCE), highest)):
         whole: IntArray = tried.astype(np.int64)
         used = rows @ whole
@@ -294,7 +294,7 @@ def block_model(
     model = cp_model.CpModel()
     bounds = zip(lower.tolist(), upper.tolist(), strict=True)
     variables = [model.new_int_var(least, most, "") for least, most in bounds]
-    rows: sp.csr_array = program.rows[block.rows][:, block.columns].tocsr()
+    rows: sp.csr_array = program.rows[block.rows][:, block.variables].tocsr()
     limits = zip(program.row_lower[block.rows].tolist(), program.row_upper[block.rows].tolist(), strict=True)
     for number, (least, most) in enumerate(limits):
         entries = slice(rows.indptr[number], rows.indptr[number + 1])

@@ -8,15 +8,15 @@ import numpy as np
 
 from fleetplan.planner.formulation import Variables, places
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.search.blocks.matrix import IntArray
 from fleetplan.planner.search.blocks.split import MASTER
+from fleetplan.planner.search.solvers.matrix import IntArray
 
 NONE = -1
 """Number of a service, moment or slot where a variable has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outline:
+class VariableRoles:
     """What each variable of a model decides, in its order; `NONE` where it has no such thing.
 
     A variable that is in no group of `Variables` has nothing.
@@ -44,14 +44,14 @@ class Outline:
     period_of: IntArray
 
     @property
-    def themes(self) -> IntArray:
-        """Number of what one service does in one moment; `MASTER` for what belongs to no such theme."""
+    def block_keys(self) -> IntArray:
+        """Number of what one service does in one moment; `MASTER` for what belongs to no such block_key."""
         moments = int(self.moment.max(initial=0)) + 1
         placed = (self.service != NONE) & (self.moment != NONE)
         return np.where(placed, self.service * moments + self.moment, MASTER)
 
 
-def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline:
+def roles(problem: Problem, variables: Variables, n_variables: int) -> VariableRoles:
     """Read what every variable of a model decides.
 
     Parameters
@@ -82,26 +82,26 @@ def outline(problem: Problem, variables: Variables, n_variables: int) -> Outline
             home[index] = place.home
         growth[index] = group.growth
     periods = np.array([each.period for each in problem.moments], dtype=np.int64)
-    return Outline(service, moment, region, slot, home, growth, periods)
+    return VariableRoles(service, moment, region, slot, home, growth, periods)
 
 
-def themes(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
+def block_keys(problem: Problem, variables: Variables, n_variables: int) -> IntArray:
     """Theme of every variable of a model: what one service does in one moment.
 
     Parameters
     ----------
     problem, variables, n_variables
-        As `outline` takes them.
+        As `roles` takes them.
 
     Returns
     -------
     IntArray
-        Numbers of the themes, shape (n_variables,); `MASTER` where there is none.
+        Numbers of the block_keys, shape (n_variables,); `MASTER` where there is none.
     """
-    return outline(problem, variables, n_variables).themes
+    return roles(problem, variables, n_variables).block_keys
 
 
-def choices(variables: Variables) -> frozenset[int]:
+def indicator_variables(variables: Variables) -> frozenset[int]:
     """Variables that only say which configurations run.
 
     A linear relaxation lets a tenth of a configuration run, so limits on their number say next to nothing in

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from fleetplan.planner.search.blocks.highs_jobs import Answer, AnyJob, Rows
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Rows
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
@@ -22,6 +22,18 @@ UNKNOWN: Final = Answer(None, math.inf, -math.inf)
 
 LEAST_WITH_BACKGROUND: Final = 2
 """Processes of which one may have a job in the background."""
+
+
+def started_child() -> subprocess.Popen[bytes]:
+    """A process that answers jobs (highs_child.py); it ends with this one."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # A session of its own: Ctrl-C is for the parent, which decides what to keep.
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
 
 
 class WorkersStoppedError(Exception):
@@ -83,17 +95,7 @@ class Workers:
     ) -> None:
         self._note = note
         self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
-        self._children = [
-            # A session of its own: Ctrl-C is for the parent, which decides what to keep.
-            subprocess.Popen(
-                [sys.executable, "-m", "fleetplan.planner.search.blocks.highs_worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            )
-            for _ in range(count)
-        ]
+        self._children = [started_child() for _ in range(count)]
         self._greeted = [False] * count
         self._stopped = False
         self._busy = 0
@@ -125,7 +127,7 @@ class Workers:
         self,
         jobs: Sequence[AnyJob],
         expired: Callable[[], bool] = lambda: False,
-        hear: Callable[[int, Answer], None] = lambda _, __: None,
+        on_answer: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
         """Solve jobs, each by the next child that is free, the longest first.
 
@@ -135,7 +137,7 @@ class Workers:
             What to solve.
         expired : callable
             Asked before each job; once it says so, those that are left are answered with nothing known.
-        hear : callable
+        on_answer : callable
             Told the number of each job and its answer when it comes, while others are still solved.
 
         Returns
@@ -182,7 +184,7 @@ class Workers:
                     raise WorkersStoppedError
                 raise RuntimeError("a solver process ended unexpectedly") from answer
             answers[answer[0]] = answer[1]
-            hear(*answer)
+            on_answer(*answer)
         ordered = [answers[number] for number in range(len(jobs))]
         self._note(ordered)
         return ordered

@@ -1,4 +1,4 @@
-"""A CP-SAT model as a sparse integer matrix: the one view of it that the decomposition works on.
+"""A CP-SAT model as a sparse integer matrix: the one view of it that HiGHS and column generation have.
 
 Rows and columns carry no meaning here, so every constraint family, present or future, is covered as long as
 it is linear.
@@ -7,7 +7,7 @@ it is linear.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -58,10 +58,6 @@ class Program:
         """The objective, in exact integers. [objective units]"""
         used = np.flatnonzero(values * (self.cost != 0))
         return sum(int(self.cost[j]) * int(values[j]) for j in used)
-
-    def with_cost(self, cost: IntArray) -> Program:
-        """The same rows with another objective."""
-        return replace(self, cost=cost)
 
 
 def read_program(model: cp_model.CpModel) -> Program:

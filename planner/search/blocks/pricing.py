@@ -1,4 +1,8 @@
-"""Rounds of pricing: every block at the prices of the linking rows, a bound and new patterns from each."""
+"""Pricing rounds: every block at the dual prices of the linking rows gives a bound and new columns.
+
+Dual prices are stabilised twice. A box keeps those of the master LP near the best ones so far, and the next
+ones are a weighted mean of both (Wentges smoothing).
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,21 @@ from typing import Final
 import numpy as np
 
 from fleetplan.planner.search.blocks.bound import Priced
-from fleetplan.planner.search.blocks.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.blocks.columns import ColumnPool
 from fleetplan.planner.search.blocks.master import PriceRange
-from fleetplan.planner.search.blocks.matrix import FloatArray, IntArray
-from fleetplan.planner.search.blocks.patterns import PatternPool
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 
-CENTRE_WEIGHT: Final = 0.3
-"""Share of the best prices so far in the next ones; the rest is the linear master's."""
+SMOOTHING: Final = 0.3
+"""Weight of the best prices so far in the next ones (Wentges smoothing); the rest is the master LP's."""
 
-FIRST_REACH: Final = 0.5
-"""How far the linear master's prices may be from the best so far, over their size, in the second round.
-Prices without such a limit jump far away and back while patterns are few: ten rounds reached what eight reach
+FIRST_BOX: Final = 0.5
+"""Half-width of the box around the best prices so far, over their size, in the second round. Prices without
+a box jump far away and back while columns are few: ten rounds reached what eight reach
 with it (medium fleet, seed 1)."""
 
-REACH_GROWTH, REACH_DECLINE, MOST_REACH = 1.2, 0.8, 1.0
-"""Factors of the reach after a round with a better bound and after one without, and its most."""
+BOX_GROWTH, BOX_SHRINK, LARGEST_BOX = 1.2, 0.8, 1.0
+"""Factors of the box after a round with a better bound and after one without, and its largest half-width."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,12 +44,12 @@ class Prices:
         The best bound. [objective units]
     rounds : int
         Rounds so far.
-    reach : float
-        How far the next prices may be from the best, over their size.
+    box : float
+        Half-width of the box around the best prices, over their size.
     to_gain : float
-        Distance of the best bound from the linear master: more rounds gain no more. [objective units]
+        Distance of the best bound from the master LP: more rounds gain no more. [objective units]
     spread : float
-        The same as a share of the linear master.
+        The same as a share of the master LP.
     settled : bool
         Whether more rounds gain too little.
     block_bounds : FloatArray
@@ -56,7 +60,7 @@ class Prices:
     best: FloatArray
     bound: float
     rounds: int = 0
-    reach: float = FIRST_REACH / REACH_GROWTH
+    box: float = FIRST_BOX / BOX_GROWTH
     to_gain: float = math.inf
     spread: float = math.inf
     settled: bool = False
@@ -68,48 +72,47 @@ class Prices:
         better = bound > self.bound
         if better:
             self.best, self.bound, self.block_bounds = duals, bound, block_bounds
-        self.reach = min(MOST_REACH, self.reach * (REACH_GROWTH if better else REACH_DECLINE))
+        self.box = min(LARGEST_BOX, self.box * (BOX_GROWTH if better else BOX_SHRINK))
         return better
 
     def near(self, master_duals: FloatArray) -> PriceRange:
-        """Prices within reach of the best.
+        """The box around the best prices.
 
-        A price reaches as far as its size and that of the linear master's without any limit; those near
-        zero as far as the median of the others. A price that begins at zero may so become large in a round
-        instead of ten.
+        Its width is relative to the larger of the best price and the master LP's without a box, and for
+        prices near zero to the median price: a price that begins at zero can become large in one round.
         """
         size = np.abs(self.best)
         used = size[size > 0]
         typical = np.median(used) if used.size else 1.0
-        reach = self.reach * np.maximum(np.maximum(size, np.abs(master_duals)), typical)
-        return PriceRange(self.best - reach, self.best + reach)
+        width = self.box * np.maximum(np.maximum(size, np.abs(master_duals)), typical)
+        return PriceRange(self.best - width, self.best + width)
 
     def follow(self, master: float, master_duals: FloatArray) -> None:
         """Set the next prices between the best and the master's, and how far the bound is from it."""
         self.to_gain = master - self.bound
         self.spread = self.to_gain / abs(master) if master else 0.0
-        self.current = CENTRE_WEIGHT * self.best + (1 - CENTRE_WEIGHT) * master_duals
+        self.current = SMOOTHING * self.best + (1 - SMOOTHING) * master_duals
 
 
 def pricing_jobs(
-    priced: Priced, columns: list[IntArray], pool: PatternPool, effort: Effort, lengths: FloatArray
+    priced: Priced, variables: list[IntArray], pool: ColumnPool, effort: Effort, lengths: FloatArray
 ) -> list[Job]:
-    """One job a block: its cheapest pattern at some prices, beginning with the cheapest that is known.
+    """One job a block: its cheapest column at some prices, beginning with the cheapest that is known.
 
     Parameters
     ----------
     priced : Priced
         Reduced costs at the prices.
-    columns : list[IntArray]
+    variables : list[IntArray]
         Variables of each block.
-    pool : PatternPool
+    pool : ColumnPool
         What is known.
     effort : Effort
         For each block.
     lengths : FloatArray
         About how long each block takes compared with others.
     """
-    costs = [priced.reduced_cost[own] for own in columns]
+    costs = [priced.reduced_cost[own] for own in variables]
     return [
         Job(number, cost, effort, pool.cheapest(number, cost), float(lengths[number]))
         for number, cost in enumerate(costs)
@@ -121,11 +124,11 @@ class PartFailedError(Exception):
 
 
 class InfeasibleBlockError(Exception):
-    """A block has no pattern at all, so there is no plan."""
+    """A block has no column at all, so there is no plan."""
 
 
-def take(answers: list[Answer], pool: PatternPool) -> tuple[FloatArray, int]:
-    """The bounds of all blocks, and how many patterns are new.
+def take(answers: list[Answer], pool: ColumnPool) -> tuple[FloatArray, int]:
+    """The bounds of all blocks, and how many columns are new.
 
     Raises
     ------

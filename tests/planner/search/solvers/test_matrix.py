@@ -10,10 +10,10 @@ from tests.planner.random_fleets import large_case, several_periods_case
 from fleetplan.planner.formulation.build import PlanningModel, build_model
 from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks.matrix import UNBOUNDED, Program, read_program
-from fleetplan.planner.search.blocks.relaxation import relax
+from fleetplan.planner.search.blocks.roles import block_keys
 from fleetplan.planner.search.blocks.split import MASTER, split
-from fleetplan.planner.search.blocks.themes import themes
+from fleetplan.planner.search.solvers.matrix import UNBOUNDED, Program, read_program
+from fleetplan.planner.search.solvers.relaxation import relax
 
 
 def planning(seed: int = 1, *, periods: bool = False) -> PlanningModel:
@@ -68,8 +68,8 @@ def test_rows_that_are_not_linear_are_refused() -> None:
 def test_every_row_and_variable_is_in_one_place(periods: bool) -> None:
     built = planning(periods=periods)
     program = read(built)
-    parts = split(program, themes(built.problem, built.variables, len(program.cost)))
-    columns = np.concatenate([*(block.columns for block in parts.blocks), parts.master_columns])
+    parts = split(program, block_keys(built.problem, built.variables, len(program.cost)))
+    columns = np.concatenate([*(block.variables for block in parts.blocks), parts.master_variables])
     rows = np.concatenate([*(block.rows for block in parts.blocks), parts.linking_rows])
     assert sorted(columns.tolist()) == list(range(len(program.cost)))
     assert sorted(rows.tolist()) == list(range(program.rows.shape[0]))
@@ -82,7 +82,7 @@ def test_a_block_is_what_a_service_does_in_a_region_and_moment() -> None:
     built = planning()
     problem, variables = built.problem, built.variables
     program = read(built)
-    parts = split(program, themes(problem, variables, len(program.cost)))
+    parts = split(program, block_keys(problem, variables, len(program.cost)))
     assert len(parts.blocks) == len(problem.cells)
     for (c, p, m), replicas in variables.replicas.items():
         own = parts.block_of[replicas.index]
@@ -108,10 +108,10 @@ def test_a_row_that_couples_regions_makes_one_block_of_them() -> None:
         for region in ("r0", "r1")
     )
     program = read(built)
-    before = split(program, themes(built.problem, built.variables, len(program.cost)))
+    before = split(program, block_keys(built.problem, built.variables, len(program.cost)))
     built.model.add(first + second <= 5)
     program = read(built)
-    after = split(program, themes(built.problem, built.variables, len(program.cost)))
+    after = split(program, block_keys(built.problem, built.variables, len(program.cost)))
     assert before.block_of[first.index] != before.block_of[second.index]
     assert after.block_of[first.index] == after.block_of[second.index]
     assert len(after.blocks) == len(before.blocks) - 1
@@ -123,16 +123,16 @@ def test_variables_that_nobody_knows_belong_to_the_master() -> None:
     replicas = next(iter(built.variables.replicas.values()))
     built.model.add(unknown >= replicas)
     program = read(built)
-    parts = split(program, themes(built.problem, built.variables, len(program.cost)))
+    parts = split(program, block_keys(built.problem, built.variables, len(program.cost)))
     assert parts.block_of[unknown.index] == MASTER
-    assert not parts.following[parts.master_columns.tolist().index(unknown.index)]
+    assert not parts.following[parts.master_variables.tolist().index(unknown.index)]
 
 
 def test_a_relaxation_scales_and_loses_nothing() -> None:
     built = planning()
     program = read(built)
     relaxed = relax(program, continuous_indices(built.variables))
-    back = relaxed.rows.toarray() * relaxed.row_scale[:, None] / relaxed.column_scale[None, :]
+    back = relaxed.rows.toarray() * relaxed.row_scale[:, None] / relaxed.variable_scale[None, :]
     assert np.allclose(back, program.rows.toarray(), rtol=1e-12)
     filled = np.diff(relaxed.rows.indptr) > 0
     assert np.allclose(np.abs(relaxed.rows.toarray()).max(axis=1)[filled], 1.0)

@@ -1,4 +1,4 @@
-"""Turns of a search that decides every period whole: the bound is raised, then a plan is made of it."""
+"""Rounds of a search that decides every period whole: each raises the bound, then makes plans from it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Effort
-from fleetplan.planner.search.blocks.matrix import FloatArray
 from fleetplan.planner.search.blocks.periods import Periods
-from fleetplan.planner.search.blocks.relaxation import BOUND_SAFETY
-from fleetplan.planner.search.blocks.rounds import InfeasibleBlockError
-from fleetplan.planner.search.blocks.standing import Standing
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
+from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_jobs import Effort
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
+from fleetplan.planner.search.solvers.workers import Workers
 
 BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
@@ -26,7 +26,7 @@ SUPPLY_SHARE_OF_TIME: Final = 0.1
 """The same for what is worth buying; most take far less."""
 
 PLANS_SHARE_OF_TIME: Final = 0.2
-"""Share of the time after which a turn begins no other plan."""
+"""Share of the time after which a round begins no other plan."""
 
 SOURCE: Final = "periods decided whole"
 """Who proves these bounds."""
@@ -38,17 +38,17 @@ SUPPLY_GAP: Final = 3e-3
 """Gap at which what is worth buying is good enough, over the bound."""
 
 LEAST_GAIN: Final = 2e-4
-"""Turns raise the bound until one raised it by less. [bound]"""
+"""Rounds raise the bound until one raised it by less. [bound]"""
 
 
-class PeriodTurns:
+class PeriodRounds:
     """Raises the bound and makes plans, period by period.
 
     Parameters
     ----------
     periods : Periods
         Their programs.
-    standing : Standing
+    state : SearchState
         Receives the bounds.
     clock : Clock
         Says how long.
@@ -58,14 +58,14 @@ class PeriodTurns:
     Attributes
     ----------
     taken : int
-        Turns so far.
+        Rounds so far.
     """
 
     def __init__(
-        self, periods: Periods, standing: Standing, clock: Clock, offer: Callable[[FloatArray], bool]
+        self, periods: Periods, state: SearchState, clock: Clock, offer: Callable[[FloatArray], bool]
     ) -> None:
         self._periods = periods
-        self._standing = standing
+        self._state = state
         self._clock = clock
         self._offer = offer
         self.taken = 0
@@ -74,13 +74,13 @@ class PeriodTurns:
 
     @property
     def pays(self) -> bool:
-        """Whether another turn is worth its time."""
+        """Whether another round is worth its time."""
         rounds = math.ceil(self._periods.count / self._clock.workers)
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 
-    def turn(self, workers: Workers) -> None:
-        """One turn: the bound, what is worth buying, and what runs there.
+    def run(self, workers: Workers) -> None:
+        """One round: the bound, what is worth buying, and what runs there.
 
         Raises
         ------
@@ -88,53 +88,51 @@ class PeriodTurns:
             If a period has no plan at all.
         """
         self.taken += 1
-        before = self._standing.bound
+        before = self._state.bound
         jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
-        answers = workers.solve(jobs, self._standing.expired)
+        answers = workers.solve(jobs, self._state.expired)
         if any(answer.infeasible for answer in answers):
             raise InfeasibleBlockError
         self._periods.learn(jobs, answers)
         bound = self._periods.follow(workers.solve_one(self._periods.linear_job()))
-        self._standing.raise_bound(bound, SOURCE)
-        self._standing.tell("periods", f"bounds of {self._periods.count} periods")
-        self._gain = self._standing.bound / before - 1 if before else 0.0
-        if self._standing.finished():
+        self._state.raise_bound(bound, SOURCE)
+        self._state.tell("periods", f"bounds of {self._periods.count} periods")
+        self._gain = self._state.bound / before - 1 if before else 0.0
+        if self._state.finished():
             return
         until = self._clock.spent_s() + PLANS_SHARE_OF_TIME * self._clock.limit_s
         for supply in self._supplies(workers):
-            if self._standing.finished() or self._clock.spent_s() > until:
+            if self._state.finished() or self._clock.spent_s() > until:
                 return
-            if self._periods.stands(supply) not in self._tried:
-                self._tried.add(self._periods.stands(supply))
+            if self._periods.supply_key(supply) not in self._tried:
+                self._tried.add(self._periods.supply_key(supply))
                 self._plan(workers, supply)
 
     def _supplies(self, workers: Workers) -> Iterator[FloatArray]:
         """What may be worth buying: the best for the whole of what is known, then what each period would."""
-        known = self._standing.incumbent.values
-        start = None if known is None else known / self._periods.relaxation.column_scale
-        effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._standing.bound))
+        known = self._state.incumbent.values
+        start = None if known is None else known / self._periods.relaxation.variable_scale
+        effort = replace(self._effort(SUPPLY_SHARE_OF_TIME), gap=SUPPLY_GAP * abs(self._state.bound))
         best = workers.solve_one(self._periods.supply_job(effort, start))
         if best.values is not None:
-            self._standing.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
+            self._state.raise_bound(best.bound - BOUND_SAFETY * abs(best.bound), SOURCE)
             yield best.values
-        yield from self._periods.wishes
+        yield from self._periods.wanted_supplies
 
     def _plan(self, workers: Workers, supply: FloatArray) -> None:
         """Decide what runs in every period with some supply, or with more, and offer that as a plan."""
         effort = replace(self._effort(PLAN_SHARE_OF_TIME), rounds=True)
-        answers = workers.solve(self._periods.plan_jobs(supply, effort), self._standing.expired)
+        answers = workers.solve(self._periods.plan_jobs(supply, effort), self._state.expired)
         if any(answer.infeasible for answer in answers):
-            answers = workers.solve(
-                self._periods.plan_jobs(supply, effort, more=True), self._standing.expired
-            )
-        values = self._periods.joined(answers)
+            answers = workers.solve(self._periods.plan_jobs(supply, effort, more=True), self._state.expired)
+        values = self._periods.merged(answers)
         following = None if values is None else self._periods.following_job(values)
         if values is not None and following is not None:
             values = self._periods.completed(values, workers.solve_one(following))
         if values is not None and self._offer(values):
-            self._standing.tell("periods", "what runs in each period with supply that pays")
+            self._state.tell("periods", "what runs in each period with supply that pays")
 
     def _effort(self, share: float) -> Effort:
         """Effort for one program, for so much of the time."""
-        gap = GAP * abs(self._standing.bound) / self._periods.count
+        gap = GAP * abs(self._state.bound) / self._periods.count
         return replace(self._clock.master(share * self._clock.limit_s), gap_ratio=0.0, gap=gap)

@@ -12,22 +12,22 @@ from tests.planner.random_fleets import large_case
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.search.blocks import neighbourhoods, periods
 from fleetplan.planner.search.blocks import search as block_search
+from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.effort import Clock
-from fleetplan.planner.search.blocks.highs_jobs import Job
-from fleetplan.planner.search.blocks.master import Choice, Master, PriceRange, Scope
-from fleetplan.planner.search.blocks.matrix import FloatArray
-from fleetplan.planner.search.blocks.patterns import Pattern
-from fleetplan.planner.search.blocks.rounds import Prices
+from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
+from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
+from fleetplan.planner.search.blocks.pricing import Prices
 from fleetplan.planner.search.blocks.search import BlockSearch
-from fleetplan.planner.search.blocks.standing import Standing
-from fleetplan.planner.search.blocks.whole_supply import WholeSupply
-from fleetplan.planner.search.blocks.workers import Workers
+from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.search.run import search
+from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.matrix import FloatArray
+from fleetplan.planner.search.solvers.workers import Workers
 
 
-def prices_at(*best: float, reach: float = 0.5) -> Prices:
-    return Prices(np.zeros(len(best)), np.array(best), 90.0, reach=reach)
+def prices_at(*best: float, box: float = 0.5) -> Prices:
+    return Prices(np.zeros(len(best)), np.array(best), 90.0, box=box)
 
 
 def steps_of_a_search(monkeypatch: pytest.MonkeyPatch, work_s: float = 1.0) -> list[str]:
@@ -50,14 +50,14 @@ def steps_of_a_search(monkeypatch: pytest.MonkeyPatch, work_s: float = 1.0) -> l
     return steps
 
 
-def test_a_price_of_zero_reaches_as_far_as_the_linear_masters() -> None:
+def test_the_box_of_a_price_of_zero_is_as_wide_as_the_master_lp_s_price() -> None:
     near = prices_at(0.0, 0.0, -2.0, 4.0).near(np.array([-100.0, 0.0, 0.0, 1.0]))
-    # The median of those that are not zero is 3, which the second reaches as far as.
+    # The median of those that are not zero is 3: the width of the second box.
     assert near.lower.tolist() == [-50.0, -1.5, -3.5, 2.0]
     assert near.upper.tolist() == [50.0, 1.5, -0.5, 6.0]
 
 
-def test_next_prices_are_between_the_best_and_the_linear_masters() -> None:
+def test_next_prices_are_between_the_best_and_the_master_lps() -> None:
     prices = prices_at(10.0, -10.0)
     assert prices.to_gain == prices.spread == math.inf
     prices.follow(100.0, np.array([20.0, 0.0]))
@@ -72,7 +72,7 @@ def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
 ) -> None:
     monkeypatch.setattr(block_search, "LEAD_SHARE", lead_share)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
-    # Nothing else ends rounds: neither their share of the time nor whole supply, which would take their turn.
+    # Nothing else ends rounds: neither their share of the time nor integer supply, which would follow.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(block_search, share, 1.0)
     steps = steps_of_a_search(monkeypatch, 2.0)
@@ -89,7 +89,7 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
     for share in ("LEAD_SHARE", "ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
         monkeypatch.setattr(block_search, share, 0.0)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", settled_ratio)
-    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: False)
+    monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
     steps = steps_of_a_search(monkeypatch, 2.0)
     assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
 
@@ -99,46 +99,46 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
 def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
     monkeypatch: pytest.MonkeyPatch, pays: bool
 ) -> None:
-    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: pays)
+    monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: pays)
     monkeypatch.setattr(block_search, "LEAD_SHARE", 0.0)
     monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
     heard: list[tuple[str, bool]] = []
     supply_rounds: list[str] = []
-    raise_bound, supply_round = Standing.raise_bound, BlockSearch._supply_round
+    raise_bound, supply_round = SearchState.raise_bound, BlockSearch._supply_round
 
-    def noted_bound(self: Standing, bound: float, source: str) -> None:
+    def noted_bound(self: SearchState, bound: float, source: str) -> None:
         heard.append((source, bool(supply_rounds)))
         raise_bound(self, bound, source)
 
-    def noted_round(self: BlockSearch, workers: Workers, supply: WholeSupply) -> None:
+    def noted_round(self: BlockSearch, workers: Workers, supply: IntegerSupply) -> None:
         supply_rounds.append("supply")
         supply_round(self, workers, supply)
 
-    monkeypatch.setattr(Standing, "raise_bound", noted_bound)
+    monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
     monkeypatch.setattr(BlockSearch, "_supply_round", noted_round)
     steps_of_a_search(monkeypatch)
-    assert (("whole supply", False) in heard) == pays
+    assert (("integer supply", False) in heard) == pays
 
 
 @pytest.mark.usefixtures("blocks_for_all")
 def test_a_bound_of_whole_supply_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # A search that ended by it told of its gap two seconds later, when the plan was made simple.
-    monkeypatch.setattr(WholeSupply, "pays", lambda _self, _open_cost: True)
+    monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: True)
     events: list[tuple[str, str]] = []
-    raise_bound, tell = Standing.raise_bound, Standing.tell
+    raise_bound, tell = SearchState.raise_bound, SearchState.tell
 
-    def noted_bound(self: Standing, bound: float, source: str) -> None:
+    def noted_bound(self: SearchState, bound: float, source: str) -> None:
         events.append(("bound", source))
         raise_bound(self, bound, source)
 
-    def noted_step(self: Standing, source: str, detail: str) -> None:
+    def noted_step(self: SearchState, source: str, detail: str) -> None:
         events.append(("told", source))
         tell(self, source, detail)
 
-    monkeypatch.setattr(Standing, "raise_bound", noted_bound)
-    monkeypatch.setattr(Standing, "tell", noted_step)
+    monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
+    monkeypatch.setattr(SearchState, "tell", noted_step)
     steps_of_a_search(monkeypatch)
-    raised = [position for position, event in enumerate(events) if event == ("bound", "whole supply")]
+    raised = [position for position, event in enumerate(events) if event == ("bound", "integer supply")]
     assert raised
     assert all(events[position + 1] == ("told", "supply") for position in raised)
 
@@ -148,32 +148,36 @@ def test_a_bound_of_whole_supply_is_told_at_once(monkeypatch: pytest.MonkeyPatch
 def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
-    monkeypatch.setattr(neighbourhoods, "MIXED_SUPPLY_SHARE", share)
+    monkeypatch.setattr(neighbourhoods, "LP_SUPPLY_SHARE", share)
     monkeypatch.setattr(block_search, "LEAD_SHARE", math.inf)
-    # Its quarters are small enough to be decided whole, without any patterns.
-    monkeypatch.setattr(periods, "MOST_COLUMNS", 0)
+    # Its quarters are small enough to be decided whole, without any columns.
+    monkeypatch.setattr(periods, "MOST_VARIABLES", 0)
     held: list[FloatArray] = []
     expected: list[FloatArray] = []
     improve, job = neighbourhoods.Neighbourhoods.improve, Master.linear_job
 
     def noted_improve(
-        self: neighbourhoods.Neighbourhoods, workers: Workers, clock: Clock, choice: Choice, mixed: FloatArray
+        self: neighbourhoods.Neighbourhoods,
+        workers: Workers,
+        clock: Clock,
+        selection: Selection,
+        mixed: FloatArray,
     ) -> list[neighbourhoods.Improvement]:
         before = len(held)
-        found = improve(self, workers, clock, choice, mixed)
-        expected.extend([np.round(mixed) if share else choice.master] * (len(held) - before))
+        found = improve(self, workers, clock, selection, mixed)
+        expected.extend([np.round(mixed) if share else selection.master] * (len(held) - before))
         return found
 
     def noted_job(
         self: Master,
         scope: Scope,
-        patterns: Sequence[Pattern],
+        columns: Sequence[Column],
         prices: PriceRange,
         master: FloatArray | None = None,
     ) -> Job:
         if master is not None:
             held.append(master)
-        return job(self, scope, patterns, prices, master)
+        return job(self, scope, columns, prices, master)
 
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)

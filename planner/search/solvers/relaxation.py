@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from fleetplan.planner.search.blocks.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
+from fleetplan.planner.search.solvers.highs_jobs import Rows
+from fleetplan.planner.search.solvers.matrix import UNBOUNDED, BoolArray, FloatArray, IntArray, Program
 
 BOUND_SAFETY: Final = 1e-6
 """Share that a bound of HiGHS is lowered by: it computes with tolerances of that size."""
@@ -19,7 +20,7 @@ BOUND_SAFETY: Final = 1e-6
 class Relaxation:
     """A relaxation of an integer program: some variables need not be whole.
 
-    A continuous column runs from 0 to about 1, a row is divided by its largest coefficient.
+    A continuous variable runs from 0 to about 1, a row is divided by its largest coefficient.
 
     Attributes
     ----------
@@ -31,8 +32,8 @@ class Relaxation:
         Scaled bounds of the variables.
     whole : array of bool
         Which variables are whole.
-    column_scale, row_scale : FloatArray
-        What columns were multiplied and rows divided by.
+    variable_scale, row_scale : FloatArray
+        What variables were multiplied and rows divided by.
     """
 
     rows: sp.csr_array
@@ -41,8 +42,14 @@ class Relaxation:
     lower: FloatArray
     upper: FloatArray
     whole: BoolArray
-    column_scale: FloatArray
+    variable_scale: FloatArray
     row_scale: FloatArray
+
+    @property
+    def program(self) -> Rows:
+        """The relaxation as HiGHS takes it."""
+        limits = (self.row_lower, self.row_upper, self.lower, self.upper)
+        return Rows(self.rows, *limits, self.whole)
 
     def bound(self, cost: FloatArray, duals: FloatArray) -> float:
         """What any solution costs at least, by prices of its rows, however these were found.
@@ -61,23 +68,23 @@ class Relaxation:
         reduced = cost - self.rows.T @ prices
         return worth + float(np.minimum(reduced * self.lower, reduced * self.upper).sum())
 
-    def without_limits_on(self, columns: Collection[int]) -> Relaxation:
-        """The same without the limits of the rows that hold any of some columns."""
+    def without_limits_on(self, variables: Collection[int]) -> Relaxation:
+        """The same without the limits of the rows that hold any of some variables."""
         row_lower, row_upper = self.row_lower.copy(), self.row_upper.copy()
-        loose = self.rows.tocsc()[:, list(columns)].indices
+        loose = self.rows.tocsc()[:, list(variables)].indices
         row_lower[loose], row_upper[loose] = -np.inf, np.inf
         return replace(self, row_lower=row_lower, row_upper=row_upper)
 
-    def part(self, rows: IntArray, columns: IntArray) -> Relaxation:
-        """Some rows and columns; the rows have no entries in other columns."""
+    def part(self, rows: IntArray, variables: IntArray) -> Relaxation:
+        """Some rows and variables; the rows have no entries in other variables."""
         return Relaxation(
-            rows=self.rows[rows][:, columns].tocsr(),
+            rows=self.rows[rows][:, variables].tocsr(),
             row_lower=self.row_lower[rows],
             row_upper=self.row_upper[rows],
-            lower=self.lower[columns],
-            upper=self.upper[columns],
-            whole=self.whole[columns],
-            column_scale=self.column_scale[columns],
+            lower=self.lower[variables],
+            upper=self.upper[variables],
+            whole=self.whole[variables],
+            variable_scale=self.variable_scale[variables],
             row_scale=self.row_scale[rows],
         )
 
@@ -105,20 +112,21 @@ def relax(program: Program, continuous: Collection[int]) -> Relaxation:
     """
     whole = np.ones(len(program.cost), dtype=bool)
     whole[list(continuous)] = False
-    column_scale = np.where(whole, 1.0, np.maximum(program.upper, 1))
-    scaled = (program.rows.astype(float) @ sp.diags_array(column_scale)).tocsr()
+    variable_scale = np.where(whole, 1.0, np.maximum(program.upper, 1))
+    scaled = (program.rows.astype(float) @ sp.diags_array(variable_scale)).tocsr()
     row_scale = np.ones(scaled.shape[0])
     filled = np.diff(scaled.indptr) > 0
     if filled.any():
         row_scale[filled] = np.maximum.reduceat(np.abs(scaled.data), scaled.indptr[:-1][filled])
     row_scale[row_scale == 0] = 1.0
+    scaled.data /= np.repeat(row_scale, np.diff(scaled.indptr))
     return Relaxation(
-        rows=(sp.diags_array(1 / row_scale) @ scaled).tocsr(),
+        rows=scaled,
         row_lower=np.where(program.row_lower <= -UNBOUNDED, -np.inf, program.row_lower / row_scale),
         row_upper=np.where(program.row_upper >= UNBOUNDED, np.inf, program.row_upper / row_scale),
-        lower=program.lower / column_scale,
-        upper=program.upper / column_scale,
+        lower=program.lower / variable_scale,
+        upper=program.upper / variable_scale,
         whole=whole,
-        column_scale=column_scale,
+        variable_scale=variable_scale,
         row_scale=row_scale,
     )

@@ -1,0 +1,136 @@
+"""What a plan states of launching its placements: facts of the model, and the longest sequence with room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleetplan.fleet.inventory import Accelerator, ModelVariant, Precision, Service
+from fleetplan.perfmodel.architecture import (
+    GroupedQueryAttention,
+    LatentAttention,
+    ModelArchitecture,
+    load_architecture,
+)
+from fleetplan.perfmodel.parallelism import Configuration
+from fleetplan.perfmodel.steps import part_dtypes
+from fleetplan.perfmodel.steps.room import LONGEST_TRIED_TOKENS, sequence_fits
+from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan.inputs import LaunchInput
+from fleetplan.planner.verify.plan_check import PlanCheck
+from fleetplan.planner.verify.records import OLDER_FORMATS, compared
+from fleetplan.planner.verify.violations import Violation
+
+LAUNCH_KEY = ("service", "phase", "hardware", "config")
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A configuration of a model that some placement runs, read from the fleet."""
+
+    row: Placement
+    service: Service
+    accelerator: Accelerator
+    variant: ModelVariant
+    architecture: ModelArchitecture
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self.row.service, self.row.phase, self.row.hardware, self.row.config
+
+    def holds(self, tokens: int) -> bool:
+        """Whether an attention-DP rank has memory for a sequence of so many tokens."""
+        configuration, techniques = Configuration.parse(self.row.config), self.service.techniques
+        step = techniques.chunk_tokens
+        if self.row.phase == "decode":
+            step = configuration.batch or 1
+        draft = techniques.speculative
+        return sequence_fits(
+            self.architecture,
+            part_dtypes(self.architecture, Precision(self.variant.weights, self.variant.kv)),
+            self.accelerator,
+            configuration.layout,
+            tokens,
+            tokens if step is None else step,
+            0.0 if draft is None else draft.draft_gib_per_accelerator,
+        )
+
+
+def check_launches(check: PlanCheck) -> Iterator[Violation]:
+    """Every placed configuration of a model has its facts; no longer sequence than the stated one fits."""
+    inputs = check.plan.inputs
+    if inputs is None or (check.plan.format_version in OLDER_FORMATS and not inputs.launches):
+        return
+    placed = {each.key: each for row, _ in check.rows if (each := _placed(check, row)) is not None}
+    stated = {tuple(getattr(row, name) for name in LAUNCH_KEY): row for row in inputs.launches}
+    expected = []
+    for key, each in placed.items():
+        tokens = stated[key].sequence_tokens if key in stated else 0
+        expected.append(_facts(each, tokens))
+        if key in stated:
+            yield from _room(each, tokens)
+    yield from compared("inputs", inputs.launches, expected, LAUNCH_KEY)
+
+
+def _placed(check: PlanCheck, row: Placement) -> _Placed | None:
+    """The model that a placement runs; None for a service's own rates."""
+    fleet = check.problem.fleet
+    service = next(each for each in fleet.services if each.name == row.service)
+    accelerator = fleet.hardware[row.hardware].accelerator
+    variants = {each.name: each for each in service.variants}
+    if not variants and service.model is not None:
+        precision = service.precision
+        variants[""] = ModelVariant("", service.model, precision.weights, precision.kv, 1.0, 1.0)
+    if accelerator is None or not variants:
+        return None
+    variant = variants[Configuration.parse(row.config).variant]
+    return _Placed(row, service, accelerator, variant, load_architecture(variant.model, fleet.path.parent))
+
+
+def _room(each: _Placed, tokens: int) -> Iterator[Violation]:
+    label = " ".join(each.key)
+    if tokens < 0 or (tokens > 0 and not each.holds(tokens)):
+        yield Violation("inputs", f"{label}: no memory for a sequence of {tokens} tokens")
+    elif tokens < LONGEST_TRIED_TOKENS and each.holds(tokens + 1):
+        yield Violation("inputs", f"{label}: there is memory for a sequence of more than {tokens} tokens")
+
+
+def _facts(each: _Placed, sequence_tokens: int) -> LaunchInput:
+    """What the plan must state, with the longest sequence as it states it."""
+    row, architecture, stored = each.row, each.architecture, each.architecture.quantisation
+    softmax = [
+        attention
+        for group in architecture.groups
+        if isinstance(attention := group.attention, GroupedQueryAttention | LatentAttention)
+    ]
+    grouped = [attention for attention in softmax if isinstance(attention, GroupedQueryAttention)]
+    return LaunchInput(
+        service=row.service,
+        phase=row.phase,
+        hardware=row.hardware,
+        config=row.config,
+        stored_weights=None if stored is None else stored.dtype or stored.method,
+        heads=_only({attention.heads for attention in softmax}),
+        kv_heads=_only({attention.kv_heads for attention in grouped}),
+        latent_attention=all(isinstance(group.attention, LatentAttention) for group in architecture.groups),
+        experts=architecture.routed_experts > 0,
+        max_context_tokens=architecture.max_context_tokens,
+        sequence_tokens=sequence_tokens,
+        longest_request_tokens=_longest_request_tokens(each.service),
+    )
+
+
+def _only(values: set[int]) -> int | None:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _longest_request_tokens(service: Service) -> int | None:
+    """Longest prompt, cached part included, with the longest answer; None where a class has means alone."""
+    found = 0
+    for each in service.classes:
+        lengths = None if service.traffic is None else service.traffic.lengths_of(each.name)
+        if lengths is None:
+            return None
+        cached = max(0, (each.context_tokens or 0) - (each.input_tokens or 0))
+        found = max(found, lengths.longest_tokens + cached)
+    return found

@@ -1,0 +1,149 @@
+"""Columns of blocks: their whole values keep the block's rows, and they are found again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.planner.random_fleets import large_case
+from tests.planner.search.blocks.test_bound import EXACT, built, parts_of
+
+from fleetplan.planner.formulation.groups import continuous_indices
+from fleetplan.planner.search.blocks.bound import Lagrangian
+from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool, ExactColumns
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.workers import Workers
+
+
+@pytest.fixture(scope="module")
+def program() -> tuple[Split, Relaxation]:
+    planning = built(large_case(1, 4, 2, 2))
+    parts = parts_of(planning)
+    return parts, relax(parts.program, continuous_indices(planning.variables))
+
+
+def filled(program: tuple[Split, Relaxation]) -> ColumnPool:
+    """A pool with the cheapest column of each block at no prices and at others."""
+    parts, relaxation = program
+    lagrangian = Lagrangian(parts, relaxation)
+    pool = ColumnPool(parts, relaxation, lagrangian.cost)
+    with Workers(1, [relaxation.part(each.rows, each.variables).program for each in parts.blocks]) as workers:
+        for factor in (0.0, 1e6, -1e6):
+            reduced = lagrangian.price(np.full(len(parts.linking_rows), factor)).reduced_cost
+            jobs = [Job(number, reduced[each.variables], EXACT) for number, each in enumerate(parts.blocks)]
+            for number, answer in enumerate(workers.solve(jobs)):
+                assert answer.values is not None
+                pool.add(number, answer.values)
+    return pool
+
+
+def kept(parts: Split, block: int, values: np.ndarray) -> bool:
+    own = parts.blocks[block]
+    used = parts.program.rows[own.rows][:, own.variables] @ values
+    lower, upper = parts.program.row_lower[own.rows], parts.program.row_upper[own.rows]
+    return bool((used >= lower).all() and (used <= upper).all())
+
+
+def test_whole_values_keep_the_rows_and_the_whole_variables(program: tuple[Split, Relaxation]) -> None:
+    parts, relaxation = program
+    pool, exact = filled(program), ExactColumns(*program)
+    assert len(pool.columns) > len(parts.blocks)
+    for column in pool.columns:
+        values = exact.values(column)
+        assert values is not None
+        assert kept(parts, column.block, values)
+        whole = relaxation.whole[parts.blocks[column.block].variables]
+        assert (values[whole] == np.round(column.values[whole])).all()
+
+
+def test_a_column_that_lacks_a_replica_gets_one(program: tuple[Split, Relaxation]) -> None:
+    parts, relaxation = program
+    exact, mended = ExactColumns(*program), 0
+    for column in filled(program).columns:
+        whole = relaxation.whole[parts.blocks[column.block].variables]
+        values = column.values.copy()
+        largest = int(np.argmax(np.where(whole, values, 0)))
+        values[largest] -= 1
+        short = Column(column.block, values, column.cost, column.entries)
+        found = exact.values(short)
+        if found is None:
+            continue
+        assert kept(parts, column.block, found)
+        assert exact.mended(column) is None
+        mended += exact.mended(short) is not None
+    assert mended > 0
+
+
+def test_a_mended_column_stands_for_the_one_that_lacked_a_replica(program: tuple[Split, Relaxation]) -> None:
+    pool = filled(program)
+    first = pool.columns[0]
+    more = first.values + 1.0
+    before = len(pool.columns)
+    pool.replace(first, more)
+    pool.replace(first, more + 1.0)
+    assert first not in pool.columns
+    assert len(pool.columns) == before
+    assert (pool.known(first.block, first.values).values == more).all()
+    assert first not in list(pool.of([first.block]))
+
+
+def test_a_memory_gives_back_what_it_was_given(program: tuple[Split, Relaxation]) -> None:
+    pool, memory = filled(program), ColumnMemory()
+    empty = ColumnPool(*program, pool.cost)
+    assert not memory.recall(empty)
+    memory.keep(pool)
+    assert memory.recall(empty)
+    found = {(each.block, each.values.tobytes()) for each in empty.columns}
+    assert found == {(each.block, each.values.tobytes()) for each in pool.columns}
+
+
+def test_a_memory_knows_no_blocks_of_other_rows(program: tuple[Split, Relaxation]) -> None:
+    parts, relaxation = program
+    pool, memory = filled(program), ColumnMemory()
+    memory.keep(pool)
+    first = replace(parts.blocks[0], rows=parts.blocks[0].rows[1:])
+    other = ColumnPool(replace(parts, blocks=(first, *parts.blocks[1:])), relaxation, pool.cost)
+    assert not memory.recall(other)
+    assert 0 not in {each.block for each in other.columns}
+
+
+def test_promising_columns_are_the_cheapest_and_the_chosen(program: tuple[Split, Relaxation]) -> None:
+    parts, _ = program
+    pool = filled(program)
+    prices = np.zeros(len(parts.linking_rows))
+    dearest = [
+        max(pool.of([block]), key=lambda each: each.reduced_cost(prices))
+        for block in range(len(parts.blocks))
+    ]
+    found = pool.promising(range(len(parts.blocks)), prices, 1, [*dearest, *dearest])
+    assert len({id(each) for each in found}) == len(found)
+    assert {each.block for each in pool.promising([1], prices, 1, dearest)} == {1}
+    for block in range(len(parts.blocks)):
+        own = [each for each in found if each.block == block]
+        assert own[0].reduced_cost(prices) == min(each.reduced_cost(prices) for each in pool.of([block]))
+        assert dearest[block] in own
+        assert len(own) <= 2
+
+
+def test_extra_columns_are_those_of_the_least_reduced_cost_above_the_cheapest_of_their_block(
+    program: tuple[Split, Relaxation],
+) -> None:
+    parts, _ = program
+    pool = filled(program)
+    prices = np.full(len(parts.linking_rows), 1e5)
+    least = [
+        min(each.reduced_cost(prices) for each in pool.of([block])) for block in range(len(parts.blocks))
+    ]
+    excess = {id(each): each.reduced_cost(prices) - least[each.block] for each in pool.columns}
+    besides = pool.columns[:3]
+    for more in (0, 2, len(pool.columns)):
+        found = pool.by_reduced_cost(prices, more, [*besides, besides[0]])
+        assert found[:3] == besides
+        others = [excess[id(each)] for each in found[3:]]
+        left_out = [excess[id(each)] for each in pool.columns if each not in found]
+        assert len(others) == min(more, len(pool.columns) - 3)
+        assert max(others, default=0.0) <= min(left_out, default=math.inf)
