@@ -8,11 +8,11 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
+from fleetplan.fleet.inventory import Slice
 from fleetplan.fleet.inventory.demand import Estimate
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
