@@ -62,13 +62,24 @@ def idle_of_full_w(full_w: float) -> float:
 
 def hardware_kind(name: str, part: Accelerator) -> Hardware:
     """Return a part as pools and offers name it, with its power busy and idle."""
-    return Hardware(name, part.accelerators_per_host, part, all_in_power_w(part), idle_power_w(part))
+    host, full_w, idle_w = part.accelerators_per_host, all_in_power_w(part), idle_power_w(part)
+    return Hardware(name, host, part, full_w, idle_w, part.installed_w)
 
 
 def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
     """Return the accelerator under a power cap: slower matrix units, the same memory and links.
 
     Measured operator times, which hold for the full clock, are multiplied by the ratio of the rooflines.
+
+    The cap limits what the part takes of a region's power. It does not make work cheaper: energy and hosting
+    are charged as without the cap. Work that the cap does not slow draws less than the cap at the full clock
+    too (decode on an H200 137 to 300 of 700 W at any cap: Ma et al., "The Illusion of Power Capping in LLM
+    Decode", arXiv 2605.11999, H200, 2026-05). What a lower clock saves of the energy of matrix products is a
+    setting of every part of the kind, and no reason to prefer the one that is set so. A finer split, energy
+    by the resource that bounds an operator, does not hold: the power columns of the vLLM 0.22 tables of B200
+    (aiconfigurator-core 0.12.0) show 0.65 of the limit for decode attention and 0.98 for experts, both at
+    more than 0.8 of the memory bandwidth, and a linear model of both utilisations misses the kind of operator
+    that is left out of its fit by 12 to 41 % at the median.
 
     Parameters
     ----------
@@ -97,6 +108,8 @@ def power_capped(accelerator: Accelerator, power_cap_w: float) -> Accelerator:
         int8_tops=_scaled(accelerator.int8_tops, clock_ratio),
         tdp_w=power_cap_w,
         all_in_w=all_in_w - (tdp_w - power_cap_w),
+        idle_w=idle_power_w(accelerator),
+        installed_w=None if power_cap_w == tdp_w else all_in_w,
         sources=(
             *accelerator.sources,
             f"capped at {power_cap_w:g} W of {tdp_w:g} W: clock times {clock_ratio:.3f} (cube-root rule)",

@@ -116,6 +116,8 @@ class Accelerator:
         Power of a card alone that runs nothing. [W]
     idle_w : float or None
         Power of a card that runs nothing, with its share of host, network and fans, before PUE. [W]
+    installed_w : float or None
+        `all_in_w` without the power cap of the part; None where it has no cap. [W]
     accelerators_per_host : int
         Cards that are bought, rented and placed together.
     lifecycle : str
@@ -164,6 +166,7 @@ class Accelerator:
     carried_figures: SpeedFigures | None = None
     idle_board_w: float | None = None
     idle_w: float | None = None
+    installed_w: float | None = None
 
     @property
     def speed_figures(self) -> SpeedFigures:

@@ -23,8 +23,11 @@ class Hardware:
     power_w_per_accelerator : float or None
         Power of a card with its share of host, network and fans, before PUE. [W]
         None where neither the catalogue nor the fleet file gives a figure to derive it from.
+        A power cap lowers it.
     idle_w_per_accelerator : float
         The same of a card that runs nothing; 0 where nothing is known. [W]
+    uncapped_w_per_accelerator : float or None
+        `power_w_per_accelerator` without the power cap; None where the kind has no cap. [W]
     """
 
     name: str
@@ -32,6 +35,16 @@ class Hardware:
     accelerator: Accelerator | None
     power_w_per_accelerator: float | None
     idle_w_per_accelerator: float = 0.0
+    uncapped_w_per_accelerator: float | None = None
+
+    @property
+    def installed_w_per_accelerator(self) -> float | None:
+        """Power that hosting and energy are charged for, with or without a cap; None where none is known. [W]
+
+        See `fleetplan.fleet.power.power_capped` for why a cap does not lower it.
+        """
+        uncapped = self.uncapped_w_per_accelerator
+        return self.power_w_per_accelerator if uncapped is None else uncapped
 
 
 @dataclass(frozen=True, slots=True)

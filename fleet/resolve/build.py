@@ -13,6 +13,7 @@ from fleetplan.fleet.document import Document, KeyPath, read_document
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
 from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance
 from fleetplan.fleet.resolve.network import (
@@ -74,7 +75,7 @@ def build_fleet(document: Document) -> Fleet:
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
-    fleet = _resolve(context, parsed, spec)
+    fleet = _resolve(context, parsed, with_catalogue_names(context, spec))
     issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
     if issues:
         raise InputError(_in_order(issues))

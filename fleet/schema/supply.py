@@ -85,7 +85,8 @@ class HardwareSpec(Spec):
     like: Name | None = None
     """The catalogue part whose figures hold where this block gives none."""
     power_cap_w: Positive | None = None
-    """Power cap of a card: the clock follows its cube root, memory and links stay as they are. [W]"""
+    """Power cap of a card: the clock follows its cube root, memory and links stay as they are. The power of a
+    region counts it; energy and hosting are charged as without it. [W]"""
     vendor: Text | None = None
     """Who makes it."""
     accelerators_per_host: PositiveCount | None = None

@@ -38,17 +38,11 @@ from fleetplan.perfmodel.operators import (
 )
 from fleetplan.perfmodel.optables import OperatorTimes
 from fleetplan.perfmodel.optables.formulas.roofline import busy_ms
+from fleetplan.perfmodel.optables.measured.experts import EPLB_BUSIEST_RATIO
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps import OperatorTimesSource
 from fleetplan.perfmodel.steps.experts import ExpertSpread
 from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, Technique, choice, number
-
-EPLB_BUSIEST_RATIO: Final = 1.0 / 0.7
-"""Tokens of the busiest expert-parallel rank over the mean, with a load balancer. Source: Ant Group, "Best
-Practices for Serving DeepSeek-R1 on H20-96G" (LMSYS blog, 26 September 2025): a load balance ratio, mean
-over maximum, that stays above 70 % in production. Not fitted; held against it: perfectly balanced experts
-raise the prefill of DeepSeek-V3 on 32 H100 from 50,302 to 59,337 tokens/s a host (LMSYS blog, 5 May 2025),
-a ratio of 1.18, and 1.20 here with overlap of two batches."""
 
 EXPERTS_PER_REDUNDANT: Final = 8
 """Experts for which a load balancer places one more copy: 32 for the 256 of DeepSeek-V3. Source: DeepSeek-V3

@@ -87,9 +87,9 @@ def replaces(a: Candidate, b: Candidate, accelerators_per_host: int) -> bool:
     if spans_hosts and multiple > 1 and not divides:
         return False
     # Power is rounded up by accelerator; equal watts an accelerator stay equal after rounding.
-    watts_a, watts_b = ((c.power_kw or 0.0) / c.accelerators for c in (a, b))
-    if watts_a > watts_b * (1 + 1e-12):
-        return False
+    for kw_a, kw_b in ((a.power_kw, b.power_kw), (a.charged_kw, b.charged_kw)):
+        if (kw_a or 0.0) / a.accelerators > (kw_b or 0.0) / b.accelerators * (1 + 1e-12):
+            return False
     rates = zip(a.requests_per_s, b.requests_per_s, strict=True)
     if not a.pooling and not b.pooling:
         return all(multiple * rate_a >= rate_b for rate_a, rate_b in rates)

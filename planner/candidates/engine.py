@@ -5,7 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw, supplied_hardware
+from fleetplan.planner.candidates.figures import (
+    optional_figure,
+    replica_power_kw,
+    replica_uncapped_kw,
+    supplied_hardware,
+)
 from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
 
@@ -65,6 +70,8 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
                 ttft_ms=tuple(ttft),
                 tpot_ms=tuple(tpot),
                 power_kw=power or replica_power_kw(fleet.hardware[hardware], accelerators),
+                # The power of the table is that of the work, with the cap that it was measured under.
+                uncapped_kw=None if power else replica_uncapped_kw(fleet.hardware[hardware], accelerators),
                 provenance=ProvenanceShares(given=1.0),
                 kv_gb=tuple(caches) if any(cache is not None for cache in caches) else (),
             )

@@ -25,3 +25,10 @@ def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:
     if hardware.power_w_per_accelerator is None:
         return None
     return hardware.power_w_per_accelerator * accelerators / 1000.0
+
+
+def replica_uncapped_kw(hardware: Hardware, accelerators: int) -> float | None:
+    """The same without the power cap of the hardware; None where it has none. [kW]"""
+    if hardware.uncapped_w_per_accelerator is None:
+        return None
+    return hardware.uncapped_w_per_accelerator * accelerators / 1000.0

@@ -22,7 +22,7 @@ from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw
+from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw, replica_uncapped_kw
 from fleetplan.planner.candidates.queueing import (
     CARRIED,
     LOADS,
@@ -335,6 +335,7 @@ def _candidate_of_rows(
         ttft_ms=tuple(optional_figure(rows.get(k), "ttft_ms") for k in classes),
         tpot_ms=tuple(optional_figure(rows.get(k), "tpot_ms") for k in classes),
         power_kw=replica_power_kw(hardware, accelerators),
+        uncapped_kw=replica_uncapped_kw(hardware, accelerators),
         provenance=ProvenanceShares(**shares),
         pooling=_pooling(service, phase, rows),
         batch=tuple(int(rows[k]["batch"]) if k in rows else None for k in classes),

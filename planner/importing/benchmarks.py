@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Final
 
-from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import brief, names_hint
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.predict import DEFAULT_FRAMEWORK, FRAMEWORKS
@@ -26,6 +25,7 @@ from fleetplan.planner.importing.records import (
     RejectedRowError,
     at,
     count,
+    known_hardware,
     mapping,
     milliseconds,
     number,
@@ -138,7 +138,7 @@ def _case(found: BenchmarkRow, place: str) -> dict[str, object]:
     closed = found.concurrency is not None
     return {
         "case_id": place,
-        **asdict(replace(deployment, framework=framework, hardware=_hardware(str(deployment.hardware)))),
+        **asdict(replace(deployment, framework=framework, hardware=known_hardware(str(deployment.hardware)))),
         "mode": "closed_loop" if closed else "open_loop",
         "input_tokens": _tokens(found.input_tokens, "input tokens"),
         "output_tokens": _tokens(found.output_tokens, "output tokens"),
@@ -153,15 +153,6 @@ def _tokens(mean: float, what: str) -> int:
     if round(mean) < 1:
         raise RejectedRowError(f"{what} are {mean:g} in the mean")
     return round(mean)
-
-
-def _hardware(name: str) -> str:
-    """The catalogue's name of a part that tools write shorter: h200 is the SXM part."""
-    known = {part.lower(): part for part in accelerators()}
-    for spelling in (name.lower(), f"{name.lower()}-sxm", f"{name.lower()}-sxm-80gb"):
-        if spelling in known:
-            return known[spelling]
-    raise RejectedRowError(f"hardware {name!r}: {names_hint(name, tuple(accelerators()))}")
 
 
 def _vllm(row: Record) -> BenchmarkRow:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import parse_json, read_text
 from fleetplan.fleet.units import MS_PER_NS, MS_PER_S, MS_PER_US
@@ -110,6 +111,14 @@ def milliseconds(value: object, unit: object, what: str) -> float:
     if str(unit) not in MS_PER_UNIT:
         raise RejectedRowError(f"{what} is in {unit!r}, not in one of {', '.join(MS_PER_UNIT)}")
     return number(value, what) * MS_PER_UNIT[str(unit)]
+
+
+def known_hardware(name: str) -> str:
+    """Return the catalogue's name of hardware, whichever name a tool gives it."""
+    try:
+        return catalogue_hardware(name)
+    except UnknownHardwareError as error:
+        raise RejectedRowError(str(error)) from error
 
 
 def rows_of(document: object, keys: Sequence[str] = ()) -> list[object]:

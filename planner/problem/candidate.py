@@ -72,6 +72,8 @@ class Candidate:
         Sequences of a rank and micro-batch by class; empty or None where nothing is known.
     configuration : Configuration or None
         What `config` is the label of; None for the names of engine tables.
+    uncapped_kw : float or None
+        `power_kw` without the power cap of the hardware; None where it has none. [kW]
     """
 
     service: str
@@ -89,6 +91,12 @@ class Candidate:
     pooling: tuple[CapacityLine, ...] = ()
     batch: tuple[int | None, ...] = ()
     configuration: Configuration | None = None
+    uncapped_kw: float | None = None
+
+    @property
+    def charged_kw(self) -> float | None:
+        """IT power at full load that energy is charged for; a power cap does not lower it. [kW]"""
+        return self.power_kw if self.uncapped_kw is None else self.uncapped_kw
 
     def running(self, configuration: Configuration) -> Candidate:
         """Return a candidate with these figures and another configuration."""

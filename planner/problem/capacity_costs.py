@@ -209,7 +209,7 @@ def _idle_energy_usd(hardware: Hardware, region: Region, accelerators: int) -> C
 
 def _hosting_usd(hardware: Hardware, region: Region, accelerators: int) -> float:
     """Hosting of installed accelerators for one period; 0 where their power is not known. [USD]"""
-    if hardware.power_w_per_accelerator is None:
+    if hardware.installed_w_per_accelerator is None:
         return 0.0
-    power_kw = tco.it_power_kw(hardware.power_w_per_accelerator, accelerators)
+    power_kw = tco.it_power_kw(hardware.installed_w_per_accelerator, accelerators)
     return tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month)

@@ -5,7 +5,8 @@ draws its own power, and in between in proportion to its load::
 
     draw = idle * accelerators that stand + (power - idle) * load
 
-so that a replica without load costs no more and no less than an empty accelerator.
+so that a replica without load costs no more and no less than an empty accelerator. The power is that without
+a cap: a cap limits what a region must carry, and makes no request cheaper.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from fleetplan.planner.problem.supply import SupplyPool
 
 
 def load_kw(problem: Problem, candidate: Candidate) -> float:
-    """IT power of one replica at full load above idle; 0 where it draws no more, or nothing is known. [kW]"""
+    """IT power above idle that a replica at full load is charged for; 0 where there is none. [kW]"""
     idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
-    return max((candidate.power_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
+    return max((candidate.charged_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
 
 
 def idle_kwh(problem: Problem, pool: SupplyPool, accelerators: float) -> float:

@@ -81,7 +81,7 @@ def _ages(owned: Owned, periods: Sequence[str]) -> list[int]:
 def _running(fleet: Fleet, pool: FleetPool, accelerators: float, included: bool) -> dict[str, float]:
     """Cost of accelerators per quarter besides price and energy, by kind. [USD]"""
     finance, hosts = fleet.finance, accelerators / pool.hardware.accelerators_per_host
-    kw = accelerators * (pool.hardware.power_w_per_accelerator or 0.0) / 1000
+    kw = accelerators * installed_w(pool) / 1000
     months = MONTHS_PER_YEAR / QUARTERS_PER_YEAR
     kinds = {
         "software": hosts * finance.software_usd_per_host_quarter,
@@ -100,6 +100,12 @@ def _idle_energy(pool: FleetPool, accelerators: float, included: bool) -> dict[s
         return {}
     kwh = idle_kw(pool, accelerators) * pool.region.pue * HOURS_PER_YEAR / QUARTERS_PER_YEAR
     return {"idle_energy": [kwh * price for price in tariff]}
+
+
+def installed_w(pool: FleetPool) -> float:
+    """What hosting and energy are charged for, an accelerator: its power as if it had no cap. [W]"""
+    capped, full = pool.hardware.power_w_per_accelerator, pool.hardware.uncapped_w_per_accelerator
+    return max(capped or 0.0, full or 0.0)
 
 
 def idle_kw(pool: FleetPool, accelerators: float) -> float:

@@ -17,6 +17,7 @@ from fleetplan.planner.verify.prices import (
     QUARTERS_PER_YEAR,
     energy_usd_per_kwh,
     idle_kw,
+    installed_w,
     worth,
 )
 from fleetplan.planner.verify.supply_rules import FleetPool
@@ -72,8 +73,10 @@ def hours(check: PlanCheck, moment: Moment) -> float:
 
 
 def busy_kw(pool: FleetPool, candidate: Candidate) -> float:
-    """What a replica at full load draws more than its accelerators do idle, before PUE. [kW]"""
+    """What a replica is charged for at full load above its accelerators idle, before PUE and any cap. [kW]"""
     full, idle = candidate.power_kw or 0.0, idle_kw(pool, candidate.accelerators)
+    if candidate.uncapped_kw is not None:
+        full = candidate.accelerators * installed_w(pool) / 1000
     return full - idle if full > idle else 0.0
 
 

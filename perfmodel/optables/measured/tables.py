@@ -39,7 +39,7 @@ from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-IMPORTER_VERSION: Final = 5
+IMPORTER_VERSION: Final = 6
 """Raised whenever the rows that come out of the same file change: older cached imports are not read."""
 
 FRAMEWORKS: Final = ("trtllm", "sglang", "vllm")

@@ -10,7 +10,7 @@ from tests.perfmodel.fakes import configurations
 from tests.perfmodel.steps.test_decoder_step import operators
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.inventory import Accelerator, Precision
+from fleetplan.fleet.inventory import Accelerator, ExpertRouting, Precision
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import IntArray, Operator, OperatorKind, Provenance
 from fleetplan.perfmodel.optables import OperatorSource, TableLibrary, operator_source
@@ -18,6 +18,7 @@ from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.perfmodel.optables.measured.tables import TableFile, read_table
 from fleetplan.perfmodel.steps import StepShape, decode_shape, part_dtypes, prefill_shape, step_operators
 from fleetplan.perfmodel.steps.merged_experts import merged_experts
+from fleetplan.perfmodel.techniques.expert_routing import expert_spread
 
 from .conftest import SYSTEM, TableWriter
 
@@ -124,6 +125,30 @@ def test_kernels_that_serve_both_are_read_twice_and_balanced_ones_with_their_red
     ]
     assert [rows.latency_ms.tolist() for rows in tables] == [[2.0], [1.0], [2.0], [1.0]]
     assert [rows.dims["experts"].tolist() for rows in tables] == [[256], [288], [256], [288]]
+    # With a load balancer the busiest rank had 1/0.7 of the mean: so many tokens of an even spread.
+    assert [rows.dims["tokens"].tolist() for rows in tables] == [[128], [183], [128], [183]]
+
+
+def test_a_load_balancer_counts_once(
+    measured_toy: Accelerator, write_table: TableWriter, tmp_path: Path
+) -> None:
+    # A step that is balanced asks for the busiest rank's tokens; the table was measured with that rank busy.
+    balanced = {"distribution": "power_law_1.01_eplb", "moe_ep_size": 16}
+    wide = [measured(tokens, ms, **balanced) for tokens, ms in ((256, 1.0), (512, 1.5), (1024, 3.0))]
+    write_table("moe", "trtllm", "1.0", "wideep_moe", pd.DataFrame(wide))
+    source = OperatorSource(
+        measured_toy, "trtllm", TableLibrary(SYSTEM, tmp_path / "data", tmp_path / "cache")
+    )
+    shape = decode_shape(configurations(("DP16-EP16",), (32,)))
+    spread = expert_spread(
+        ExpertRouting(balance="eplb", redundant_experts=0), 256, shape.layouts, measured_toy
+    )
+    found = step_operators(V3, part_dtypes(V3, FP8), shape, spread)
+    (experts,) = [each for each in found if each.name == "routed_experts"]
+    assert experts.kind is OperatorKind.EVEN_DISPATCHED_MOE
+    # Tokens are whole, so one more than measured may be asked for.
+    times = source.times(experts.kind, "fp8_block", experts.dims)
+    assert times.latency_ms.tolist() == pytest.approx([1.5], rel=2e-3)
 
 
 @pytest.fixture

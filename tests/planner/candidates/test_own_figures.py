@@ -1,5 +1,7 @@
 """Laws of whole plans: better parts, fewer tokens and larger caps never cost more."""
 
+import itertools
+import math
 import random
 from pathlib import Path
 from typing import Final
@@ -10,6 +12,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.resolve import load_fleet
 from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.planner.api import plan_fleet
+from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search.result import SearchLimits
 
@@ -17,6 +20,7 @@ pytestmark = pytest.mark.skipif(data_folder() is None, reason="the measured tabl
 
 FLEET: Final = """\
 version: 1
+regions: {{here: {{pue: 1.3, energy_usd_per_kwh: 0.4, hosting_usd_per_kw_month: 200}}}}
 offers:
   - {{name: rent, hardware: {hardware}, per: accelerator, rent_usd_per_accelerator_hour: 2.0}}
 hardware: {{{hardware}: {{{figures}}}}}
@@ -80,6 +84,55 @@ def test_better_parts_fewer_tokens_and_looser_limits_never_cost_more(tmp_path: P
     costs = [cost(tmp_path, values, figures=cap) for cap in caps]
     assert costs == sorted(costs)
     assert costs[0] == pytest.approx(usd)
+
+
+CAPPED: Final = (
+    "A100-SXM-80GB", "H100-SXM", "H200-SXM", "B200-SXM", "B300-SXM", "GB200-NVL72", "L40S", "MI300X",
+    "MI355X", "Gaudi3",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAPPED)
+def test_no_cap_makes_a_request_cheaper(tmp_path: Path, name: str) -> None:
+    # Energy alone: whatever a cap does, a replica of the part without it does as much for no more.
+    part = accelerators()[name]
+    kind = "bf16" if part.fp8_tflops is None else "fp8"
+    values = case(1) | {"hardware": name, "model": "llama3-8b", "ttft_ms": 1500, "tpot_ms": 60}
+    path = tmp_path / "fleet.yaml"
+    charged: list[dict[str, float]] = []
+    for ratio in (1.0, 0.986, 0.75, 0.5):
+        values["figures"] = f"power_cap_w: {ratio * (part.tdp_w or 0)}"
+        text = FLEET.format(**values).replace("weights: fp8, kv: fp8", f"weights: {kind}, kv: bf16")
+        path.write_text(text + "    search: {max_accelerators: 1}\n", encoding="utf-8")
+        fleet = load_fleet(str(path))
+        kwh = {}
+        for each in build_candidates(fleet, lambda _: None).candidates:
+            idle_kw = fleet.hardware[name].idle_w_per_accelerator * each.accelerators / 1000
+            kwh[each.phase] = min(
+                kwh.get(each.phase, math.inf), ((each.charged_kw or 0.0) - idle_kw) / each.requests_per_s[0]
+            )
+            assert (each.power_kw or 0.0) * 1000 <= (part.all_in_w or 1.9 * (part.tdp_w or 0)) + 1e-6
+        charged.append(kwh)
+    assert charged[0]
+    for larger, smaller in itertools.pairwise(charged):
+        assert smaller.keys() <= larger.keys()
+        assert all(smaller[phase] >= larger[phase] * (1 - 1e-9) for phase in smaller)
+
+
+def test_a_cap_counts_for_the_power_of_a_region_alone(tmp_path: Path) -> None:
+    # 350 of 700 W: three replicas fit where two did, and a request costs what it cost.
+    base = {**case(1), "hardware": "H200-SXM", "model": "llama3-8b", "demand": 1}
+    path = tmp_path / "fleet.yaml"
+    found = []
+    for figures in ("", "power_cap_w: 350"):
+        path.write_text(FLEET.format(**(base | {"figures": figures})), encoding="utf-8")
+        kind = load_fleet(str(path)).hardware["H200-SXM"]
+        found.append(
+            (kind.power_w_per_accelerator, kind.installed_w_per_accelerator, kind.idle_w_per_accelerator)
+        )
+    (full, installed, idle), (capped, same, idle_capped) = found
+    assert (full, capped) == (1370, 1020)
+    assert (installed, same, idle_capped) == (1370, 1370, idle)
 
 
 def test_the_catalogue_s_own_figures_give_the_same_plan(tmp_path: Path) -> None:
