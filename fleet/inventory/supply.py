@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from fleetplan.fleet.inventory.accelerator import Accelerator
@@ -269,3 +269,7 @@ class KvLink:
     def name(self) -> str:
         """In reports and solver names."""
         return f"{self.prefill}>{self.decode}"
+
+    def joins(self, sender: Collection[str], receiver: Collection[str]) -> bool:
+        """Whether it leads from one place to another, each given by the names of its pool and region."""
+        return self.prefill in sender and self.decode in receiver

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
+from fleetplan.fleet.inventory import Slice
+from fleetplan.fleet.units import HOURS_PER_DAY
 
 STEPS_PER_HOUR: Final = 4
 """Slices of the day are multiples of a quarter of an hour."""

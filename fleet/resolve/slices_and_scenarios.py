@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import HOURS_PER_DAY, DemandScenario, Service, Slice
+from fleetplan.fleet.inventory import DemandScenario, Service, Slice
 from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, same_in_every_scenario, without_scenarios
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import (
@@ -20,6 +20,7 @@ from fleetplan.fleet.resolve.day_shapes import (
 )
 from fleetplan.fleet.schema.demand import DayShapeSpec, DemandScenarioSpec, SliceSpec, UncertaintySpec
 from fleetplan.fleet.schema.supply import RegionSpec
+from fleetplan.fleet.units import HOURS_PER_DAY
 
 # Probabilities as people round them: a third each, at three digits.
 PROBABILITY_TOLERANCE: Final = 2e-3

@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from fleetplan.fleet.inventory import HOURS_PER_DAY
-from fleetplan.fleet.periods import HOURS_PER_QUARTER, SECONDS_PER_HOUR
 from fleetplan.fleet.tco import MONTHS_PER_QUARTER, QUARTERS_PER_YEAR
+from fleetplan.fleet.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 Counted: TypeAlias = Literal["requests", "tokens", "input tokens", "output tokens"]
 """What a quantity counts; tokens are new prompt tokens and generated ones."""
@@ -30,7 +29,7 @@ _RATE_SECONDS: Final = {
 _TOTAL_DAYS: Final = {
     "day": 1.0,
     "week": float(_DAYS_PER_WEEK),
-    "month": HOURS_PER_QUARTER / MONTHS_PER_QUARTER / HOURS_PER_DAY,
+    "month": HOURS_PER_MONTH / HOURS_PER_DAY,
 }
 
 _NUMBER: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kMBT]?)"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
+from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
@@ -39,8 +40,6 @@ from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINAT
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-
-BYTES_PER_GB: Final = 1e9
 
 EVERYTHING: Final = SearchSpace()
 """What is searched where nobody says anything."""

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Final
 
 from fleetplan.fleet.errors import brief, names_hint
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.predict import DEFAULT_FRAMEWORK, FRAMEWORKS
 from fleetplan.planner.importing.records import (
-    MS_PER_S,
     Record,
     Rejected,
     RejectedRowError,

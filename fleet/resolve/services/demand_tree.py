@@ -8,13 +8,13 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
+from fleetplan.fleet.inventory import Slice
 from fleetplan.fleet.inventory.demand import SIGNIFICANT_DIGITS, Estimate
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import DayShape
 from fleetplan.fleet.schema.quantities import EXAMPLES, Counted, Quantity, quantity
 from fleetplan.fleet.schema.values import LARGEST_COUNT, LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
