@@ -41,7 +41,7 @@ class Hardware:
     def installed_w_per_accelerator(self) -> float | None:
         """Power that hosting and energy are charged for, with or without a cap; None where none is known. [W]
 
-        See `fleetplan.fleet.power.power_capped` for why a cap does not lower it.
+        See `fleetplan.fleet.inventory.power.power_capped` for why a cap does not lower it.
         """
         uncapped = self.uncapped_w_per_accelerator
         return self.power_w_per_accelerator if uncapped is None else uncapped
