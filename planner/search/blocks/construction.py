@@ -16,6 +16,7 @@ from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
     Effort,
     Indices,
+    Job,
     Mask,
     Rows,
 )
@@ -182,6 +183,29 @@ def construction_job(
         ),
         length=np.inf,
     )
+
+
+def used_slots_job(
+    structure: Structure, root: RootRelaxation, effort: Effort, plan: FloatArray | None = None
+) -> Job:
+    """The whole program among the slots that the root relaxation uses, and those of a plan.
+
+    Parameters
+    ----------
+    structure, root
+        The program, and an optimum of its linear relaxation.
+    effort : Effort
+        How long.
+    plan : FloatArray, optional
+        Scaled values of a plan, with which it begins.
+    """
+    program, slot = structure.program, structure.roles.slot
+    opened = root.rank == 0
+    if plan is not None:
+        opened[slot[(plan > USED) & (slot != NONE)]] = True
+    closed = (slot != NONE) & ~opened[slot]
+    upper = np.where(closed, np.maximum(program.lower, 0.0), program.upper)
+    return Job(program.within(program.lower, upper), structure.cost, effort, plan, length=np.inf)
 
 
 def penalty_of(structure: Structure, root: RootRelaxation) -> float:

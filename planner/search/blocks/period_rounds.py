@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.periods import Periods
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Effort
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
-from fleetplan.planner.search.solvers.workers import Workers
+from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
 
-BOUND_SHARE_OF_TIME: Final = 0.14
+BOUND_SHARE_OF_TIME: Final = 0.1
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
 PLAN_SHARE_OF_TIME: Final = 0.1
@@ -52,8 +53,8 @@ class PeriodRounds:
         Receives the bounds.
     clock : Clock
         Says how long.
-    offer : callable
-        Keeps a plan in scaled values if it is exact and the best.
+    plans : PlanSearch
+        Keeps plans and improves them.
 
     Attributes
     ----------
@@ -61,13 +62,11 @@ class PeriodRounds:
         Rounds so far.
     """
 
-    def __init__(
-        self, periods: Periods, state: SearchState, clock: Clock, offer: Callable[[FloatArray], bool]
-    ) -> None:
+    def __init__(self, periods: Periods, state: SearchState, clock: Clock, plans: PlanSearch) -> None:
         self._periods = periods
         self._state = state
         self._clock = clock
-        self._offer = offer
+        self._plans = plans
         self.taken = 0
         self._gain = math.inf
         self._tried: set[tuple[int, ...]] = set()
@@ -75,11 +74,50 @@ class PeriodRounds:
     @property
     def pays(self) -> bool:
         """Whether another round is worth its time."""
-        rounds = math.ceil(self._periods.count / self._clock.workers)
+        rounds = math.ceil(self._periods.count / max(1, self._clock.workers - 1))
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 
     def run(self, workers: Workers) -> None:
+        """Raise the bound while that pays, and improve the plan beside it, until the search ends.
+
+        Raises
+        ------
+        InfeasibleBlockError
+            If a period has no plan at all.
+        """
+        while not self._state.finished():
+            began, pays = self._clock.spent_s(), self.pays
+            if pays:
+                self.round(workers)
+            else:
+                self._plans.plan_among_used_slots(workers)
+            # Where nothing ran beside the round, the plan has as much time now.
+            until = 2 * self._clock.spent_s() - began if pays and self._alone(workers) else math.inf
+            while not self._state.finished():
+                if self._state.hopeless(self.taken):
+                    return
+                self._plans.improve_or_find(workers)
+                if self._clock.spent_s() > until:
+                    break
+
+    def _alone(self, workers: Workers) -> bool:
+        """Whether no job may run in the background."""
+        return self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
+
+    def _decide(self, workers: Workers) -> list[tuple[Job, Answer]]:
+        """Decide every period whole, one after the other while the plan is improved, if that can be."""
+        jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
+        if self._alone(workers):
+            answers = workers.solve(jobs, self._state.expired)
+            self._plans.plan_among_used_slots(workers)
+            return list(zip(jobs, answers, strict=True))
+        background = workers.begin(*jobs)
+        self._plans.plan_among_used_slots(workers)
+        self._plans.improve_meanwhile(workers, background)
+        return [] if self._state.finished() else list(zip(jobs, background.answers(), strict=True))
+
+    def round(self, workers: Workers) -> None:
         """One round: the bound, what is worth buying, and what runs there.
 
         Raises
@@ -89,8 +127,10 @@ class PeriodRounds:
         """
         self.taken += 1
         before = self._state.bound
-        jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
-        answers = workers.solve(jobs, self._state.expired)
+        decided = self._decide(workers)
+        if not decided:
+            return
+        jobs, answers = zip(*decided, strict=True)
         if any(answer.infeasible for answer in answers):
             raise InfeasibleBlockError
         self._periods.learn(jobs, answers)
@@ -129,7 +169,7 @@ class PeriodRounds:
         following = None if values is None else self._periods.following_job(values)
         if values is not None and following is not None:
             values = self._periods.completed(values, workers.solve_one(following))
-        if values is not None and self._offer(values):
+        if values is not None and self._plans.offer(values):
             self._state.tell("periods", "what runs in each period with supply that pays")
 
     def _effort(self, share: float) -> Effort:

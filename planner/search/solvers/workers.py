@@ -9,8 +9,9 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Rows
@@ -41,37 +42,39 @@ class WorkersStoppedError(Exception):
 
 
 class Background:
-    """A job that a process of its own solves meanwhile.
+    """Jobs that a process of its own solves meanwhile, one after the other.
 
     Parameters
     ----------
-    ask : callable
-        Solves it; raises if the process ends.
+    ask : Iterable[callable]
+        Each solves one; raises if the process ends.
     end : callable
-        Told of the answer, None without one, when somebody asks for it; returns it.
+        Told of the answers that there are when somebody asks for them; returns them.
     """
 
-    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | None], Answer]) -> None:
+    def __init__(
+        self, ask: Iterable[Callable[[], Answer]], end: Callable[[list[Answer]], list[Answer]]
+    ) -> None:
         self._end = end
-        self._answer: Answer | None = None
+        self._answers: list[Answer] = []
 
         def run() -> None:
             # A process that was ended has no answer.
             with suppress(Exception):
-                self._answer = ask()
+                self._answers.extend(each() for each in ask)
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """Whether there is no answer yet."""
+        """Whether an answer is missing yet."""
         return self._thread.is_alive()
 
-    def answer(self) -> Answer:
-        """Wait for the answer; raises as `Workers.solve` does."""
+    def answers(self) -> list[Answer]:
+        """Wait for the answers; raises as `Workers.solve` does."""
         self._thread.join()
-        return self._end(self._answer)
+        return self._end(self._answers)
 
 
 class Workers:
@@ -193,28 +196,29 @@ class Workers:
         """Solve one job; raises like `solve`."""
         return self.solve([job])[0]
 
-    def begin(self, job: AnyJob) -> Background:
-        """Solve one job in the last process, while the others go on; the next job waits for its answer.
+    def begin(self, *jobs: AnyJob) -> Background:
+        """Solve jobs in the last process, while the others go on; the next job waits for the answers.
 
         Raises
         ------
         ValueError
-            If there is no other process, or the last one has such a job already.
+            If there is no other process, or the last one has such jobs already.
         """
         if self.count - self._busy < LEAST_WITH_BACKGROUND or self._busy:
             raise ValueError("a job in the background needs a process of its own")
         self._busy = 1
-        return Background(lambda: self._ask(self.count - 1, job), self._end_background)
+        ask = [partial(self._ask, self.count - 1, job) for job in jobs]
+        return Background(ask, lambda answers: self._end_background(answers, len(jobs)))
 
-    def _end_background(self, answer: Answer | None) -> Answer:
-        """Take the last process back, and the answer, which is none if it has ended."""
+    def _end_background(self, answers: list[Answer], count: int) -> list[Answer]:
+        """Take the last process back, and the answers, some of which are missing if it has ended."""
         self._busy = 0
-        if answer is None and self._stopped:
+        if len(answers) < count and self._stopped:
             raise WorkersStoppedError
-        if answer is None:
+        if len(answers) < count:
             raise RuntimeError("a solver process ended unexpectedly")
-        self._note([answer])
-        return answer
+        self._note(answers)
+        return answers
 
     def _ask(self, index: int, job: AnyJob) -> Answer:
         child = self._children[index]

@@ -132,11 +132,13 @@ def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int) -> None:
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int, beside: bool) -> None:
+    """By counted work, and by the clock, with plans improved beside the bound."""
     planning = built(several_periods_case(seed))
     best = optimum(planning)
     parts = parts_of(planning)
-    clock = Clock(1.0, deterministic=True, workers=1)
+    clock = Clock(1.0, deterministic=not beside, workers=2 if beside else 1)
     found = BlockSearch(request(planning, parts), clock, seed=1).run(Stop())
     if best is None:
         assert found.values is None

@@ -10,14 +10,13 @@ import pytest
 from tests.planner.random_fleets import large_case
 
 from fleetplan.planner.problem import build_problem
-from fleetplan.planner.search.blocks import neighbourhoods, periods
-from fleetplan.planner.search.blocks import search as block_search
+from fleetplan.planner.search.blocks import neighbourhoods, periods, pricing_search
 from fleetplan.planner.search.blocks.columns import Column
 from fleetplan.planner.search.blocks.effort import Clock
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.master import Master, PriceRange, Scope, Selection
 from fleetplan.planner.search.blocks.pricing import Prices
-from fleetplan.planner.search.blocks.search import BlockSearch
+from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.state import SearchState
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.search.run import search
@@ -34,13 +33,13 @@ def steps_of_a_search(monkeypatch: pytest.MonkeyPatch, work_s: float = 1.0) -> l
     """What a search does: rounds and neighbourhoods, in their order."""
     steps: list[str] = []
     for name in ("_price_blocks", "_improve"):
-        whole = getattr(BlockSearch, name)
+        whole = getattr(PricingSearch, name)
 
-        def noted(self: BlockSearch, *given: object, name: str = name, whole: object = whole) -> object:
+        def noted(self: PricingSearch, *given: object, name: str = name, whole: object = whole) -> object:
             steps.append(name)
             return whole(self, *given)  # type: ignore[operator]
 
-        monkeypatch.setattr(BlockSearch, name, noted)
+        monkeypatch.setattr(PricingSearch, name, noted)
     case = large_case(1, 4, 2, 2)
     problem = build_problem(case.fleet, case.candidates)
     result = search(problem, SearchLimits(work_s, 0.0, 1, 2, reproducible=True))
@@ -70,11 +69,11 @@ def test_next_prices_are_between_the_best_and_the_master_lps() -> None:
 def test_rounds_wait_for_better_plans_where_these_have_most_to_gain(
     monkeypatch: pytest.MonkeyPatch, lead_share: float, waits: bool
 ) -> None:
-    monkeypatch.setattr(block_search, "LEAD_SHARE", lead_share)
-    monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
+    monkeypatch.setattr(pricing_search, "LEAD_SHARE", lead_share)
+    monkeypatch.setattr(pricing_search, "SETTLED_RATIO", 0.0)
     # Nothing else ends rounds: neither their share of the time nor integer supply, which would follow.
     for share in ("ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
-        monkeypatch.setattr(block_search, share, 1.0)
+        monkeypatch.setattr(pricing_search, share, 1.0)
     steps = steps_of_a_search(monkeypatch, 2.0)
     later = steps[steps.index("_improve") :] if "_improve" in steps else []
     assert ("_price_blocks" in later) == waits
@@ -87,8 +86,8 @@ def test_rounds_go_on_that_had_not_settled_when_their_time_was_over(
 ) -> None:
     # With no more than this the bound of a fleet of hundreds of replicas stayed that of its first round.
     for share in ("LEAD_SHARE", "ROUNDS_SHARE_OF_TIME", "STEEP_ROUNDS_SHARE_OF_TIME"):
-        monkeypatch.setattr(block_search, share, 0.0)
-    monkeypatch.setattr(block_search, "SETTLED_RATIO", settled_ratio)
+        monkeypatch.setattr(pricing_search, share, 0.0)
+    monkeypatch.setattr(pricing_search, "SETTLED_RATIO", settled_ratio)
     monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
     steps = steps_of_a_search(monkeypatch, 2.0)
     assert ("_price_blocks" in steps[steps.index("_improve") :]) == (settled_ratio == 0.0)
@@ -100,22 +99,22 @@ def test_the_program_of_whole_supply_runs_beside_rounds_where_it_pays(
     monkeypatch: pytest.MonkeyPatch, pays: bool
 ) -> None:
     monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: pays)
-    monkeypatch.setattr(block_search, "LEAD_SHARE", 0.0)
-    monkeypatch.setattr(block_search, "SETTLED_RATIO", 0.0)
+    monkeypatch.setattr(pricing_search, "LEAD_SHARE", 0.0)
+    monkeypatch.setattr(pricing_search, "SETTLED_RATIO", 0.0)
     heard: list[tuple[str, bool]] = []
     supply_rounds: list[str] = []
-    raise_bound, supply_round = SearchState.raise_bound, BlockSearch._supply_round
+    raise_bound, supply_round = SearchState.raise_bound, PricingSearch._supply_round
 
     def noted_bound(self: SearchState, bound: float, source: str) -> None:
         heard.append((source, bool(supply_rounds)))
         raise_bound(self, bound, source)
 
-    def noted_round(self: BlockSearch, workers: Workers, supply: IntegerSupply) -> None:
+    def noted_round(self: PricingSearch, workers: Workers, supply: IntegerSupply) -> None:
         supply_rounds.append("supply")
         supply_round(self, workers, supply)
 
     monkeypatch.setattr(SearchState, "raise_bound", noted_bound)
-    monkeypatch.setattr(BlockSearch, "_supply_round", noted_round)
+    monkeypatch.setattr(PricingSearch, "_supply_round", noted_round)
     steps_of_a_search(monkeypatch)
     assert (("integer supply", False) in heard) == pays
 
@@ -149,7 +148,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
     monkeypatch.setattr(neighbourhoods, "LP_SUPPLY_SHARE", share)
-    monkeypatch.setattr(block_search, "LEAD_SHARE", math.inf)
+    monkeypatch.setattr(pricing_search, "LEAD_SHARE", math.inf)
     # Its quarters are small enough to be decided whole, without any columns.
     monkeypatch.setattr(periods, "MOST_VARIABLES", 0)
     held: list[FloatArray] = []

@@ -24,13 +24,14 @@ from fleetplan.planner.formulation.groups import continuous_indices
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.search_console import SearchLog, print_search
 from fleetplan.planner.search import unmet
-from fleetplan.planner.search.blocks import restricted_masters
-from fleetplan.planner.search.blocks import search as block_search
+from fleetplan.planner.search.blocks import pricing_search, restricted_masters
 from fleetplan.planner.search.blocks import solve as block_solve
 from fleetplan.planner.search.blocks.incumbent import Incumbent
 from fleetplan.planner.search.blocks.integer_supply import IntegerSupply
 from fleetplan.planner.search.blocks.linear import linear_optimum
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import PartFailedError, Prices
+from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.request import BlockOutcome, WarmStart
 from fleetplan.planner.search.blocks.search import BlockSearch
 from fleetplan.planner.search.blocks.split import Split
@@ -268,7 +269,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch.setattr(unmet, "PATIENCE_ROUNDS", 1)
     monkeypatch.setattr(restricted_masters, "FIRST_MASTERS", 0)
     # A construction would have a plan before the first round.
-    monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])
+    monkeypatch.setattr(PlanSearch, "_constructions", lambda _: [])
     case = with_priorities(large_case(1, 6, 2, 3), None)
     seen: list[Progress] = []
     found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
@@ -346,16 +347,16 @@ def test_rounds_may_begin_at_any_prices_and_bounds_stay_bounds(times: float) -> 
 def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    price, beside = BlockSearch._price_blocks, []
+    price, beside = PricingSearch._price_blocks, []
 
-    def look_and_price(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+    def look_and_price(self: PricingSearch, workers: Workers, prices: Prices) -> int | None:
         if not prices.rounds:
             beside.append(self._masters.pending is not None)
             # What known columns would make of the first prices is worth less than these.
             assert prices.current is prices.best
         return price(self, workers, prices)
 
-    monkeypatch.setattr(BlockSearch, "_price_blocks", look_and_price)
+    monkeypatch.setattr(PricingSearch, "_price_blocks", look_and_price)
     planning, parts = in_parts()
     beginning, limits = WarmStart(), SolverLimits(0.5, 1, 1, Stop())
     for _ in range(2):
@@ -370,14 +371,14 @@ def test_a_search_that_knows_columns_chooses_among_them_beside_its_first_round(
 def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
     good: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle, waiting = BlockSearch._rounds, []
+    settle, waiting = PricingSearch._rounds, []
 
-    def settle_and_look(self: BlockSearch, workers: Workers, prices: Prices) -> bool:
+    def settle_and_look(self: PricingSearch, workers: Workers, prices: Prices) -> bool:
         settled = settle(self, workers, prices)
         waiting.append(self._masters.pending is not None)
         return settled
 
-    monkeypatch.setattr(BlockSearch, "_rounds", settle_and_look)
+    monkeypatch.setattr(PricingSearch, "_rounds", settle_and_look)
     solve_in_overtime(good, counted=True)
     # A good plan waits for a master beside the next round.
     assert waiting[0] is good
@@ -388,18 +389,18 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
 def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    solve_blocks, beside = BlockSearch._solve_blocks, []
+    solve_blocks, beside = PricingSearch._solve_blocks, []
 
-    def look(self: BlockSearch, *given: Any) -> object:
+    def look(self: PricingSearch, *given: Any) -> object:
         beside.append(bool(given[-1]))
         return solve_blocks(self, *given)
 
-    monkeypatch.setattr(BlockSearch, "_solve_blocks", look)
+    monkeypatch.setattr(PricingSearch, "_solve_blocks", look)
     monkeypatch.setattr(SearchState, "far", lambda _: far)
     # The program of integer supply and the construction may run beside a round too.
-    monkeypatch.setattr(BlockSearch, "_construction_side_jobs", lambda _: [])
+    monkeypatch.setattr(PlanSearch, "construction_side_jobs", lambda _: [])
     monkeypatch.setattr(IntegerSupply, "pays", lambda _self, _open_cost: False)
-    monkeypatch.setattr(block_search, "SETTLED_RATIO", -math.inf)
+    monkeypatch.setattr(pricing_search, "SETTLED_RATIO", -math.inf)
     planning, parts = in_parts()
     limits = SolverLimits(60.0, 1, 1, Stop())
     block_solve.solve_in_blocks(planning, parts, limits, lambda *_: len(beside) > 2, lambda _: None, True)
@@ -467,9 +468,9 @@ def test_a_relaxation_without_a_plan_is_one_of_two_proofs(
 @pytest.mark.usefixtures("blocks_for_all")
 def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first round of a large scarce fleet took longer than the time for weighing."""
-    price, bounds = block_search.BlockSearch._price_blocks, []
+    price, bounds = PricingSearch._price_blocks, []
 
-    def when_time_is_over(self: BlockSearch, workers: Workers, prices: Prices) -> int | None:
+    def when_time_is_over(self: PricingSearch, workers: Workers, prices: Prices) -> int | None:
         # On a slow machine it may be over already, and overtime have begun.
         if not bounds and not self._state._late:
             time.sleep(max(self._clock.left_s(), 0.0) + 0.01)
@@ -479,7 +480,7 @@ def test_overtime_lets_a_round_come_to_its_end(monkeypatch: pytest.MonkeyPatch) 
         return new
 
     stop = Stop()
-    monkeypatch.setattr(block_search.BlockSearch, "_price_blocks", when_time_is_over)
+    monkeypatch.setattr(PricingSearch, "_price_blocks", when_time_is_over)
     # As much as a slow machine may take; the first round ends it.
     assert solve_in_overtime(stop=stop, overtime_s=120.0).objective is not None
     assert bounds[0] > -math.inf

@@ -1,0 +1,276 @@
+"""The plans of a search over blocks: the first one constructed, then repaired and improved part by part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.planner.search.blocks.columns import ColumnPool
+from fleetplan.planner.search.blocks.construction import (
+    RootRelaxation,
+    Structure,
+    construction_job,
+    root_of,
+    used_slots_job,
+)
+from fleetplan.planner.search.blocks.direct_neighbourhoods import DirectNeighbourhoods
+from fleetplan.planner.search.blocks.effort import Clock
+from fleetplan.planner.search.blocks.master import Master, Selection
+from fleetplan.planner.search.blocks.split import Split
+from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
+from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
+from fleetplan.planner.search.solvers.workers import Background, Workers
+
+USED_SLOTS_SHARE_OF_TIME: Final = 0.15
+"""Share of the time for the whole program among the slots that the root relaxation uses."""
+
+REPAIR_SHARE_OF_TIME: Final = 0.15
+"""Share of the time for repairing a plan that violates limits, after each round while there is no other."""
+
+NEW_RATE_WEIGHT: Final = 0.5
+"""Weight of the last neighbourhoods in what they are known to gain: many find nothing."""
+
+LEAST_MEASURED_S: Final = 1e-3
+"""Shorter times count as so much. [s]"""
+
+SideJob = tuple[AnyJob, Callable[[Answer], None]]
+"""A job that runs beside others, and what is called with its answer."""
+
+
+class PlanSearch:
+    """Finds plans and improves them.
+
+    Parameters
+    ----------
+    parts, structure : Split, Structure
+        The program, in blocks and as it is relaxed.
+    master, pool : Master, ColumnPool
+        Selections of columns, and the columns that are known.
+    state : SearchState
+        Keeps the best plan.
+    clock : Clock
+        Says how long.
+    seed : int
+        Of the neighbourhoods.
+
+    Attributes
+    ----------
+    master, pool : Master, ColumnPool
+        As they are given.
+    root : RootRelaxation or None
+        The last linear relaxation that was solved, by which constructions and neighbourhoods go.
+    """
+
+    def __init__(
+        self,
+        parts: Split,
+        structure: Structure,
+        master: Master,
+        pool: ColumnPool,
+        state: SearchState,
+        clock: Clock,
+        seed: int,
+    ) -> None:
+        self._parts = parts
+        self._structure = structure
+        self.master = master
+        self.pool = pool
+        self._state = state
+        self._clock = clock
+        self._seed = seed
+        self.root: RootRelaxation | None = None
+        self._direct: DirectNeighbourhoods | None = None
+        # What neighbourhoods on the variables close of the gap. [objective units/s]
+        self._direct_rate = math.inf
+        self._attempts = 0
+        self._looked_among_used = False
+        # The best plan that still violates limits, in scaled values.
+        self._draft: FloatArray | None = None
+
+    def note_root(self, answer: Answer) -> None:
+        """Let a relaxation root constructions and neighbourhoods."""
+        root = root_of(self._structure, answer)
+        if root is not None:
+            self.root = root
+            self._direct = DirectNeighbourhoods(self._structure, root, self._seed)
+
+    def selection_of(self, values: IntArray) -> Selection:
+        """A plan as columns, which are remembered."""
+        scaled = values / self._structure.relaxation.variable_scale
+        columns = [
+            self.pool.known(block, scaled[each.variables]) for block, each in enumerate(self._parts.blocks)
+        ]
+        return self.master.selection(columns, scaled[self._parts.master_variables])
+
+    def offer(self, scaled: FloatArray) -> bool:
+        """Keep a plan if it is exact and the best; its columns are remembered.
+
+        While there is no plan, what is not exact is kept to be repaired.
+        """
+        columns = [
+            self.pool.known(block, scaled[each.variables]) for block, each in enumerate(self._parts.blocks)
+        ]
+        selection = self.master.selection(columns, scaled[self._parts.master_variables])
+        incumbent = self._state.incumbent
+        if self.master.holds(selection) and incumbent.offer(selection):
+            return True
+        draft = scaled.copy()
+        for column, values in incumbent.mended(selection):
+            self.pool.replace(column, values)
+            draft[self._parts.blocks[column.block].variables] = values
+        if incumbent.objective is None and self._direct is not None:
+            known = math.inf if self._draft is None else self._direct.objective(self._draft)
+            if self._direct.objective(draft) < known:
+                self._draft = draft
+        return False
+
+    def construction_side_jobs(self) -> list[SideJob]:
+        """The construction of a first plan, once, unless there is a plan that is not far from its bound."""
+        known = self._state.incumbent.objective is not None and not self._state.far()
+        return [] if self._attempts or known else self._constructions()
+
+    def _constructions(self) -> list[SideJob]:
+        """Constructions with supply as needed and with integer supply first; among more slots each time."""
+        linear = self.root
+        if linear is None:
+            return []
+        self._attempts += 1
+
+        def on_answer(answer: Answer) -> None:
+            if answer.values is None:
+                self._state.tell("construction", "no plan moment by moment")
+            elif self.offer(answer.values):
+                self._state.tell("construction", "moment by moment, the hardest of a period first")
+            elif self._state.incumbent.objective is None:
+                self._state.tell("construction", "moment by moment, a plan that violates limits")
+
+        jobs = [
+            construction_job(self._structure, linear, self._clock, self._attempts, integer_supply)
+            for integer_supply in (False, True)
+        ]
+        return [(job, on_answer) for job in jobs]
+
+    def _solve_together(self, jobs: Sequence[SideJob], workers: Workers) -> None:
+        """Solve jobs side by side; answers are handed on in their order where runs must repeat."""
+        together = [job for job, _ in jobs]
+        if self._clock.deterministic:
+            for (_, on_answer), answer in zip(jobs, workers.solve(together), strict=True):
+                on_answer(answer)
+            return
+        workers.solve(together, self._state.expired, lambda number, answer: jobs[number][1](answer))
+
+    def construct(self, workers: Workers) -> None:
+        """Construct a first plan, unless there is one that is not far from its bound."""
+        self._solve_together(self.construction_side_jobs(), workers)
+
+    def try_again(self, workers: Workers) -> None:
+        """Look for a first plan without columns: repair one that violates limits, or construct another."""
+        if self._draft is None:
+            self._solve_together(self._constructions(), workers)
+        self.repair(workers)
+
+    def repair(self, workers: Workers) -> None:
+        """Bring a plan that violates limits within them: its cost and their price fall step by step."""
+        direct, until = self._direct, self._clock.spent_s() + REPAIR_SHARE_OF_TIME * self._clock.limit_s
+        while direct is not None and self._draft is not None and self._state.incumbent.objective is None:
+            if self._state.finished() or self._clock.spent_s() > until:
+                return
+            self._mend(workers, direct, self._draft)
+
+    def _mend(self, workers: Workers, direct: DirectNeighbourhoods, now: FloatArray) -> None:
+        """Bring a draft closer to its limits by some neighbourhoods, and keep it once it is a plan."""
+        for change in direct.improve(workers, self._clock, now):
+            changed = now.copy()
+            changed[change.variables] = change.values
+            if direct.objective(changed) < direct.objective(now):
+                now = changed
+        self._draft = now
+        if direct.violation(now) == 0.0 and self.offer(now):
+            self._state.tell("construction", "repaired by neighbourhoods")
+
+    def plan_among_used_slots(self, workers: Workers) -> None:
+        """Look, once, for the best plan among the slots that the root relaxation uses, or it and a plan."""
+        if self.root is None or self._looked_among_used:
+            return
+        self._looked_among_used = True
+        for plan in (None, self._scaled()):
+            if self._state.finished():
+                return
+            effort = replace(self._clock.master(USED_SLOTS_SHARE_OF_TIME * self._clock.limit_s), rounds=True)
+            answer = workers.solve_one(used_slots_job(self._structure, self.root, effort, plan))
+            if answer.values is not None and self.offer(answer.values):
+                self._state.tell("construction", "whole, among the slots that the root relaxation uses")
+                return
+
+    def _scaled(self) -> FloatArray | None:
+        """Scaled values of the best plan."""
+        values = self._state.incumbent.values
+        return None if values is None else values / self._structure.relaxation.variable_scale
+
+    def improve(self, workers: Workers) -> None:
+        """Try some neighbourhoods on the variables themselves, and keep what makes the plan better."""
+        now = self._scaled()
+        if now is None or self._direct is None:
+            return
+        for change in self._direct.improve(workers, self._clock, now):
+            changed = now.copy()
+            changed[change.variables] = change.values
+            if self.offer(changed):
+                now = changed
+                self._state.tell("neighbourhood", f"{change.detail} decided anew")
+
+    def improve_or_find(self, workers: Workers) -> None:
+        """Improve the plan, or look for one where there is none."""
+        if self._state.incumbent.values is None:
+            self.try_again(workers)
+        else:
+            self.improve(workers)
+
+    def improve_meanwhile(self, workers: Workers, background: Background) -> None:
+        """Improve the plan, or mend what violates limits, until a job in the background has ended."""
+        while background.running and self._direct is not None and not self._state.finished():
+            if self._state.incumbent.values is not None:
+                self.improve(workers)
+            elif self._draft is not None:
+                self._mend(workers, self._direct, self._draft)
+            else:
+                return
+
+    def improve_to_the_end(self, workers: Workers) -> None:
+        """Improve the plan, or look for one, by neighbourhoods and constructions alone."""
+        while self._direct is not None and not self._state.finished() and not self._state.hopeless(0):
+            self.improve_or_find(workers)
+
+    def open_cost(self) -> float:
+        """What plan and bound differ by. [objective units]"""
+        return float(self._state.incumbent.objective or math.inf) - self._state.bound
+
+    def improve_while_it_pays(self, workers: Workers, open_cost: float, round_s: float) -> None:
+        """Improve the plan while that closes more of the gap in its time than the last round of pricing.
+
+        Parameters
+        ----------
+        workers : Workers
+            Who does it.
+        open_cost : float
+            What plan and bound differed by before the round. [objective units]
+        round_s : float
+            Time of the round, and the most for this. [s]
+        """
+        closed = open_cost - self.open_cost()
+        # A first plan is no measure of what a round is worth.
+        round_rate = closed / max(round_s, LEAST_MEASURED_S) if closed < math.inf else 0.0
+        until = self._clock.spent_s() + round_s
+        while self._direct is not None and self._state.incumbent.values is not None:
+            began, before = self._clock.spent_s(), self.open_cost()
+            if self._direct_rate <= round_rate or began >= until or self._state.finished():
+                return
+            self.improve(workers)
+            rate = (before - self.open_cost()) / max(self._clock.spent_s() - began, LEAST_MEASURED_S)
+            known = self._direct_rate < math.inf
+            self._direct_rate = (
+                NEW_RATE_WEIGHT * rate + (1 - NEW_RATE_WEIGHT) * self._direct_rate if known else rate
+            )
