@@ -50,7 +50,7 @@ def benchmark(
     --framework-version 0.24.0 --out bench.csv
     """
     from fleetplan.planner.commands.run_import import run_benchmarks
-    from fleetplan.planner.importing.benchmarks import MeasuredDeployment
+    from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 
     given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep, cp)
     run_benchmarks(form, files, given, out, console(stderr=True))

@@ -15,7 +15,9 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
-from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
+from fleetplan.planner.importing.benchmark_formats import READERS
+from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
+from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.records import read_json
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.scenarios.load import load_expanded_fleet
@@ -150,8 +152,8 @@ def test_a_file_that_vllm_wrote_has_the_rate_that_was_reached() -> None:
     ("run", "mode", "concurrency"), [("closed", "closed_loop", 4), ("open", "open_loop", None)]
 )
 def test_a_file_that_sglang_wrote_is_read(run: str, mode: str, concurrency: int | None) -> None:
-    # sglang 0.5.23, `python -m sglang.benchmark.serving --max-concurrency 4` and `--request-rate 20`, 24 requests
-    # of 32 and 8 tokens against a server of a test, which says of itself its version and tp_size.
+    # sglang 0.5.23, `python -m sglang.benchmark.serving --max-concurrency 4` and `--request-rate 20`: 24
+    # requests of 32 and 8 tokens to a server of a test, which says of itself its version and tp_size.
     path = WRITTEN / f"sglang-0.5.23-serving-{run}.jsonl"
     document = read_json(path)
     assert isinstance(document, dict)
@@ -187,7 +189,8 @@ def test_what_a_server_of_sglang_says_of_itself_is_its_layout() -> None:
 )
 def test_a_file_that_guidellm_wrote_is_read(run: str, mode: str, concurrency: int | None) -> None:
     # guidellm 0.8.1, `guidellm run --profile kind=concurrent,streams=2` and `kind=constant,rate=10`, 16
-    # requests against a server of a test that counts 7 tokens a prompt; requests and unread statistics were left out.
+    # requests to a server of a test that counts 7 tokens a prompt. Requests and statistics that nobody reads
+    # were left out.
     document = json.loads((WRITTEN / f"guidellm-0.8.1-{run}.json").read_text("utf-8"))
     (row,) = import_benchmarks("guidellm", document, replace(GIVEN, model=None)).rows
     metrics = document["benchmarks"][0]["metrics"]
