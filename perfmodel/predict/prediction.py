@@ -14,7 +14,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Accelerator, Precision
-from fleetplan.fleet.power import power_capped
+from fleetplan.fleet.inventory.power import power_capped
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import (
     Calibration,

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
 from fleetplan.planner.importing.records import (
-    MS_PER_S,
     Record,
     RejectedRowError,
     at,

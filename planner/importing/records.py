@@ -12,10 +12,7 @@ from typing import Final
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import parse_json, read_text
-
-MS_PER_S: Final = 1e3
-MS_PER_US: Final = 1e-3
-MS_PER_NS: Final = 1e-6
+from fleetplan.fleet.units import MS_PER_NS, MS_PER_S, MS_PER_US
 
 MS_PER_UNIT: Final[Mapping[str, float]] = {
     "ms": 1.0,

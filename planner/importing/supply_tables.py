@@ -13,10 +13,8 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError, Issue, brief, nearest
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
+from fleetplan.fleet.units import HOURS_PER_MONTH
 from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, known_hardware, number
-
-HOURS_PER_MONTH: Final = 730.0
-"""A twelfth of 8,760 hours."""
 
 RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
     "rent_usd_per_accelerator_hour": lambda usd, _: usd,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet import tco
 from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
 from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
-from fleetplan.fleet.power import all_in_power_w
+from fleetplan.fleet.inventory.power import all_in_power_w
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
@@ -140,7 +140,7 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
             else f"{name}: {usd:g} USD/h ({asked.prices}, {price.as_of}, {price.source})"
         )
         power_w = all_in_power_w(part)
-        kw = None if power_w is None else power_w / tco.W_PER_KW
+        kw = None if power_w is None else power_w / W_PER_KW
         for weights in asked.weights:
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
@@ -204,7 +204,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         for variant, served in service_variants(service, hardware.name, RejectionLog()):
             _refuse_other_lengths(fleet, service, served)
             power_w = hardware.installed_w_per_accelerator
-            kw = None if power_w is None else power_w / tco.W_PER_KW
+            kw = None if power_w is None else power_w / W_PER_KW
             evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
             options.append(
                 Option(

@@ -10,7 +10,12 @@ from fleetplan.fleet.catalog import accelerators, efficiency_profiles
 from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Accelerator, Hardware, SpeedFigures
-from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, hardware_kind, idle_of_full_w, power_capped
+from fleetplan.fleet.inventory.power import (
+    LOWEST_POWER_CAP_RATIO,
+    hardware_kind,
+    idle_of_full_w,
+    power_capped,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
 
