@@ -25,6 +25,7 @@ from fleetplan.fleet.resolve.network import (
 from fleetplan.fleet.resolve.objectives import check_objective, first_objective
 from fleetplan.fleet.resolve.services.service import resolve_services
 from fleetplan.fleet.resolve.slices_and_scenarios import (
+    resolve_day_shapes,
     resolve_scenarios,
     resolve_slices,
     scenarios_that_differ,
@@ -83,6 +84,8 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     service_names = _item_names(document, "services")
     classes = [name for each in spec.services for name in _class_names(each)]
     context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
+    first_hour = 0.0 if spec.horizon is None else spec.horizon.first_slice_utc_hour
+    context.day_shapes = resolve_day_shapes(context, spec.day_shapes, spec.regions, first_hour)
     context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)
     regions = resolve_regions(context, spec.regions)
     hardware = resolve_hardware(context, spec.hardware)

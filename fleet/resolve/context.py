@@ -14,6 +14,7 @@ from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
+from fleetplan.fleet.resolve.day_shapes import DayShape
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ class Context:
         Parts of the day; empty where the day is whole.
     scenarios : tuple[DemandScenario, ...]
         Ways in which demand may turn out, those of estimates included where the file names none.
+    day_shapes : Mapping[str, DayShape]
+        Shapes of the day by name.
     issues : list[Issue]
         What is wrong so far.
     warnings : list[str]
@@ -52,6 +55,7 @@ class Context:
     hardware_names: tuple[str, ...]
     slices: tuple[Slice, ...] = ()
     scenarios: tuple[DemandScenario, ...] = ()
+    day_shapes: Mapping[str, DayShape] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
