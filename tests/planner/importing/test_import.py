@@ -17,7 +17,7 @@ from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
-from fleetplan.scenarios.load import load_fleet
+from fleetplan.scenarios.load import load_expanded_fleet
 
 GIVEN = MeasuredDeployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
@@ -275,7 +275,7 @@ def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
         "regions": {"east": {}, "west": {}}, "services": [service],
     }  # fmt: skip
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
-    built = load_fleet(tmp_path / "fleet.yaml")
+    built = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
     assert [pool.name for pool in built.pools] == ["old", "hired"]
     assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]
 
