@@ -5,6 +5,7 @@ SIGTERM is Ctrl-C: a search ends with its best plan, and everything else ends wi
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 
@@ -39,13 +40,23 @@ def _hear_signals() -> None:
         signal.signal(signal.SIGINT, _stop)
 
 
+def _is_of_memory(error: BaseException) -> bool:
+    """Whether memory is what was missing: for a library, a thread or a process, too."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    words = ("map segment",) if isinstance(error, ImportError) else ("can't start new thread",)
+    return isinstance(error, MemoryError) or any(each in str(error) for each in words)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
         _hear_signals()
+        from fleetplan.planner.commands.memory import guard_memory  # noqa: PLC0415
         from fleetplan.planner.commands.terminal import OutputError, drop_output, guard_streams  # noqa: PLC0415
 
         guard_streams()
+        guard_memory()
         try:
             from fleetplan.planner import cli  # noqa: PLC0415
 
@@ -60,12 +71,12 @@ def main() -> None:
                 sys.exit(_EXIT_BROKEN_PIPE)
             sys.stderr.write(f"standard output cannot be written: {error}\n")
             sys.exit(_EXIT_BAD_INPUT)
-    except (MemoryError, ImportError) as error:
-        # A library that memory does not suffice for cannot be mapped.
-        if isinstance(error, ImportError) and "map segment" not in str(error):
+    except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        if not _is_of_memory(error):
             raise
-        sys.stderr.write("out of memory: allow the process more, or plan a smaller fleet\n")
-        sys.exit(_EXIT_LIMIT)
+        from fleetplan.planner.commands.memory import say_no_memory  # noqa: PLC0415
+
+        say_no_memory()
     except KeyboardInterrupt:
         # Heard before there was a command to end; afterwards the command line says so itself.
         sys.stderr.write("stopped\n")

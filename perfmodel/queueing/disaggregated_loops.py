@@ -27,6 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator, PhaseResult
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving import Load, cache_limit
@@ -40,8 +41,6 @@ _LARGEST_SHARE: Final = 0.995
 
 GRID_BATCHES: Final = 24
 """Batches at which decode is evaluated; TPOT is nearly straight between them."""
-
-_MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def disaggregated_loop(
     return PoolsState(
         ttft + (seen - 1) * tpot,
         tpot * np.where(output > 1, (output - seen) / np.maximum(1.0, output - 1), 1.0),
-        rate * _MS_PER_S,
+        rate * MS_PER_S,
         decode,
         fits & prompts.fits & decode.memory.fits,
     )

@@ -23,6 +23,7 @@ import numpy as np
 
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.input_files import CsvError, csv_rows, parse_json, read_text
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
 from fleetplan.perfmodel.serving import Requests
@@ -31,7 +32,6 @@ from fleetplan.perfmodel.serving.requests import NO_SESSION
 MOST_REASONS: Final = 5
 """Rows whose rejection is told one by one; more of them are counted."""
 
-_MS_PER_S: Final = 1e3
 MOST_TOKENS: Final = 10**9
 """Of a request: a thousand times the longest context of any model of 2026; beyond, sums lose whole tokens."""
 
@@ -185,7 +185,7 @@ def _mooncake(record: Mapping[str, object]) -> _TraceRow:
     if not isinstance(blocks, list):
         raise ValueError("hash_ids is no list")
     return _TraceRow(
-        float(str(record["timestamp"])) / _MS_PER_S,
+        float(str(record["timestamp"])) / MS_PER_S,
         _tokens(record["input_length"]),
         _tokens(record["output_length"]),
         blocks=tuple(int(block) for block in blocks),
@@ -224,7 +224,7 @@ def _requests(rows: Sequence[_TraceRow]) -> Requests:
 
     arrival: FloatArray = np.array([row.arrival_s for row in rows])
     return Requests(
-        (arrival - arrival[0]) * _MS_PER_S,
+        (arrival - arrival[0]) * MS_PER_S,
         column("input_tokens"),
         column("prefix_tokens"),
         column("output_tokens"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates.figures import (
+    Row,
     optional_figure,
     replica_power_kw,
     replica_uncapped_kw,
@@ -45,8 +48,9 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
         if not _may_run(service, Phase(phase), hardware, supplied, log):
             continue
         rates, ttft, tpot, caches, power = [], [], [], [], 0.0
+        records = rows.to_dict("records")
         for name in names:
-            row = _row_of_class(rows, name)
+            row = _row_of_class(records, name)
             rate = 0.0 if row is None else float(row["requests_per_s"])
             late = None if row is None else _too_late(service, Phase(phase), row)
             if late:
@@ -96,18 +100,19 @@ def _may_run(
     return True
 
 
-def _row_of_class(rows: pd.DataFrame, name: str) -> pd.Series | None:
+def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
     """The row of a class, or the one without a class."""
-    if "class" not in rows:
-        return rows.iloc[0]
-    named = rows[rows["class"] == name]
-    if len(named):
-        return named.iloc[0]
-    general = rows[rows["class"].isna() | (rows["class"] == "")]
-    return general.iloc[0] if len(general) else None
+    general = None
+    for row in rows:
+        label = row.get("class")
+        if label == name:
+            return row
+        if general is None and (pd.isna(label) or label == ""):
+            general = row
+    return general
 
 
-def _too_late(service: Service, phase: Phase, row: pd.Series) -> str | None:
+def _too_late(service: Service, phase: Phase, row: Row) -> str | None:
     """Which target an engine row states that it misses."""
     ttft = None if phase is Phase.DECODE else optional_figure(row, "ttft_ms")
     tpot = None if phase is Phase.PREFILL else optional_figure(row, "tpot_ms")

@@ -16,11 +16,12 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.blocks.solve import decomposed
+from fleetplan.planner.search.most_served import MostServed, value_of
 from fleetplan.planner.search.result import (
     LeastUnmet,
     SearchResult,
 )
-from fleetplan.planner.search.solvers.cpsat import hint
+from fleetplan.planner.search.solvers.cpsat import hint, hint_values
 from fleetplan.planner.search.solvers.proofs import Proof
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
@@ -116,21 +117,21 @@ class UnmetStages(Stages):
         first = None if prices.row_duals is None else prices.row_duals / weighing.coarse
         model.minimize(weighing.objective)
         hint_nothing(model, variables)
-        shortage = all_of_it = weighing.shortage(model.proto.solution_hint.values)
+        nothing = list(model.proto.solution_hint.values)
+        served = MostServed(planning, self.priorities, nothing)
 
         def usd(value: float) -> float:
-            return self.usd(weighing.cost(value, shortage))
+            return self.usd(weighing.cost(value, weighing.shortage(served.last)))
 
         def enough(objective: float, bound: float) -> bool:
             return usd(objective) - usd(bound) <= self.limits.gap_ratio * usd(objective)
 
         def on_step(step: Step) -> None:
-            nonlocal shortage
             if step.values is not None:
-                shortage = weighing.shortage(step.values)
-            served = shortage < all_of_it and step.objective is not None
-            plan_usd = usd(step.objective) if served and step.objective is not None else None
-            bound_usd = usd(step.bound) if served and step.bound is not None else None
+                served.note(step.values.tolist())
+            something = served.last != nothing and step.objective is not None
+            plan_usd = usd(step.objective) if something and step.objective is not None else None
+            bound_usd = usd(step.bound) if something and step.bound is not None else None
             self.tell(WEIGHING, step, plan_usd, bound_usd)
 
         def good(objective: float, bound: float) -> bool:
@@ -142,17 +143,16 @@ class UnmetStages(Stages):
         outcome = self.solve(planning, seconds, enough, on_step, overtime=overtime, row_duals=first)
         if outcome.values is None or outcome.bound is None:
             return outcome
-        hint(model, outcome.values)
-        for priority in self.priorities:
-            unmet = unmet_demand(self.problem, variables, priority)
-            if not isinstance(unmet, int):
-                left = outcome.values.value(unmet)
-                # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
-                self.unmet_bounds[priority] = 0.0
-                # A rate unit of each more: the whole units of other replicas fit no better.
-                model.add(unmet <= left + rounding_of(unmet)).with_name(f"unmet_limit[{priority}]")
-        # Of this very plan, whatever was told last.
-        missing = weighing.shortage(list(outcome.values.response_proto.solution)) + weighing.rounding()
+        served.note(list(outcome.values.response_proto.solution))
+        hint_values(model, served.best)
+        for priority, unmet in served.unmet.items():
+            # Unproven for one priority: benchmarks/RESULTS.md has what a linear relaxation is worth.
+            self.unmet_bounds[priority] = 0.0
+            # A rate unit of each more: the whole units of other replicas fit no better.
+            most = value_of(unmet, served.best) + rounding_of(unmet)
+            model.add(unmet <= most).with_name(f"unmet_limit[{priority}]")
+        # Of the plan that is kept, whatever was told last.
+        missing = weighing.shortage(served.best) + weighing.rounding()
         known = Proof(weighing.cost(outcome.bound, missing), outcome.bound_source)
         return self.minimise(planning, "cost of what is served", known=known)
 

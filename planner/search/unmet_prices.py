@@ -140,7 +140,7 @@ def least_shortage(planning: PlanningModel, stop: Stop, limit_s: float) -> Least
     best, served = outcomes[0].optimum, outcomes[1].optimum
     limits, dearest, cheapest, lacking = {}, {}, {}, []
     for priority in sorted(strict):
-        unmet = _flat(unmet_demand(planning.problem, planning.variables, priority))
+        unmet = flat(unmet_demand(planning.problem, planning.variables, priority))
         columns = np.array([variable.index for variable in unmet.vars])
         units, most = np.array(unmet.coeffs), np.array([each.proto.domain[1] for each in unmet.vars])
         left = best.values[columns]
@@ -257,8 +257,8 @@ def weigh(planning: PlanningModel, prices: Mapping[int, float]) -> Weighing:
     prices : dict[int, float]
         Of a rate unit of unmet demand by priority. [objective units]
     """
-    cost = _flat(planning.total_cost)
-    unmet = [_flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
+    cost = flat(planning.total_cost)
+    unmet = [flat(unmet_demand(planning.problem, planning.variables, priority)) for priority in prices]
     largest = [[max(map(abs, variable.proto.domain)) for variable in part.vars] for part in (cost, *unmet)]
     # Where supply costs next to nothing, unmet demand may cost any multiple of it.
     raised = max(1.0, LEAST_WEIGHT / min(prices.values()))
@@ -309,11 +309,11 @@ def strict_prices(problem: Problem) -> dict[int, float]:
 
 def rounding_of(unmet: cp_model.LinearExprT) -> int:
     """What unmet demand grows by if each part of it is rounded up by one rate unit."""
-    return sum(int(each) for each in _flat(unmet).coeffs)
+    return sum(int(each) for each in flat(unmet).coeffs)
 
 
-def _flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
-    """Its variables and coefficients."""
+def flat(expression: cp_model.LinearExprT) -> cp_model.FlatIntExpr:
+    """Variables and coefficients of a sum."""
     return cp_model.FlatIntExpr(cp_model.LinearExpr.sum([expression]))
 
 

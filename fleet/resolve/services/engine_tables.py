@@ -8,8 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
@@ -19,9 +20,12 @@ from fleetplan.fleet.tables import PHASES, TABLES, Column, check
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 # The class of a table without a column `class`, and of a service without classes.
 SINGLE_CLASS: Final = "all"
+
+_DTYPES: Final = {"text": "object", "count": "int64", "number": "float64"}
 
 _COLUMNS: Final = {column.name: column for column in TABLES["engines"]}
 
@@ -53,10 +57,16 @@ def read_engines(context: Context, key_path: KeyPath, reference: str) -> pd.Data
         The table `engines` of `fleetplan.fleet.tables` with all its columns.
     """
     path = Path(context.document.place(key_path).file).parent / reference
+    known = context.engine_tables.get(str(path))
+    if known is not None:
+        return known
     text = _text(context, key_path, path)
     if text is None:
         return None
-    return _Reader(context, str(path)).table(text)
+    table = _Reader(context, str(path)).table(text)
+    if table is not None:
+        context.engine_tables[str(path)] = table
+    return table
 
 
 def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
@@ -135,9 +145,14 @@ class _Reader:
                 self._note(line, start, name, "is missing")
             return None
         if column.kind == "text":
-            known: Sequence[str] = PHASES if name == "phase" else self._context.hardware_names
-            if name in ("phase", "hardware") and text not in known:
-                self._note(line, start, name, f"there is no {name} {text!r}", names_hint(text, tuple(known)))
+            if name == "hardware":
+                found = self._context.hardware_name(text)
+                if found not in self._context.hardware_names:
+                    hint = hardware_hint(text, self._context.hardware_names)
+                    self._note(line, start, name, f"there is no {name} {text!r}", hint)
+                return found
+            if name == "phase" and text not in PHASES:
+                self._note(line, start, name, f"there is no {name} {text!r}", names_hint(text, PHASES))
             return text
         number = _number(text)
         if number is None or not math.isfinite(number):
@@ -175,17 +190,16 @@ class _Reader:
             self._note(1, 1, "phase", f"there are {there} rows but no {lacking} rows", "serving needs both")
 
     def _frame(self, records: Sequence[dict[str, str | int | float | None]]) -> pd.DataFrame:
-        import pandas as pd  # noqa: PLC0415 - half a second that only files with engine tables pay
+        import numpy as np  # noqa: PLC0415 - half a second that only files with engine tables pay
+        import pandas as pd  # noqa: PLC0415
 
-        columns: dict[str, object] = {}
+        columns: dict[str, NDArray[Any]] = {}
         for column in TABLES["engines"]:
             default = SINGLE_CLASS if column.name == "class" else math.nan
             values = [record.get(column.name, default) for record in records]
             if column.kind == "number":
                 values = [math.nan if value is None else value for value in values]
-            columns[column.name] = pd.Series(
-                values, dtype={"text": "object", "count": "int64", "number": "float64"}[column.kind]
-            )
+            columns[column.name] = np.array(values, dtype=_DTYPES[column.kind])
         frame = pd.DataFrame(columns)
         check(frame, "engines")
         return frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -58,7 +59,11 @@ def configured_solver(
 
 def hint(model: cp_model.CpModel, values: cp_model.CpSolver) -> None:
     """Start the next solve of a model from the values of the last."""
+    hint_values(model, values.response_proto.solution)
+
+
+def hint_values(model: cp_model.CpModel, values: Sequence[int]) -> None:
+    """Start the next solve of a model from values of its first variables."""
     model.clear_hints()  # type: ignore[no-untyped-call]
-    for index in range(len(values.response_proto.solution)):
-        variable = model.get_int_var_from_proto_index(index)
-        model.add_hint(variable, values.value(variable))
+    for index, value in enumerate(values):
+        model.add_hint(model.get_int_var_from_proto_index(index), value)

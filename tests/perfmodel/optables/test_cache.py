@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import file_sha256, imported
-from fleetplan.perfmodel.optables.measured.tables import TableFile
+from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, TableFile, table_files
 
 from .conftest import TableWriter
 
@@ -136,3 +136,18 @@ def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> 
         found = pool.starmap(latencies, [(file, folder)] * 4)
     assert found == [sorted(TIMES.values())] * 4
     assert [path.suffix for path in folder.iterdir()] == [".npz"]
+
+
+@pytest.mark.parametrize("family", sorted({family for families in FAMILIES.values() for family in families}))
+def test_the_cache_returns_every_table_of_a_file(family: str, tmp_path: Path) -> None:
+    """Files on wide expert parallelism hold two tables of a kind: one of them was lost in the cache."""
+    for framework in FRAMEWORKS:
+        for file in table_files("h100_sxm", family, framework)[:1]:
+            sha256 = file_sha256(file.path)
+            first, again = (imported(file, sha256, tmp_path) for _ in range(2))
+            assert [(rows.kind, rows.dtype) for rows in first] == [(rows.kind, rows.dtype) for rows in again]
+            for one, other in zip(first, again, strict=True):
+                assert list(one.dims) == list(other.dims)
+                assert all(np.array_equal(one.dims[name], other.dims[name]) for name in one.dims)
+                assert np.array_equal(one.latency_ms, other.latency_ms)
+                assert np.array_equal(one.provenance, other.provenance)
