@@ -187,7 +187,7 @@ def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Pr
         alone.latency_ms,
         full.latency_ms / most,
         (iterations + 1) / 2 * burst.latency_ms,
-        most_per_s / _MS_PER_S,
+        most_per_s / MS_PER_S,
         full.memory.fits,
     )
 
