@@ -28,7 +28,7 @@ MAX_LINE_LETTERS: Final = 16 * 1024**2
 CSV, JSON_LINES, PARQUET = "csv", "json lines", "parquet"
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 13
 _ROWS_PER_NOTICE: Final = 1 << 16
 
 Watcher = Callable[[float], None]

@@ -115,7 +115,8 @@ def read_trace(path: Path, watch: Watcher | None = None) -> Trace:
     InputError
         The file cannot be read, is of no known format, or no row of it can be used.
     """
-    columns, rejected, rejected_rows = _Columns(), [], 0
+    columns, rejected_rows = _Columns(), 0
+    rejected: list[str] = []
     with open_table(path, watch) as table:
         form, read = _format(path, table)
         for number, record in table.records:
