@@ -61,12 +61,15 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 plan: $(VENV)/.installed
 	@$(BIN)/plan $(FLEET) --out $(OUT) $(ARGS)
 
+# Compiled modules are kept, whatever the environment says: dozens of tests start a process of their own.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n auto -m "not slow" -rs
+	@$(PYTEST) -m "not slow" -rs
 	@echo "deselected: the tests that take minutes (make slow)"
 
 slow: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n auto -m slow
+	@$(PYTEST) -m slow
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
 	@echo "installing what builds the site into $(VENV)" >&2

@@ -93,8 +93,15 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
     return read_bytes(path, most_bytes).decode("utf-8-sig")
 
 
-def parse_json(text: str) -> object:
+def parse_json(text: str, *, infinite: bool = False) -> object:
     """Return what JSON text holds.
+
+    Parameters
+    ----------
+    text : str
+        Of one document.
+    infinite : bool
+        Whether `Infinity` and `NaN` are taken, which JSON does not have and Python writes.
 
     Raises
     ------
@@ -103,7 +110,8 @@ def parse_json(text: str) -> object:
         `MAX_INTEGER_DIGITS` digits, or one that is not finite.
     """
     try:
-        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+        constants = float if infinite else _finite
+        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=constants)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", text, 0) from None
     except _NumberError as error:

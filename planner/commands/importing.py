@@ -17,7 +17,7 @@ import_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-FORMATS = ("vllm", "aiperf", "guidellm", "inferencex")
+FORMATS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf", "inferencex")
 """Formats of benchmark results; a test holds them to those that there are."""
 
 
@@ -42,6 +42,7 @@ def benchmark(
     pp: Annotated[int | None, typer.Option(help="pipeline parallelism", min=1)] = None,
     dp: Annotated[int | None, typer.Option(help="attention data parallelism", min=1)] = None,
     ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
+    cp: Annotated[int | None, typer.Option(help="context parallelism", min=1)] = None,
 ) -> None:
     """Convert benchmark results to a table for `plan calibrate`.
 
@@ -49,9 +50,9 @@ def benchmark(
     --framework-version 0.24.0 --out bench.csv
     """
     from fleetplan.planner.commands.run_import import run_benchmarks
-    from fleetplan.planner.importing.benchmarks import MeasuredDeployment
+    from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 
-    given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
+    given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep, cp)
     run_benchmarks(form, files, given, out, console(stderr=True))
 
 
