@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -75,15 +76,21 @@ class Parallelism:
     @property
     def label(self) -> str:
         """The canonical notation; degrees of 1 are left out, and the FFN where it follows from TP alone."""
-        groups = [f"PP{self.pp}"] if self.pp > 1 else []
-        attention = _degrees(TP=self.tp, DP=self.dp, CP=self.cp)
-        ffn = _degrees(TP=self.ffn_tp, EP=self.ep)
-        follows = self.dp == self.cp == self.ep == 1
-        if not follows:
-            groups += [attention or "TP1", ffn]
-        elif attention or not groups:
-            groups.append(attention or "TP1")
-        return "-".join(groups)
+        return _label(self.pp, self.tp, self.dp, self.ffn_tp, self.ep, self.cp)
+
+
+# Landscapes name the same layouts again for every batch size, request and phase.
+@lru_cache(maxsize=65_536)
+def _label(pp: int, tp: int, dp: int, ffn_tp: int, ep: int, cp: int) -> str:
+    groups = [f"PP{pp}"] if pp > 1 else []
+    attention = _degrees(TP=tp, DP=dp, CP=cp)
+    ffn = _degrees(TP=ffn_tp, EP=ep)
+    follows = dp == cp == ep == 1
+    if not follows:
+        groups += [attention or "TP1", ffn]
+    elif attention or not groups:
+        groups.append(attention or "TP1")
+    return "-".join(groups)
 
 
 def parse_parallelism(label: str) -> Parallelism:
@@ -139,6 +146,11 @@ def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: st
         )
 
 
+def batched_label(layout: str, batch: int) -> str:
+    """Return the notation of a layout, whose own is given, with a batch."""
+    return f"{layout} b{batch}"
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """Configuration of one replica.
@@ -165,9 +177,10 @@ class Configuration:
     def label(self) -> str:
         """The notation, which `parse` reads back."""
         variant = f"{self.variant}/" if self.variant else ""
-        batch = "" if self.batch is None else f" b{self.batch}"
+        layout = self.layout.label
+        batched = layout if self.batch is None else batched_label(layout, self.batch)
         reach = "" if self.reach_ms is None else f"@{self.reach_ms:g}ms"
-        return f"{variant}{self.layout.label}{batch}{reach}"
+        return f"{variant}{batched}{reach}"
 
     @classmethod
     def parse(cls, label: str) -> Configuration:

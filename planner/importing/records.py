@@ -42,6 +42,8 @@ Record = Mapping[str, object]
 def read_json(path: Path) -> object:
     """Return what a JSON file holds; a file of several documents, one a line, as a list.
 
+    Tools in Python write infinity as no JSON has it: SGLang a rate without a limit. It is read as such.
+
     Raises
     ------
     InputError
@@ -52,12 +54,12 @@ def read_json(path: Path) -> object:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     try:
-        return parse_json(text)
+        return parse_json(text, infinite=True)
     except json.JSONDecodeError as error:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
             if len(lines) > 1:
-                return [parse_json(line) for line in lines]
+                return [parse_json(line, infinite=True) for line in lines]
         except json.JSONDecodeError:
             pass
         raise InputError(

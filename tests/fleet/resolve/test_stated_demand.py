@@ -9,9 +9,9 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, case_demand
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.fleet.resolve.day_shapes import STEPS_PER_DAY, ratios_of_hours
 from fleetplan.fleet.schema.quantities import growth_per_quarter, quantity
+from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
 version: 1
