@@ -8,7 +8,7 @@ import pytest
 from tests.parts import first_parts
 
 from fleetplan.planner.search.blocks import solve as block_solve
-from fleetplan.planner.search.blocks.search import BlockSearch
+from fleetplan.planner.search.blocks.plan_search import PlanSearch
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def whole_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     is_whole: bool = request.param
     if not is_whole:
-        monkeypatch.setattr(BlockSearch, "_repair", lambda *_: None)
-        monkeypatch.setattr(BlockSearch, "_improve_while_it_pays", lambda *_: None)
-        monkeypatch.setattr(BlockSearch, "_improve_directly", lambda *_: None)
+        monkeypatch.setattr(PlanSearch, "repair", lambda *_: None)
+        monkeypatch.setattr(PlanSearch, "improve_while_it_pays", lambda *_: None)
+        monkeypatch.setattr(PlanSearch, "improve", lambda *_: None)
     return is_whole
