@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Service
@@ -13,6 +16,9 @@ from fleetplan.planner.candidates.figures import (
 )
 from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
+
+Row: TypeAlias = Mapping[Any, Any]
+"""A row of an engine table, by column."""
 
 
 def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list[Candidate]:
@@ -39,24 +45,28 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     supplied = set(supplied_hardware(fleet))
     found = []
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
-    for group, rows in service.engines.groupby(keys, sort=False, dropna=False):
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    # Plain rows: pandas takes milliseconds to group a table of a few rows, and fleets have thousands of them.
+    for row in service.engines.to_dict("records"):
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    for group, rows in groups.items():
         phase, hardware, config = str(group[0]), str(group[1]), str(group[2])
         accelerators = int(str(group[3]))
         if not _may_run(service, Phase(phase), hardware, supplied, log):
             continue
         rates, ttft, tpot, caches, power = [], [], [], [], 0.0
         for name in names:
-            row = _row_of_class(rows, name)
-            rate = 0.0 if row is None else float(row["requests_per_s"])
-            late = None if row is None else _too_late(service, Phase(phase), row)
+            found_row = _row_of_class(rows, name)
+            rate = 0.0 if found_row is None else float(found_row["requests_per_s"])
+            late = None if found_row is None else _too_late(service, Phase(phase), found_row)
             if late:
                 log.add(service.name, hardware, late)
                 rate = 0.0
             rates.append(rate)
-            ttft.append(optional_figure(row, "ttft_ms"))
-            tpot.append(optional_figure(row, "tpot_ms"))
-            caches.append(optional_figure(row, "kv_gb_per_request"))
-            power = max(power, optional_figure(row, "power_kw") or 0.0)
+            ttft.append(optional_figure(found_row, "ttft_ms"))
+            tpot.append(optional_figure(found_row, "tpot_ms"))
+            caches.append(optional_figure(found_row, "kv_gb_per_request"))
+            power = max(power, optional_figure(found_row, "power_kw") or 0.0)
         if not any(rates):
             continue
         found.append(
@@ -96,18 +106,16 @@ def _may_run(
     return True
 
 
-def _row_of_class(rows: pd.DataFrame, name: str) -> pd.Series | None:
+def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
     """The row of a class, or the one without a class."""
-    if "class" not in rows:
-        return rows.iloc[0]
-    named = rows[rows["class"] == name]
-    if len(named):
-        return named.iloc[0]
-    general = rows[rows["class"].isna() | (rows["class"] == "")]
-    return general.iloc[0] if len(general) else None
+    if "class" not in rows[0]:
+        return rows[0]
+    named = (row for row in rows if row["class"] == name)
+    general = (row for row in rows if row["class"] == "" or pd.isna(row["class"]))
+    return next(named, None) or next(general, None)
 
 
-def _too_late(service: Service, phase: Phase, row: pd.Series) -> str | None:
+def _too_late(service: Service, phase: Phase, row: Row) -> str | None:
     """Which target an engine row states that it misses."""
     ttft = None if phase is Phase.DECODE else optional_figure(row, "ttft_ms")
     tpot = None if phase is Phase.PREFILL else optional_figure(row, "tpot_ms")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Hardware
@@ -13,9 +16,9 @@ def supplied_hardware(fleet: Fleet) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def optional_figure(row: pd.Series | None, column: str) -> float | None:
+def optional_figure(row: Mapping[Any, Any] | pd.Series | None, column: str) -> float | None:
     """The number in a column of a row, or None where the row, the column or the number is missing."""
-    if row is None or column not in row.index or pd.isna(row[column]):
+    if row is None or column not in row or pd.isna(row[column]):
         return None
     return float(row[column])
 
