@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -16,6 +16,7 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.search.blocks.solve import solve_planning
 from fleetplan.planner.search.result import LEAST_S, SearchLimits
+from fleetplan.planner.search.solvers.cpsat import hint_values
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 from fleetplan.planner.units import exact
@@ -76,24 +77,49 @@ def least_power(problem: Problem, asked: Sequence[PowerLimit], limits: SearchLim
 
 
 def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: SolverLimits) -> LeastPower | None:
+    """The least of one part: what the first plan without these limits draws, and less of it after that.
+
+    The least of anything but cost may take long to find any plan; at least cost large fleets have one in
+    seconds.
+    """
+    ends = limits.latest.within(limits.time_limit_s)
     planning = build_model(problem, allow_unmet=False)
     model = planning.model
+    model.minimize(planning.total_cost)
+    first = solve_planning(planning, limits, lambda *_: True).values
     steps = {limit.region: model.new_int_var(0, MOST_STEPS, f"steps[{limit.region}]") for limit in asked}
-    for limit in asked:
-        _limit(planning, limit, steps[limit.region])
+    rows = [row for limit in asked for row in _rows(planning, limit)]
+    for row in rows:
+        model.add(row.drawn <= row.allowed + row.step * steps[row.region])
+    if first is not None:
+        enough = dict.fromkeys(steps, 0)
+        for row in rows:
+            missing = first.value(row.drawn) - row.allowed
+            enough[row.region] = max(enough[row.region], -(-missing // row.step))
+        hint_values(model, [*first.response_proto.solution, *enough.values()])
     weights = whole_weights([exact(limit.step_kw) for limit in asked])
     model.minimize(cp_model.LinearExpr.weighted_sum(list(steps.values()), weights))
     smallest = min(weights)
-    outcome = solve_planning(planning, limits, lambda found, bound: bound > found - smallest)
-    values = outcome.values
-    if values is None:
-        return None
-    needed = {region: values.value(variable) for region, variable in steps.items()}
+    left = replace(limits, time_limit_s=max(ends.left_s, LEAST_S))
+    outcome = solve_planning(planning, left, lambda found, bound: bound > found - smallest)
+    if outcome.values is None:
+        return None if first is None else LeastPower(enough, least=False)
+    needed = {region: outcome.values.value(variable) for region, variable in steps.items()}
     return LeastPower(needed, outcome.status is ModelStatus.SOLVED)
 
 
-def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -> None:
-    """Limit what a region draws, also after the loss of another one, to its power and some steps."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What a region draws in a moment, what it may, and what a step adds to that. [W]"""
+
+    region: str
+    drawn: cp_model.LinearExprT
+    allowed: int
+    step: int
+
+
+def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
+    """What a region draws in every moment, also after the loss of another one."""
     part, variables, region = planning.problem, planning.variables, limit.region
     pue = part.regions[region].pue
     running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
@@ -107,6 +133,6 @@ def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -
     for (_, m), runs in running.items():
         period = part.moments[m].period
         drawn = watts_drawn(part, variables, runs, (region, period))
-        allowed = watts_floor(limit.limit_kw[period] / pue) + watts_floor(limit.step_kw / pue) * steps
         if not isinstance(drawn, int):
-            planning.model.add(drawn <= allowed)
+            allowed = watts_floor(limit.limit_kw[period] / pue)
+            yield _Row(region, drawn, allowed, watts_floor(limit.step_kw / pue))
