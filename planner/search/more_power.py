@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel, build_model
 from fleetplan.planner.formulation.constraints.power import watts_drawn
-from fleetplan.planner.formulation.scaling import watts_floor, whole_weights
+from fleetplan.planner.formulation.scaling import WATTS_PER_KW, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.search.blocks.solve import solve_planning
@@ -23,6 +24,9 @@ from fleetplan.planner.units import exact
 
 MOST_STEPS: Final = 2**20
 """Steps that are looked at."""
+
+FINEST: Final = 10**6
+"""Parts of a watt in which a limit is written at most: sums stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +94,11 @@ def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: Solver
     steps = {limit.region: model.new_int_var(0, MOST_STEPS, f"steps[{limit.region}]") for limit in asked}
     rows = [row for limit in asked for row in _rows(planning, limit)]
     for row in rows:
-        model.add(row.drawn <= row.allowed + row.step * steps[row.region])
+        model.add(row.weight * row.drawn <= row.allowed + row.step * steps[row.region])
     if first is not None:
         enough = dict.fromkeys(steps, 0)
         for row in rows:
-            missing = first.value(row.drawn) - row.allowed
+            missing = row.weight * first.value(row.drawn) - row.allowed
             enough[row.region] = max(enough[row.region], -(-missing // row.step))
         hint_values(model, [*first.response_proto.solution, *enough.values()])
     weights = whole_weights([exact(limit.step_kw) for limit in asked])
@@ -110,10 +114,14 @@ def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: Solver
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """What a region draws in a moment, what it may, and what a step adds to that. [W]"""
+    """What a region draws in a moment times a weight, what that may be, and what a step adds to it.
+
+    A step alone has no whole watts: rounded down each for itself, forty of 0.1 kW were less than 4 kW.
+    """
 
     region: str
     drawn: cp_model.LinearExprT
+    weight: int
     allowed: int
     step: int
 
@@ -121,7 +129,7 @@ class _Row:
 def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
     """What a region draws in every moment, also after the loss of another one."""
     part, variables, region = planning.problem, planning.variables, limit.region
-    pue = part.regions[region].pue
+    pue, step = exact(part.regions[region].pue), WATTS_PER_KW * exact(limit.step_kw)
     running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
     # What stands idle draws power also where nothing may run.
     running |= {(None, m): {} for m in range(len(part.moments))}
@@ -134,5 +142,7 @@ def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
         period = part.moments[m].period
         drawn = watts_drawn(part, variables, runs, (region, period))
         if not isinstance(drawn, int):
-            allowed = watts_floor(limit.limit_kw[period] / pue)
-            yield _Row(region, drawn, allowed, watts_floor(limit.step_kw / pue))
+            allowed = WATTS_PER_KW * exact(limit.limit_kw[period])
+            unit = min(math.lcm(pue.denominator, step.denominator, allowed.denominator), FINEST)
+            whole = (math.ceil(pue * unit), math.floor(allowed * unit), math.floor(step * unit))
+            yield _Row(region, drawn, *whole)
