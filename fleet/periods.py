@@ -7,13 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-HOURS_PER_QUARTER: Final = 2190
-"""8,760 hours of a year over four. [h]"""
-
-SECONDS_PER_HOUR: Final = 3600.0
-
-SECONDS_PER_QUARTER: Final = HOURS_PER_QUARTER * SECONDS_PER_HOUR
-
 # The one period of a file without a horizon.
 DEFAULT_PERIOD: Final = "now"
 

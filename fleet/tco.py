@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from fleetplan.fleet.inventory import Offer, Owned
-from fleetplan.fleet.periods import HOURS_PER_QUARTER, quarter_index
+from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
 
 MONTHS_PER_QUARTER: Final = 3
 QUARTERS_PER_YEAR: Final = 4
-W_PER_KW: Final = 1000.0
-
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
 """Values in the books over the purchase price, by rising age in quarters."""
 

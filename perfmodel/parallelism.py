@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -75,15 +76,21 @@ class Parallelism:
     @property
     def label(self) -> str:
         """The canonical notation; degrees of 1 are left out, and the FFN where it follows from TP alone."""
-        groups = [f"PP{self.pp}"] if self.pp > 1 else []
-        attention = _degrees(TP=self.tp, DP=self.dp, CP=self.cp)
-        ffn = _degrees(TP=self.ffn_tp, EP=self.ep)
-        follows = self.dp == self.cp == self.ep == 1
-        if not follows:
-            groups += [attention or "TP1", ffn]
-        elif attention or not groups:
-            groups.append(attention or "TP1")
-        return "-".join(groups)
+        return _label(self.pp, self.tp, self.dp, self.ffn_tp, self.ep, self.cp)
+
+
+# Landscapes name the same layouts again for every batch size, request and phase.
+@lru_cache(maxsize=65_536)
+def _label(pp: int, tp: int, dp: int, ffn_tp: int, ep: int, cp: int) -> str:
+    groups = [f"PP{pp}"] if pp > 1 else []
+    attention = _degrees(TP=tp, DP=dp, CP=cp)
+    ffn = _degrees(TP=ffn_tp, EP=ep)
+    follows = dp == cp == ep == 1
+    if not follows:
+        groups += [attention or "TP1", ffn]
+    elif attention or not groups:
+        groups.append(attention or "TP1")
+    return "-".join(groups)
 
 
 def parse_parallelism(label: str) -> Parallelism:

@@ -8,7 +8,6 @@ period.
 
 from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity, SpeedFigures
 from fleetplan.fleet.inventory.demand import (
-    HOURS_PER_DAY,
     DemandCase,
     DemandKey,
     DemandRatios,
@@ -42,7 +41,6 @@ from fleetplan.fleet.inventory.techniques import (
 from fleetplan.fleet.inventory.traffic import LatencyLimit, LengthBin, LengthHistogram, Traffic
 
 __all__ = [
-    "HOURS_PER_DAY",
     "Accelerator",
     "Budget",
     "DemandCase",

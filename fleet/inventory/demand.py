@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-HOURS_PER_DAY: Final = 24.0
-
 Estimate = Literal["low", "mid", "high"]
 """Which figure of an estimate is meant."""
 

@@ -213,6 +213,11 @@ class Service:
     checkpoint: str | None = None
 
     @property
+    def planned_ratio(self) -> float:
+        """Capacity that is planned for a unit of demand: one, and the headroom."""
+        return 1 + self.headroom
+
+    @property
     def layout_framework(self) -> str:
         """Framework whose rules on layouts count; empty where none do."""
         return "" if self.search.any_layout else self.framework

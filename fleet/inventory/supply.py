@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from fleetplan.fleet.inventory.accelerator import Accelerator
@@ -41,7 +41,7 @@ class Hardware:
     def installed_w_per_accelerator(self) -> float | None:
         """Power that hosting and energy are charged for, with or without a cap; None where none is known. [W]
 
-        See `fleetplan.fleet.power.power_capped` for why a cap does not lower it.
+        See `fleetplan.fleet.inventory.power.power_capped` for why a cap does not lower it.
         """
         uncapped = self.uncapped_w_per_accelerator
         return self.power_w_per_accelerator if uncapped is None else uncapped
@@ -269,3 +269,7 @@ class KvLink:
     def name(self) -> str:
         """In reports and solver names."""
         return f"{self.prefill}>{self.decode}"
+
+    def joins(self, sender: Collection[str], receiver: Collection[str]) -> bool:
+        """Whether it leads from one place to another, each given by the names of its pool and region."""
+        return self.prefill in sender and self.decode in receiver

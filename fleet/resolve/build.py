@@ -13,6 +13,7 @@ from fleetplan.fleet.document import Document, KeyPath, read_document
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
 from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance
 from fleetplan.fleet.resolve.network import (
@@ -24,6 +25,7 @@ from fleetplan.fleet.resolve.network import (
 from fleetplan.fleet.resolve.objectives import check_objective, first_objective
 from fleetplan.fleet.resolve.services.service import resolve_services
 from fleetplan.fleet.resolve.slices_and_scenarios import (
+    resolve_day_shapes,
     resolve_scenarios,
     resolve_slices,
     scenarios_that_differ,
@@ -74,7 +76,7 @@ def build_fleet(document: Document) -> Fleet:
         region_names=_names(document, "regions") or (DEFAULT_REGION,),
         hardware_names=tuple(dict.fromkeys((*accelerators(), *_names(document, "hardware")))),
     )
-    fleet = _resolve(context, parsed, spec)
+    fleet = _resolve(context, parsed, with_catalogue_names(context, spec))
     issues = [*parsed.issues, *(issue for issue in context.issues if not _follows(issue, parsed.issues))]
     if issues:
         raise InputError(_in_order(issues))
@@ -93,6 +95,8 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     service_names = _item_names(document, "services")
     classes = [name for each in spec.services for name in _class_names(each)]
     context.slices = resolve_slices(context, None if spec.horizon is None else spec.horizon.slices, classes)
+    first_hour = 0.0 if spec.horizon is None else spec.horizon.first_slice_utc_hour
+    context.day_shapes = resolve_day_shapes(context, spec.day_shapes, spec.regions, first_hour)
     context.scenarios = resolve_scenarios(context, spec.uncertainty, service_names)
     regions = resolve_regions(context, spec.regions)
     hardware = resolve_hardware(context, spec.hardware)

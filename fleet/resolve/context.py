@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import read_bytes
 from fleetplan.fleet.inventory import DemandScenario, Slice
+from fleetplan.fleet.resolve.day_shapes import DayShape
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,8 @@ class Context:
         Parts of the day; empty where the day is whole.
     scenarios : tuple[DemandScenario, ...]
         Ways in which demand may turn out, those of estimates included where the file names none.
+    day_shapes : Mapping[str, DayShape]
+        Shapes of the day by name.
     issues : list[Issue]
         What is wrong so far.
     warnings : list[str]
@@ -51,6 +55,7 @@ class Context:
     hardware_names: tuple[str, ...]
     slices: tuple[Slice, ...] = ()
     scenarios: tuple[DemandScenario, ...] = ()
+    day_shapes: Mapping[str, DayShape] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
@@ -64,6 +69,17 @@ class Context:
         """Note a warning about a path of the document."""
         label = self.document.label(key_path)
         self.warnings.append(f"{label}: {message}" if label else message)
+
+    def hardware_name(self, name: str) -> str:
+        """Return the catalogue's name of hardware; names of the file's own and unknown ones stay."""
+        return name if name in self.hardware_names else hardware_names().get(plain_hardware(name), name)
+
+    def check_hardware(self, key_path: KeyPath, name: str) -> bool:
+        """Return whether there is such hardware, and note an issue where there is none."""
+        if name in self.hardware_names:
+            return True
+        self.error(key_path, f"there is no hardware {name!r}", hardware_hint(name, self.hardware_names))
+        return False
 
     def check_name(
         self, key_path: KeyPath, kind: str, name: str, known: Sequence[str], *, at_key: bool = False

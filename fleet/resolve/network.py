@@ -25,8 +25,7 @@ def resolve_kv_pairs(
     if isinstance(rule, list):
         for i, pair in enumerate(rule):
             for key, name in (("prefill", pair.prefill), ("decode", pair.decode)):
-                here = ("policy", "kv_pairs", i, key)
-                context.check_name(here, "hardware", name, context.hardware_names)
+                context.check_hardware(("policy", "kv_pairs", i, key), name)
         listed = {(pair.prefill, pair.decode) for pair in rule}
         return frozenset(listed | {(name, name) for name in hardware})
     vendors = {

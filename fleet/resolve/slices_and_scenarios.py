@@ -7,10 +7,20 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import HOURS_PER_DAY, DemandScenario, Service, Slice
+from fleetplan.fleet.inventory import DemandScenario, Service, Slice
 from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, same_in_every_scenario, without_scenarios
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.demand import DemandScenarioSpec, SliceSpec, UncertaintySpec
+from fleetplan.fleet.resolve.day_shapes import (
+    FLAT,
+    DayShape,
+    ratios_of_hours,
+    ratios_of_slices,
+    shape_of_slices,
+    step_of_hour,
+)
+from fleetplan.fleet.schema.demand import DayShapeSpec, DemandScenarioSpec, SliceSpec, UncertaintySpec
+from fleetplan.fleet.schema.supply import RegionSpec
+from fleetplan.fleet.units import HOURS_PER_DAY
 
 # Probabilities as people round them: a third each, at three digits.
 PROBABILITY_TOLERANCE: Final = 2e-3
@@ -48,6 +58,104 @@ def resolve_slices(
     if hours != HOURS_PER_DAY:
         context.error(here, f"the hours add up to {hours:g}, not {HOURS_PER_DAY:g}")
     return tuple(Slice(spec.name, spec.hours) for spec in specs)
+
+
+def resolve_day_shapes(
+    context: Context,
+    specs: Mapping[str, DayShapeSpec],
+    regions: Mapping[str, RegionSpec] | None,
+    first_slice_utc_hour: float,
+) -> dict[str, DayShape]:
+    """Return the named shapes of the file; what is wrong with them goes to the context.
+
+    Parameters
+    ----------
+    context : Context
+        Regions and slices, and where issues go.
+    specs : Mapping[str, DayShapeSpec]
+        As they are written.
+    regions : Mapping[str, RegionSpec] or None
+        For the local time of each.
+    first_slice_utc_hour : float
+        When the first slice of the day begins. [h UTC]
+    """
+    return {
+        name: _shape(context, ("day_shapes", name), spec, regions or {}, first_slice_utc_hour)
+        for name, spec in specs.items()
+    }
+
+
+def _shape(
+    context: Context,
+    key_path: KeyPath,
+    spec: DayShapeSpec,
+    regions: Mapping[str, RegionSpec],
+    first_slice_utc_hour: float,
+) -> DayShape:
+    given = {"by_slice": spec.by_slice, "by_region": spec.by_region, "by_local_hour": spec.by_local_hour}
+    if sum(value is not None for value in given.values()) != 1:
+        context.error(key_path, f"needs exactly one of {', '.join(given)}")
+    elif spec.by_local_hour is not None:
+        return _by_local_hour(context, key_path, spec.by_local_hour, regions, first_slice_utc_hour)
+    elif spec.by_slice is not None:
+        check_slices(context, (*key_path, "by_slice"), spec.by_slice)
+        return shape_of_slices(context.region_names, context.slices, spec.by_slice)
+    elif spec.by_region is not None:
+        return _by_region(context, (*key_path, "by_region"), spec.by_region)
+    return FLAT
+
+
+def check_slices(context: Context, key_path: KeyPath, ratios: Mapping[str, float]) -> None:
+    """Note what is wrong with the names of slices."""
+    names = [part.name for part in context.slices]
+    if not names:
+        context.error(key_path, "the day has no slices", "give horizon.slices")
+        return
+    for name in ratios:
+        context.check_name((*key_path, name), "slice", name, names, at_key=True)
+
+
+def _by_region(context: Context, key_path: KeyPath, ratios: Mapping[str, Mapping[str, float]]) -> DayShape:
+    for region, by_slice in ratios.items():
+        if context.check_name((*key_path, region), "region", region, context.region_names, at_key=True):
+            check_slices(context, (*key_path, region), by_slice)
+    missing = [name for name in context.region_names if name not in ratios]
+    if missing:
+        context.error(key_path, f"has no shape for {', '.join(missing)}", "give every region")
+    return DayShape({region: ratios_of_slices(context.slices, each) for region, each in ratios.items()})
+
+
+def _by_local_hour(
+    context: Context,
+    key_path: KeyPath,
+    ratios: Mapping[str, float],
+    regions: Mapping[str, RegionSpec],
+    first_slice_utc_hour: float,
+) -> DayShape:
+    here = (*key_path, "by_local_hour")
+    steps: dict[int, float] = {}
+    for hour, ratio in ratios.items():
+        step = step_of_hour(hour)
+        if step is None:
+            message = f"must be an hour of the day in quarters, from 0 to 23.75, not {hour!r}"
+            context.error((*here, hour), message, at_key=True)
+        elif step in steps:
+            context.error((*here, hour), f"the hour {hour} is given twice", at_key=True)
+        else:
+            steps[step] = ratio
+    offsets = {name: spec.utc_offset_hours for name, spec in regions.items()}
+    missing = [name for name in context.region_names if offsets.get(name) is None]
+    if missing:
+        hint = f"give regions.{missing[0]}.utc_offset_hours"
+        context.error(here, f"it is not said what time it is in {', '.join(missing)}", hint)
+    if missing or not steps:
+        return FLAT
+    return DayShape(
+        {
+            name: ratios_of_hours(steps, first_slice_utc_hour + (hours or 0.0))
+            for name, hours in offsets.items()
+        }
+    )
 
 
 def resolve_scenarios(

@@ -31,6 +31,29 @@ class SliceSpec(Spec):
     """Length in steps of 0.25 h; all slices add up to 24. [h]"""
 
 
+class DayShapeSpec(Spec):
+    """A shape of the day, which services name in `demand_by_slice`: one of its keys."""
+
+    by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
+    """Demand of each slice over the figure that the service gives, in every region; 1 for slices left out."""
+    by_region: Annotated[dict[Name, dict[Name, NotNegative]], Field(min_length=1)] | None = None
+    """The same by region, every region given."""
+    by_local_hour: Annotated[dict[str, NotNegative], Field(min_length=1)] | None = None
+    """The same by local time, `regions.*.utc_offset_hours` from UTC: from each hour given (0 to 23.75, in
+    quarters) to the next one. A slice has the largest ratio within it, an offline service the mean."""
+
+
+def _shape_form(value: object) -> str:
+    return f"{TAG_MARK}by_slice" if isinstance(value, dict) else f"{TAG_MARK}named"
+
+
+DemandBySlice: TypeAlias = Annotated[
+    Annotated[Name, Tag(f"{TAG_MARK}named")]
+    | Annotated[dict[Name, NotNegative], Field(min_length=1), Tag(f"{TAG_MARK}by_slice")],
+    Discriminator(_shape_form),
+]
+
+
 class DemandScenarioSpec(Spec):
     """A demand scenario."""
 
@@ -59,8 +82,9 @@ class OfflineSpec(Spec):
     """Batch work: served when capacity is free, before its deadline."""
 
     requests_per_day: DemandTree
-    """Requests of a day, which arise evenly unless `demand_by_slice` or a slice says otherwise: a number, an
-    estimate {low, mid, high}, or a mapping by region, period, class and slice in any order."""
+    """Requests of a day, which arise evenly unless `demand_by_slice` or a slice says otherwise: a number, a
+    quantity such as `90 M requests/month` or `2 B tokens/day`, an estimate {low, mid, high}, or a mapping by
+    region, period, class and slice in any order."""
     deadline_hours: Positive = 24.0
     """Longest time from a request to its answer. Work may be deferred to a later slice of the same or the
     next day if all of it is answered within this time. [h]"""

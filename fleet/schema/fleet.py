@@ -6,7 +6,14 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from fleetplan.fleet.schema.demand import OfflineSpec, SliceSpec, TidalSpec, UncertaintySpec
+from fleetplan.fleet.schema.demand import (
+    DayShapeSpec,
+    DemandBySlice,
+    OfflineSpec,
+    SliceSpec,
+    TidalSpec,
+    UncertaintySpec,
+)
 from fleetplan.fleet.schema.finance import FinanceSpec
 from fleetplan.fleet.schema.network import KvLinkSpec, KvPairs, QualityFloor, ServeFrom
 from fleetplan.fleet.schema.service_parts import FollowsSpec, OutsideSpec, SearchSpec
@@ -18,6 +25,7 @@ from fleetplan.fleet.schema.values import (
     BudgetUsd,
     Count,
     DemandTree,
+    Growth,
     Name,
     NotNegative,
     Percent,
@@ -41,6 +49,8 @@ class HorizonSpec(Spec):
     slices: Annotated[list[SliceSpec], Field(min_length=1)] | None = None
     """Parts of every day, in the order of the day. Default: one slice of 24 hours. Installed hardware is the
     same all day; placements may change between slices."""
+    first_slice_utc_hour: Annotated[float, Field(ge=0, lt=24, multiple_of=0.25)] = 0.0
+    """When the first slice begins, for shapes of the day by local hour. [h UTC]"""
 
 
 class PrecisionSpec(Spec):
@@ -131,11 +141,18 @@ class ServiceSpec(Spec):
     """How requests arrive; without it, limits on means leave queueing out and percentiles take Poisson
     arrivals."""
     demand: DemandTree = None
-    """Requests per second at peak: a number, an estimate {low, mid, high}, or a mapping by region, period,
-    class and slice in any order. Needed unless the service follows another one or is offline."""
-    demand_by_slice: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
-    """Factor on `demand` by slice, unless `demand` has values by slice; default 1. For an offline service:
-    how its requests are spread over the day."""
+    """Requests per second at peak: a number, a quantity, an estimate {low, mid, high} of them, or a mapping
+    by region, period, class and slice in any order. A quantity counts requests, tokens, input tokens or
+    output tokens: by s, min or h at the peak, or by day, week or month in all, such as `3.2 M requests/day`
+    or `2 M users x 6 requests/day`. Needed unless the service follows another one or is offline."""
+    demand_by_slice: DemandBySlice | None = None
+    """Factor on `demand` by slice, unless `demand` has values by slice; default 1. Or the name of one of
+    `day_shapes`. For a quantity by day, week or month, and for an offline service: how it is spread over the
+    day."""
+    growth: Growth | None = None
+    """Growth of the demand after the last period that `demand` gives, such as `10 %/quarter`, `3 %/month` or
+    `25 %/year`: once or by region. A figure without a period is that of the first one. Default: the last
+    figure is repeated."""
     offline: OfflineSpec | None = None
     """Instead of a demand: work that is put where there is room."""
     follows: FollowsSpec | None = None
@@ -246,6 +263,8 @@ class FleetSpec(Spec):
     """Spending limits."""
     finance: FinanceSpec = FinanceSpec()
     """How prices become cost."""
+    day_shapes: dict[Name, DayShapeSpec] = Field(default_factory=dict)
+    """Shapes of the day by name, for `demand_by_slice`."""
     uncertainty: UncertaintySpec | None = None
     """Uncertain demand. Default with demand estimates {low, mid, high}: all three scenarios, at the least
     expected cost."""

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from fleetplan.fleet.schema.fleet import FleetSpec
+from fleetplan.fleet.schema.quantities import QUANTITY_PATTERN
 
 _Node: TypeAlias = dict[str, JsonValue]
 
@@ -28,6 +29,7 @@ _DEMAND: Final[_Node] = {
     "description": "Requests per second at peak, or a mapping to them.",
     "anyOf": [
         {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": QUANTITY_PATTERN},
         {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": f"{_DEFINITIONS}Demand"}},
     ],
 }

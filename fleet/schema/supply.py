@@ -72,6 +72,8 @@ class RegionSpec(Spec):
     [USD/kW/month]"""
     grid_kg_co2_per_kwh: NumberByPeriod | None = None
     """Carbon intensity of the grid, once or by period. Default: carbon is not reported. [kg CO2/kWh]"""
+    utc_offset_hours: Annotated[float, Field(ge=-12, le=14, multiple_of=0.25)] | None = None
+    """Local time less UTC, for shapes of the day by local hour. [h]"""
     round_trip_ms: dict[Name, NotNegative] = Field(default_factory=dict)
     """Way to other regions and back, by region; a figure holds in both directions. [ms]"""
     network_usd_per_gb: dict[Name, NotNegative] = Field(default_factory=dict)

@@ -6,6 +6,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
+from fleetplan.fleet.schema.quantities import GROWTH_PATTERN, QUANTITY_PATTERN
+
 # Tags of alternatives start so and are left out of error paths; no key of a file can hold this character.
 TAG_MARK: Final = "\0"
 
@@ -66,6 +68,11 @@ UsdPerHostByPeriod: TypeAlias = Annotated[
 BudgetByPeriod: TypeAlias = Annotated[
     Annotated[BudgetUsd, _Once] | Annotated[dict[str, BudgetUsd], _ByPeriod], Discriminator(_form)
 ]
+# What is wrong with the text is said, with examples, where it is read (fleet.resolve.services.demand).
+_GrowthText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pattern": GROWTH_PATTERN})]
+Growth: TypeAlias = Annotated[
+    Annotated[_GrowthText, _Once] | Annotated[dict[Name, _GrowthText], _ByPeriod], Discriminator(_form)
+]
 # Which level of a nested mapping is which is decided by its keys, so the shape is checked where the names
 # are known (fleetplan.fleet.resolve.services.demand_tree).
 DemandTree: TypeAlias = Annotated[
@@ -74,6 +81,7 @@ DemandTree: TypeAlias = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": 0, "maximum": MOST_REQUESTS_PER_S * 86_400},
+                {"type": "string", "pattern": QUANTITY_PATTERN},
                 {"type": "object", "minProperties": 1},
             ]
         }

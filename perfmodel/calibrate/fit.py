@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fleetplan.fleet.catalog import UnknownModelError, accelerators
+from fleetplan.fleet.catalog import UnknownModelError
+from fleetplan.fleet.catalog.hardware_names import hardware_names, plain_hardware
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue, nearest
 from fleetplan.perfmodel.calibrate.ratios import fit_ratios
@@ -235,10 +236,14 @@ def _version(frame: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def _scopes(cases: Cases, versions: NDArray[np.object_]) -> list[CalibrationScope]:
-    spelling = {name.lower(): name for name in accelerators()}
     return [
         CalibrationScope(
-            spelling.get(hardware.lower(), hardware), framework, version, _identifier(model), weights, kv
+            hardware_names().get(plain_hardware(hardware), hardware),
+            framework,
+            version,
+            _identifier(model),
+            weights,
+            kv,
         )
         for hardware, framework, version, model, weights, kv in zip(
             cases.hardware, cases.backend, versions, cases.model, cases.weights, cases.kv, strict=True

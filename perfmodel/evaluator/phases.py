@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator.maturity import matured
 from fleetplan.perfmodel.evaluator.rates import (
@@ -54,8 +55,6 @@ from fleetplan.perfmodel.techniques.speculative import step_cost_ratio, tokens_p
 
 LOAD_NAME: Final = "session_load"
 """The name in a breakdown of the wait for the cache of a session."""
-
-_MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class Evaluator(StepEvaluator):
             found.iteration_ms,
             found.ttft_ms,
             found.iteration_ms / self._tokens_per_step,
-            found.prompts_per_ms * configurations.layouts.dp * configurations.layouts.pp * _MS_PER_S,
+            found.prompts_per_ms * configurations.layouts.dp * configurations.layouts.pp * MS_PER_S,
             by_provenance + carrying * prompts.iteration.by_provenance_ms,
             prompts.iteration.bottleneck,
             prompts.iteration.names,

@@ -9,20 +9,18 @@ Source: Meta, Optimizing Deployment Configurations for LLM Inference, section 3 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-
-_MS_PER_S: Final = 1e3
 
 Numbers = FloatArray | IntArray
 
 
 def prefill_requests_per_s(pp: Numbers, sequences: Numbers, ttft_ms: FloatArray) -> FloatArray:
     """PP * B / TTFT: prompts that one prefill replica completes. [1/s]."""
-    rate: FloatArray = pp * sequences / ttft_ms * _MS_PER_S
+    rate: FloatArray = pp * sequences / ttft_ms * MS_PER_S
     return rate
 
 
@@ -30,7 +28,7 @@ def decode_requests_per_s(
     pp: Numbers, sequences: Numbers, output_tokens: Numbers, tpot_ms: FloatArray
 ) -> FloatArray:
     """PP * BS / (OUT * TPOT): requests that one decode replica completes. [1/s]."""
-    rate: FloatArray = pp * sequences / (output_tokens * tpot_ms) * _MS_PER_S
+    rate: FloatArray = pp * sequences / (output_tokens * tpot_ms) * MS_PER_S
     return rate
 
 
@@ -42,7 +40,7 @@ def continuous_batching_requests_per_s(
     The paper counts all generated tokens. The first one comes with the prompt, so whoever asks for the rate
     of a service passes the tokens after it.
     """
-    rate: FloatArray = pp * sequences / (ttft_ms + output_tokens * tpot_ms) * _MS_PER_S
+    rate: FloatArray = pp * sequences / (ttft_ms + output_tokens * tpot_ms) * MS_PER_S
     return rate
 
 

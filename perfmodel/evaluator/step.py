@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator, Precision, Techniques
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.evaluator.phase_ratios import UNCALIBRATED, PhaseRatios, calibrated
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Operator
@@ -57,8 +58,6 @@ CHUNK_CONFIGURATIONS: Final = 65_536
 """Configurations that are evaluated at once: their arrays stay in the processor's cache."""
 
 NO_TECHNIQUES: Final = Techniques()
-
-_MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +260,7 @@ class StepEvaluator:
     def transfer_requests_per_s(self, configurations: ConfigurationBatch) -> FloatArray:
         """Prompts whose cache the links of a prefill replica can send, shape (n_configs,). [1/s]."""
         sending_ms = self._sending_ms(configurations)
-        busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / _MS_PER_S
+        busy_s = np.where(sending_ms > 0, sending_ms, np.nan) / MS_PER_S
         rate: FloatArray = np.where(sending_ms > 0, configurations.layouts.dp / busy_s, np.inf)
         return rate
 

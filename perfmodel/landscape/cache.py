@@ -134,6 +134,7 @@ def program_files() -> list[Path]:
     return [path for package in ("perfmodel", "fleet") for path in sorted((root / package).rglob("*.py"))]
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
+from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.pareto import pareto_mask
 from fleetplan.perfmodel.landscape.phases import (

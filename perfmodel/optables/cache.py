@@ -70,7 +70,7 @@ def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[M
     Returns
     -------
     list[MeasuredRows]
-        One table a kind and data type.
+        Tables by kind and data type, as `read_table` returns them.
     """
     # An import may also depend on tables beside the file.
     beside = "".join(f"-{known_sha256(path)[:_BESIDE_DIGITS]}" for path in file.quantisation_files)
@@ -90,7 +90,7 @@ def imported(file: TableFile, sha256: str, folder: Path | None = None) -> list[M
 
 
 def _load(path: Path) -> list[MeasuredRows]:
-    columns: dict[tuple[OperatorKind, str], dict[str, _AnyArray]] = {}
+    columns: dict[tuple[str, str, str], dict[str, _AnyArray]] = {}
     own_name = ""
     # Opened here: numpy leaves a file open that turns out to be damaged.
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
@@ -98,16 +98,18 @@ def _load(path: Path) -> list[MeasuredRows]:
             if entry == _OWN_NAME:
                 own_name = bytes(archive[entry]).decode()
                 continue
-            kind, dtype, column = entry.split(".")
-            columns.setdefault((OperatorKind(kind), dtype), {})[column] = archive[entry]
+            number, kind, dtype, column = entry.split(".")
+            columns.setdefault((number, kind, dtype), {})[column] = archive[entry]
     if own_name != path.name:
         raise ValueError("this is the import of another file")
-    return [_table(kind, dtype, found) for (kind, dtype), found in columns.items()]
+    return [_table(OperatorKind(kind), dtype, found) for (_, kind, dtype), found in columns.items()]
 
 
 def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> MeasuredRows:
     latency_ms = found[_LATENCY].astype(np.float64)
-    dims = {name: found[name].astype(np.int64) for name in (*site_dimensions(kind), *AXES[kind])}
+    dims = {name: column.astype(np.int64) for name, column in found.items() if name != _LATENCY}
+    if dims.keys() != {*site_dimensions(kind), *AXES[kind]}:
+        raise ValueError(f"columns of another kind for {kind} {dtype}")
     if any(column.shape != latency_ms.shape for column in dims.values()):
         raise ValueError(f"columns of unequal length for {kind} {dtype}")
     label = np.full(latency_ms.shape, Provenance.MEASURED, dtype=np.uint8)
@@ -116,8 +118,9 @@ def _table(kind: OperatorKind, dtype: str, found: dict[str, _AnyArray]) -> Measu
 
 def _store(target: Path, tables: list[MeasuredRows]) -> None:
     arrays: dict[str, _AnyArray] = {_OWN_NAME: np.frombuffer(target.name.encode(), dtype=np.uint8)}
-    for table in tables:
-        prefix = f"{table.kind}.{table.dtype}."
+    for number, table in enumerate(tables):
+        # A file may hold several tables of one kind: kernels for small batches beside those for large ones.
+        prefix = f"{number}.{table.kind}.{table.dtype}."
         for name, column in table.dims.items():
             fits = column.size == 0 or int(column.max()) <= np.iinfo(np.int32).max
             arrays[prefix + name] = column.astype(np.int32) if fits else column

@@ -31,6 +31,8 @@ The rules come from predictions of published closed-loop results, without any fi
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -153,7 +155,7 @@ class TableLibrary:
         return tuple(
             f"{order} {file.relative_to(root)} {known_sha256(file)}"
             for order, root in enumerate(roots)
-            for file in sorted({file for system in systems for file in (root / system).rglob("*.parquet")})
+            for file in sorted({file for system in systems for file in _parquet_files(root / system)})
         )
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
@@ -304,3 +306,11 @@ def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
     whole = rows.select(rows.dims["moe_tp"] == 1)
     dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
     return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()
+
+
+def _parquet_files(folder: Path) -> Iterator[Path]:
+    """Yield the tables below a folder; `os.walk` takes a third of the time of `Path.rglob`."""
+    for here, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".parquet"):
+                yield Path(here, name)

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import InputError, names_hint
+from fleetplan.fleet.catalog.hardware_names import hardware_hint, hardware_names, plain_hardware
+from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Accelerator, Precision
-from fleetplan.fleet.power import power_capped
+from fleetplan.fleet.inventory.power import power_capped
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import (
     Calibration,
@@ -121,7 +122,7 @@ def _predict_group(
     if hardware not in parts:
         given = str(cases.hardware[first])
         what = f"hardware: {given!r} is not in the catalogue" if given else "hardware: missing"
-        answers.reject(rows, f"{what}; {names_hint(given, list(parts))}")
+        answers.reject(rows, f"{what}; {hardware_hint(given, list(parts))}")
         return
     precision = Precision(str(cases.weights[first]), str(cases.kv[first]))
     setting = cases.techniques.distinct[int(cases.techniques.codes[first])]
@@ -164,8 +165,9 @@ def _capped(accelerator: Accelerator, power_cap_w: float | None) -> Accelerator:
 
 
 def _hardware_name(given: str, parts: Mapping[str, Accelerator]) -> str:
-    """Return the known spelling of a name that differs in case alone, else the name as given."""
-    return {name.lower(): name for name in parts}.get(given.lower(), given)
+    """Return the name of a part that others name otherwise, or in another case; else the name as given."""
+    own = {name.lower(): name for name in parts}.get(given.lower())
+    return hardware_names().get(plain_hardware(given), given) if own is None else own
 
 
 def _runnable(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import NO_TECHNIQUES, Evaluator
 from fleetplan.perfmodel.predict.columns import ModeResult
 from fleetplan.perfmodel.steps import ConfigurationBatch, MemoryUse, decode_shape, prefill_shape
-
-_MS_PER_S: Final = 1e3
 
 
 def step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResult:
@@ -23,7 +21,7 @@ def step_result(mode: str, evaluator: Evaluator, batch: ConfigurationBatch) -> M
         tokens_per_s = np.full(phase.latency_ms.shape, np.nan)
     else:
         phase = evaluator.decode(batch)
-        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * _MS_PER_S
+        tokens_per_s = batch.layouts.pp * batch.sequences / phase.tpot_ms * MS_PER_S
     return ModeResult(
         ttft_ms=phase.ttft_ms,
         tpot_ms=phase.tpot_ms,
@@ -49,7 +47,7 @@ def _static_result(evaluator: Evaluator, batch: ConfigurationBatch) -> ModeResul
     tokens = batch.output_tokens - 1
     decoding = tokens * decode.tpot_ms
     latency = prefill.latency_ms + decoding
-    rate = batch.sequences / latency * _MS_PER_S
+    rate = batch.sequences / latency * MS_PER_S
     mostly_decode = decoding >= prefill.latency_ms
     memory = _static_memory(evaluator, batch)
     return ModeResult(

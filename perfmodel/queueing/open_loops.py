@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.queueing import batching
 from fleetplan.perfmodel.serving import Load, SteadyState
 from fleetplan.perfmodel.serving.replica_loops import (
-    MS_PER_S,
     EngineStates,
     by_reach,
     closed_engines,

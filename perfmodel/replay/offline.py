@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Parallelism
@@ -37,8 +38,6 @@ MOST_REQUESTS: Final = 1_000_000
 
 _SEED: Final = 1
 """Of the lengths that are drawn: the same case has the same answer."""
-
-_MS_PER_S: Final = 1e3
 
 
 class TooManyRequestsError(Exception):
@@ -96,7 +95,7 @@ def offline(
         batch=batch,
         ttft_ms=np.array([each.ttft_ms for each in found]),
         tpot_ms=np.array([each.tpot_ms for each in found]),
-        requests_per_s=requests / makespan * _MS_PER_S,
+        requests_per_s=requests / makespan * MS_PER_S,
         iteration=mean_iteration(evaluator, load, batch, due),
         memory=resident_memory(evaluator, load, batch),
         fits=np.array([each.fits for each in found]),

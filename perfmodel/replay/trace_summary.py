@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.traces import Trace
 from fleetplan.perfmodel.serving import Requests
@@ -16,10 +17,6 @@ WINDOW_REQUESTS: Final = 20
 
 WINDOWS_TOGETHER: Final = 16
 """Windows over which the rate is taken as constant, so that the course of the day is no burst."""
-
-_MS_PER_S: Final = 1e3
-_MS_PER_MINUTE: Final = 60e3
-_MS_PER_HOUR: Final = 3.6e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +94,16 @@ def trace_statistics(trace: Trace) -> TraceStatistics:
     span_ms = float(times[-1])
     if span_ms <= 0:
         raise ValueError(f"{trace.path} has no two requests at different times")
-    minutes = np.bincount((times // _MS_PER_MINUTE).astype(np.int64))
+    minutes = np.bincount((times // MS_PER_MINUTE).astype(np.int64))
     # The last minute is not whole, unless it is the only one.
     whole = minutes[:-1] if minutes.size > 1 else minutes
-    mean_per_s = len(requests) / span_ms * _MS_PER_S
-    peak = max(mean_per_s, float(whole.max()) / min(_MS_PER_MINUTE, span_ms) * _MS_PER_S)
+    mean_per_s = len(requests) / span_ms * MS_PER_S
+    peak = max(mean_per_s, float(whole.max()) / min(MS_PER_MINUTE, span_ms) * MS_PER_S)
     sizes = _session_sizes(requests)
     prefixes = trace.prefixes
     return TraceStatistics(
         requests=len(requests),
-        span_s=span_ms / _MS_PER_S,
+        span_s=span_ms / MS_PER_S,
         mean_per_s=mean_per_s,
         peak_per_s=peak,
         burstiness=burstiness_of(times),
@@ -147,11 +144,11 @@ def burstiness_of(arrival_ms: FloatArray) -> float:
 
 
 def _by_hour(arrival_ms: FloatArray, mean_per_s: float) -> tuple[float, ...]:
-    hours = np.bincount((arrival_ms // _MS_PER_HOUR).astype(np.int64))
+    hours = np.bincount((arrival_ms // MS_PER_HOUR).astype(np.int64))
     if hours.size < 3:
         return ()
     # The last hour is not whole.
-    return tuple((hours[:-1] / (_MS_PER_HOUR / _MS_PER_S) / mean_per_s).tolist())
+    return tuple((hours[:-1] / (MS_PER_HOUR / MS_PER_S) / mean_per_s).tolist())
 
 
 def _tokens(tokens: IntArray) -> TokenStatistics:

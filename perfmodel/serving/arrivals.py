@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from fleetplan.fleet.inventory import LengthHistogram
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving.requests import Requests
-
-_MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def renewal_times_ms(
     random : numpy.random.Generator
         Where chance comes from.
     """
-    mean_ms = _MS_PER_S / requests_per_s
+    mean_ms = MS_PER_S / requests_per_s
     gaps = random.gamma(1 / burstiness, burstiness * mean_ms, count)
     found: FloatArray = np.cumsum(gaps)
     return found
@@ -151,7 +149,7 @@ def regime_times_ms(
         rate = requests_per_s * (regimes.busy_ratio if busy else regimes.calm_ratio)
         found.append(now + spell * np.sort(random.random(random.poisson(rate * spell))))
         now, busy = now + spell, not busy
-    return _MS_PER_S * np.concatenate(found)
+    return MS_PER_S * np.concatenate(found)
 
 
 def requests_of(

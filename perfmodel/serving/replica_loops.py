@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
@@ -32,8 +33,6 @@ from fleetplan.perfmodel.serving.replica_load import LARGEST_BATCH, resident_mem
 from fleetplan.perfmodel.techniques.memory import session_gib
 from fleetplan.perfmodel.techniques.session_cache import tier_hits
 from fleetplan.perfmodel.techniques.speculative import tokens_per_step
-
-MS_PER_S: Final = 1e3
 
 MOST_ITERATION_TOKENS: Final = 65_536
 """Token budget of an iteration above which more makes no difference: its GEMMs are as efficient as they get.

@@ -10,6 +10,7 @@ import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
 from fleetplan.fleet.inventory.techniques import ExpertOverlap
+from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import (
     DIMENSIONS,
     ByteArray,
@@ -28,8 +29,6 @@ LABEL_SHARE: Final = 0.10
 DENSE_LAYER_KERNELS: Final = 5
 """Large kernels of a dense decoder layer (two projections, attention, two products of the feed-forward part):
 the layer that `Efficiency.layer_overhead_us` was fitted on."""
-
-_US_PER_MS: Final = 1e3
 
 OVERHEAD_NAME: Final = "layer_overhead"
 """The name in a breakdown of launches and gaps that no operator contains."""
@@ -147,7 +146,7 @@ def step_times(
 def overhead_ms_per_kernel(accelerator: Accelerator) -> float:
     """Launches, gaps and small kernels that come with a large kernel that the roofline prices. [ms]."""
     efficiency = accelerator.efficiency
-    return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / _US_PER_MS
+    return efficiency.layer_overhead_us / DENSE_LAYER_KERNELS * efficiency.maturity_factor / US_PER_MS
 
 
 def _looked_up(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import (
     DenseFfn,
     GroupedQueryAttention,
@@ -48,8 +49,6 @@ channels for each of two communicators."""
 
 LOGIT_BYTES: Final = 4.0
 """Frameworks sample from FP32 logits. [bytes]"""
-
-_BYTES_PER_GIB: Final = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def memory_use(
     encoder = 0 if architecture.vision is None else architecture.vision.weights * ACTIVATION_BYTES
     return MemoryUse(
         # The first stage holds the encoder of images, in BF16.
-        weights_gib=encoder / layouts.tp / _BYTES_PER_GIB
+        weights_gib=encoder / layouts.tp / BYTES_PER_GIB
         + weights_gib(architecture, dtypes, layouts, even=accelerator.sram_only),
         kv_gib=kv,
         activations_gib=_activations_gib(architecture, shape),
@@ -172,10 +171,10 @@ def weights_gib(
     one_stage = matrix if architecture.tied_embeddings else 2 * matrix
     if even:
         all_layers = per_layer * architecture.layer_count + one_stage / layouts.tp
-        mean: FloatArray = all_layers / layouts.pp / _BYTES_PER_GIB
+        mean: FloatArray = all_layers / layouts.pp / BYTES_PER_GIB
         return mean
     ends = np.where(layouts.pp > 1, matrix, one_stage) / layouts.tp
-    total: FloatArray = (per_layer * _stage_layers(architecture, layouts) + ends) / _BYTES_PER_GIB
+    total: FloatArray = (per_layer * _stage_layers(architecture, layouts) + ends) / BYTES_PER_GIB
     return total
 
 
@@ -201,7 +200,7 @@ def kv_gib_per_sequence(
         each = cache + state_bytes_per_sequence(attention, layouts.tp)
         # Not in place: the layouts and the tokens of a cross product have different shapes.
         per_layer = per_layer + group.count / architecture.layer_count * each
-    total: FloatArray = per_layer * _stage_layers(architecture, layouts) / _BYTES_PER_GIB
+    total: FloatArray = per_layer * _stage_layers(architecture, layouts) / BYTES_PER_GIB
     return total
 
 
@@ -265,5 +264,5 @@ def _activations_gib(architecture: ModelArchitecture, shape: StepShape) -> Float
                 widest = np.maximum(widest, routed * block)
     logits = (shape.prefill_sequences + shape.decode_sequences) * architecture.vocab_size * LOGIT_BYTES
     streams = 2 * shape.local_tokens * hidden
-    total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / _BYTES_PER_GIB
+    total: FloatArray = (ACTIVATION_BYTES * (streams + widest) + logits) / BYTES_PER_GIB
     return total

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator, KvTransfer
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 
 
 def transfer_ms(
@@ -21,7 +18,7 @@ def transfer_ms(
     the network, else (where a part has no network figure) the scale-up domain.
     """
     link_gb_per_s = transfer.gb_per_s or accelerator.scale_out_gb_per_s or accelerator.scale_up_gb_per_s
-    time: FloatArray = kv_bytes / (link_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S * accelerators)
+    time: FloatArray = kv_bytes / (link_gb_per_s * BYTES_PER_MS_OF_GB_PER_S * accelerators)
     return time
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fleetplan.fleet.inventory import Techniques
+from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT, FloatArray, IntArray
 from fleetplan.perfmodel.parallelism import Layouts
@@ -14,8 +15,6 @@ from fleetplan.perfmodel.steps import MemoryUse, PartDtypes
 from fleetplan.perfmodel.steps.memory import kv_gib_per_sequence
 from fleetplan.perfmodel.techniques.offload import resident_weights_ratio
 from fleetplan.perfmodel.techniques.session_cache import resident_gib
-
-_BYTES_PER_GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def session_gib(
 ) -> FloatArray:
     """Cache that one session keeps between its requests, over all layers, shape (n_configs,). [GiB]."""
     tokens = np.maximum(0, prefix_tokens - techniques.shared_prefix_tokens)
-    return sequence_bytes(architecture, dtypes, tokens) / _BYTES_PER_GIB
+    return sequence_bytes(architecture, dtypes, tokens) / BYTES_PER_GIB
 
 
 def sequence_bytes(architecture: ModelArchitecture, dtypes: PartDtypes, tokens: IntArray) -> FloatArray:

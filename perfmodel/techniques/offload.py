@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Offload
+from fleetplan.fleet.units import BYTES_PER_GIB, BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
 from fleetplan.perfmodel.steps import NO_DETAIL, StepTimes
 from fleetplan.perfmodel.techniques.record import ALL_MODES, LARGEST, SMALLEST, Technique, number
@@ -21,9 +22,6 @@ STREAMED_LAYERS: Final = 2
 
 STALL_NAME: Final = "offload_stall"
 """The name in a breakdown of the wait for the link."""
-
-_BYTES_PER_GIB: Final = 2.0**30
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 
 
 def break_even_tokens(tflops: float, gb_per_s: float, bytes_per_weight: float) -> float:
@@ -56,7 +54,7 @@ def stream_ms(offload: Offload, stages: IntArray, weights_gib: FloatArray, kv_gi
         Weights, and cache that the step reads, of the fullest accelerator of a stage. [GiB]
     """
     streamed_gib = offload.weights_ratio * weights_gib + offload.kv_ratio * kv_gib
-    time: FloatArray = stages * streamed_gib * _BYTES_PER_GIB / (offload.gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    time: FloatArray = stages * streamed_gib * BYTES_PER_GIB / (offload.gb_per_s * BYTES_PER_MS_OF_GB_PER_S)
     return time
 
 

@@ -14,14 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from fleetplan.fleet.inventory import KvTier, PersistentKv
+from fleetplan.fleet.units import BYTES_PER_GIB, BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.techniques.record import LARGEST, SMALLEST, Technique, number
 
 ROOMY_GIB: Final = 1e9
 """Room of the tier of a case: its hit ratio is that of sessions which are kept. [GiB]"""
-
-_BYTES_PER_GIB: Final = 2.0**30
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,11 @@ def tier_hits(
         Those that load the cache of one rank's prompts, each its own part.
     """
     held = held_sessions(persistent, session_gib)
-    loaded_bytes = sequences * session_gib * _BYTES_PER_GIB / accelerators
+    loaded_bytes = sequences * session_gib * BYTES_PER_GIB / accelerators
     hits = []
     for tier, sessions in zip(persistent.tiers, held, strict=True):
         hit_ratio = persistent.hit_ratio * sessions / persistent.sessions_per_accelerator
-        speed = np.inf if tier.gb_per_s is None else tier.gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+        speed = np.inf if tier.gb_per_s is None else tier.gb_per_s * BYTES_PER_MS_OF_GB_PER_S
         hits.append(TierHits(hit_ratio, loaded_bytes / speed))
     return hits
 

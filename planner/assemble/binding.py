@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fleetplan.fleet.tco import W_PER_KW
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER, SECONDS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_QUARTER, SECONDS_PER_QUARTER
 from fleetplan.planner.assemble.pools import capacity_kinds
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import RUNNING_KINDS, Cost, Placement, PoolUse

@@ -38,13 +38,9 @@ def used_up_links(problem: Problem, flows: Sequence[KvFlow]) -> tuple[Binding, .
         carried: dict[MomentKey, float] = defaultdict(float)
         for flow in flows:
             sender, receiver = pools[flow.prefill_pool], pools[flow.decode_pool]
-            over = (
-                link.prefill in (sender.name, sender.region),
-                link.decode in (receiver.name, receiver.region),
-            )
-            if all(over):
-                headroom = 1 + problem.services[flow.service].headroom
-                carried[flow.moment_key] += (flow.kv_gb_per_s or 0.0) * headroom
+            if link.joins((sender.name, sender.region), (receiver.name, receiver.region)):
+                planned_ratio = problem.services[flow.service].planned_ratio
+                carried[flow.moment_key] += (flow.kv_gb_per_s or 0.0) * planned_ratio
         for when, used in carried.items():
             if used >= USED_UP_RATIO * link.gb_per_s:
                 name = " ".join(part for part in (link.name, *when) if part is not None)

@@ -39,7 +39,7 @@ def model_usd(problem: Problem, solution: Solution, traffic: ServedTraffic) -> f
             total += units * usd_units(usd)
     for key, rate in traffic.rates.items():
         candidate = problem.candidates[key[0]]
-        planned = rate * (1 + problem.services[candidate.service].headroom)
+        planned = rate * problem.services[candidate.service].planned_ratio
         load = planned / candidate.requests_per_s[key[1]] * load_units(problem, key[0], key[1])
         total += load * usd_units(load_usd(problem, key))
     for place in traffic.replicas:

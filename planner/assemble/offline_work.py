@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
+from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem

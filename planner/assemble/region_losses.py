@@ -65,8 +65,8 @@ def _scaled(
     }
     phases = {slot: problem.candidates[slot[0]].phase for slot in own}
     whole = {slot: rate for slot, rate in own.items() if phases[slot] is Phase.AGGREGATED}
-    headroom = 1 + problem.services[service].headroom
-    aggregated = min(sum(whole.values()) / headroom, wanted)
+    planned_ratio = problem.services[service].planned_ratio
+    aggregated = min(sum(whole.values()) / planned_ratio, wanted)
     yield from _in_proportion(whole, aggregated)
     known = surviving_pairs(problem, service, k, lost)
     units = [solution.surviving_separate.get((lost, service, k, g, m), 0) for g in range(len(known.pairs))]
@@ -87,7 +87,7 @@ def _row(problem: Problem, place: Place, rates: Mapping[int, float]) -> Survivin
     lost, m, c, p = place
     candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
     service = problem.services[candidate.service]
-    load = sum(rate * (1 + service.headroom) / candidate.requests_per_s[k] for k, rate in rates.items())
+    load = sum(rate * service.planned_ratio / candidate.requests_per_s[k] for k, rate in rates.items())
     replicas = 1
     while candidate.carried(replicas) < load - LOAD_TOLERANCE:
         replicas += 1

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
+from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.planner.assemble.changes import with_idle_replicas
 from fleetplan.planner.assemble.offline_work import offline_work
 from fleetplan.planner.formulation import (
@@ -85,11 +85,11 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
     planned = _planned_rates(problem, solution)
     known = cell_pairs(problem)
     for cell_index, cell in enumerate(problem.cells):
-        headroom = 1 + problem.services[cell.service].headroom
+        planned_ratio = problem.services[cell.service].planned_ratio
         for k, demand in enumerate(cell.requests_per_s):
             place = (cell_index, k)
             units = solution.unmet.get(place, 0)
-            missing = min(scales[cell.service].requests_per_s(units) / headroom, demand)
+            missing = min(scales[cell.service].requests_per_s(units) / planned_ratio, demand)
             if missing > 0:
                 unmet[place] = missing
     put_off = offline_work(problem, solution, unmet)
@@ -100,7 +100,7 @@ def spread_traffic(problem: Problem, solution: Solution) -> ServedTraffic:
         aggregated = min(sum(whole.values()), wanted)
         if service.average_quality_floor is not None:
             # All variants are scaled alike, so that the average stays.
-            planned_apart = _apart(problem, solution, place, known[place]) / (1 + service.headroom)
+            planned_apart = _apart(problem, solution, place, known[place]) / service.planned_ratio
             aggregated = wanted * _share(sum(whole.values()), planned_apart)
         apart = wanted - aggregated
         between = _passed(solution, place, known[place], apart if apart > SMALLEST_SHARE * wanted else 0.0)
@@ -137,9 +137,9 @@ def _planned_rates(problem: Problem, solution: Solution) -> dict[tuple[int, int]
     """Traffic that the solver's loads stand for, by (cell, class), the headroom taken out. [requests/s]"""
     planned: dict[tuple[int, int], dict[Slot, float]] = defaultdict(dict)
     for (c, k, p, cell), units in solution.load.items():
-        headroom = 1 + problem.services[problem.candidates[c].service].headroom
+        planned_ratio = problem.services[problem.candidates[c].service].planned_ratio
         rate = problem.candidates[c].requests_per_s[k] * units / load_units(problem, c, k)
-        planned[cell, k][c, p] = rate / headroom
+        planned[cell, k][c, p] = rate / planned_ratio
     return planned
 
 
@@ -181,8 +181,8 @@ def _needed_replicas(
     load: dict[ReplicaKey, float] = defaultdict(float)
     for (c, k, p, cell), rate in rates.items():
         candidate = problem.candidates[c]
-        headroom = 1 + problem.services[candidate.service].headroom
-        load[c, p, problem.cells[cell].moment] += rate * headroom / candidate.requests_per_s[k]
+        planned_ratio = problem.services[candidate.service].planned_ratio
+        load[c, p, problem.cells[cell].moment] += rate * planned_ratio / candidate.requests_per_s[k]
     return {
         key: _fewest_replicas(problem.candidates[key[0]], value, solution.replicas[key])
         for key, value in load.items()

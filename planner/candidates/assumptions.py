@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Precision, Service
+from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.steps import part_dtypes
-
-BYTES_PER_GIB: Final = 1024**3
 
 _PRICED_APART: Final = frozenset({"draft layers"})
 """Parts of a checkpoint that a technique prices where it is switched on."""

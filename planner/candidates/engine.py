@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
 
 import pandas as pd
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.candidates.figures import (
+    Row,
     optional_figure,
     replica_power_kw,
     replica_uncapped_kw,
@@ -16,9 +16,6 @@ from fleetplan.planner.candidates.figures import (
 )
 from fleetplan.planner.candidates.rejections import NO_SUPPLY, NOT_ALLOWED, RejectionLog
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-
-Row: TypeAlias = Mapping[Any, Any]
-"""A row of an engine table, by column."""
 
 
 def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list[Candidate]:
@@ -46,27 +43,27 @@ def engine_candidates(fleet: Fleet, service: Service, log: RejectionLog) -> list
     found = []
     keys = ["phase", "hardware", "config", "accelerators_per_replica"]
     groups: dict[tuple[object, ...], list[Row]] = {}
-    # Plain rows: pandas takes milliseconds to group a table of a few rows, and fleets have thousands of them.
+    # Fleets have thousands of tables of a few rows, each of which pandas takes milliseconds to group.
     for row in service.engines.to_dict("records"):
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    for group, rows in groups.items():
+    for group, records in groups.items():
         phase, hardware, config = str(group[0]), str(group[1]), str(group[2])
         accelerators = int(str(group[3]))
         if not _may_run(service, Phase(phase), hardware, supplied, log):
             continue
         rates, ttft, tpot, caches, power = [], [], [], [], 0.0
         for name in names:
-            found_row = _row_of_class(rows, name)
-            rate = 0.0 if found_row is None else float(found_row["requests_per_s"])
-            late = None if found_row is None else _too_late(service, Phase(phase), found_row)
+            stated = _row_of_class(records, name)
+            rate = 0.0 if stated is None else float(stated["requests_per_s"])
+            late = None if stated is None else _too_late(service, Phase(phase), stated)
             if late:
                 log.add(service.name, hardware, late)
                 rate = 0.0
             rates.append(rate)
-            ttft.append(optional_figure(found_row, "ttft_ms"))
-            tpot.append(optional_figure(found_row, "tpot_ms"))
-            caches.append(optional_figure(found_row, "kv_gb_per_request"))
-            power = max(power, optional_figure(found_row, "power_kw") or 0.0)
+            ttft.append(optional_figure(stated, "ttft_ms"))
+            tpot.append(optional_figure(stated, "tpot_ms"))
+            caches.append(optional_figure(stated, "kv_gb_per_request"))
+            power = max(power, optional_figure(stated, "power_kw") or 0.0)
         if not any(rates):
             continue
         found.append(
@@ -108,11 +105,14 @@ def _may_run(
 
 def _row_of_class(rows: Sequence[Row], name: str) -> Row | None:
     """The row of a class, or the one without a class."""
-    if "class" not in rows[0]:
-        return rows[0]
-    named = (row for row in rows if row["class"] == name)
-    general = (row for row in rows if row["class"] == "" or pd.isna(row["class"]))
-    return next(named, None) or next(general, None)
+    general = None
+    for row in rows:
+        label = row.get("class")
+        if label == name:
+            return row
+        if general is None and (pd.isna(label) or label == ""):
+            general = row
+    return general
 
 
 def _too_late(service: Service, phase: Phase, row: Row) -> str | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeAlias
 
 from fleetplan.fleet.inventory import Fleet, Hardware
 
@@ -16,11 +15,14 @@ def supplied_hardware(fleet: Fleet) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def optional_figure(row: Mapping[Any, Any] | pd.Series | None, column: str) -> float | None:
+Row: TypeAlias = Mapping[Hashable, Any]
+"""A row of a table by column."""
+
+
+def optional_figure(row: Row | None, column: str) -> float | None:
     """The number in a column of a row, or None where the row, the column or the number is missing."""
-    if row is None or column not in row or pd.isna(row[column]):
-        return None
-    return float(row[column])
+    value = None if row is None else row.get(column)
+    return None if value is None or math.isnan(value) else float(value)
 
 
 def replica_power_kw(hardware: Hardware, accelerators: int) -> float | None:

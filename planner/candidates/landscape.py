@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
+from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
 from fleetplan.perfmodel.landscape import LatencyTarget, RequestShape, SearchSpace, cached_landscape
@@ -21,7 +22,12 @@ from fleetplan.perfmodel.queueing import CapacityLine
 from fleetplan.perfmodel.serving import Scheduling, default_scheduling
 from fleetplan.perfmodel.techniques import technique_problem
 from fleetplan.planner.candidates.calibrations import Calibrator
-from fleetplan.planner.candidates.figures import optional_figure, replica_power_kw, replica_uncapped_kw
+from fleetplan.planner.candidates.figures import (
+    Row,
+    optional_figure,
+    replica_power_kw,
+    replica_uncapped_kw,
+)
 from fleetplan.planner.candidates.queueing import (
     CARRIED,
     LOADS,
@@ -34,8 +40,6 @@ from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINAT
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
-
-BYTES_PER_GB: Final = 1e9
 
 EVERYTHING: Final = SearchSpace()
 """What is searched where nobody says anything."""
@@ -77,7 +81,7 @@ def landscape_candidates(
     evaluator = calibrator.apply(service_evaluator(fleet, service, hardware), service.framework)
     outside = replace(service.outside_ms, network_ms=service.outside_ms.network_ms + way_ms)
     farther = replace(service, outside_ms=outside)
-    best: dict[tuple[str, str], dict[int, pd.Series]] = defaultdict(dict)
+    best: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
     for k, request_class in enumerate(service.classes):
         without_load = _usable_rows(service, way_ms, hardware, request_class, evaluator, log)
         usable = under_load(load_question(farther, request_class), evaluator, without_load)
@@ -86,7 +90,7 @@ def landscape_candidates(
             [CARRIED, "batch"], ascending=[False, True], kind="stable"
         ).drop_duplicates(["phase", "parallelism"])
         log.add(service.name, hardware.name, DOMINATED, len(usable) - len(order))
-        for _, row in order.iterrows():
+        for row in order.to_dict("records"):
             best[row["phase"], row["parallelism"]][k] = row
     candidates = [
         _candidate_of_rows(service, hardware, Phase(phase), layout, rows)
@@ -312,7 +316,7 @@ def _usable_rows(
 
 
 def _candidate_of_rows(
-    service: Service, hardware: Hardware, phase: Phase, layout: str, rows: dict[int, pd.Series]
+    service: Service, hardware: Hardware, phase: Phase, layout: str, rows: Mapping[int, Row]
 ) -> Candidate:
     """One layout with its best batch size for every class that it can serve."""
     any_row = next(iter(rows.values()))
@@ -343,7 +347,7 @@ def _candidate_of_rows(
     )
 
 
-def _pooling(service: Service, phase: Phase, rows: dict[int, pd.Series]) -> tuple[CapacityLine, ...]:
+def _pooling(service: Service, phase: Phase, rows: Mapping[int, Row]) -> tuple[CapacityLine, ...]:
     """Return the capacity lines of a configuration, from its rows by class."""
     needed = []
     for k, row in rows.items():

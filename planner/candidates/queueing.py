@@ -144,7 +144,7 @@ def load_question(service: Service, request_class: RequestClass) -> LoadQuestion
     if service.traffic is None or not service.traffic.limits_load:
         return None
     rates = [
-        rate * (1 + service.headroom)
+        rate * service.planned_ratio
         for (_, _, name), rate in service.demand_requests_per_s.items()
         if name == request_class.name and rate > 0
     ]

@@ -29,11 +29,7 @@ def _added_ms(fleet: Fleet) -> Iterator[float]:
     for sender in places:
         for receiver in places:
             if sender[1] != receiver[1]:
-                yield sum(
-                    link.added_ms
-                    for link in fleet.kv_links
-                    if link.prefill in sender and link.decode in receiver
-                )
+                yield sum(link.added_ms for link in fleet.kv_links if link.joins(sender, receiver))
 
 
 def ways_in_time(service: Service, ways: tuple[float, ...]) -> Callable[[Candidate, int], int]:

@@ -17,7 +17,7 @@ import_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-FORMATS = ("vllm", "aiperf", "guidellm", "inferencex")
+FORMATS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf", "inferencex")
 """Formats of benchmark results; a test holds them to those that there are."""
 
 
@@ -42,6 +42,7 @@ def benchmark(
     pp: Annotated[int | None, typer.Option(help="pipeline parallelism", min=1)] = None,
     dp: Annotated[int | None, typer.Option(help="attention data parallelism", min=1)] = None,
     ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
+    cp: Annotated[int | None, typer.Option(help="context parallelism", min=1)] = None,
 ) -> None:
     """Convert benchmark results to a table for `plan calibrate`.
 
@@ -49,9 +50,9 @@ def benchmark(
     --framework-version 0.24.0 --out bench.csv
     """
     from fleetplan.planner.commands.run_import import run_benchmarks
-    from fleetplan.planner.importing.benchmarks import MeasuredDeployment
+    from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 
-    given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep)
+    given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep, cp)
     run_benchmarks(form, files, given, out, console(stderr=True))
 
 
@@ -106,7 +107,7 @@ def model(
 
 @import_app.command("trace")
 def trace(
-    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
+    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE")],
     service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
@@ -115,7 +116,7 @@ def trace(
     """Convert recorded requests to the traffic of a service: classes, lengths, burstiness, demand.
 
     Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
-    output_tokens and, where known, session and prefix_tokens.
+    output_tokens and, where known, session and prefix_tokens; each as it is, as .gz or .zst, or as Parquet.
     Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out traffic
     """
     from fleetplan.planner.importing.traces import run_trace

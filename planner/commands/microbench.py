@@ -79,13 +79,11 @@ def compare_tables(
     Example: plan optables compare own.csv packaged:vllm --hardware H200-SXM
     """
     from fleetplan.fleet.catalog import accelerators
-    from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.microbench.comparison import differences
     from fleetplan.planner.commands.optables import new_table, print_table
+    from fleetplan.planner.commands.shared import hardware_option
 
-    if hardware not in accelerators():
-        hint = names_hint(hardware, sorted(accelerators()))
-        raise InputError([Issue("--hardware", 0, 0, "", f"{hardware!r} is no part of the catalogue", hint)])
+    hardware = hardware_option(hardware)
     part = accelerators()[hardware]
     own = _rows_of_file(first, hardware)
     other = _packaged(part.measured_system, second, own) if second.startswith("packaged:") else None

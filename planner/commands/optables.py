@@ -54,13 +54,11 @@ def import_table(
     FILE holds one measurement a row (docs/optables.md lists the columns), or is an mlp.csv, attention.csv or
     all_reduce.csv of Vidur. Example: plan optables import gemm.csv --hardware H200-SXM --framework vllm
     """
-    from fleetplan.fleet.catalog import accelerators
     from fleetplan.fleet.errors import InputError, Issue, names_hint
     from fleetplan.perfmodel.optables import FRAMEWORKS, read_own_table, store_own_table
+    from fleetplan.planner.commands.shared import hardware_option
 
-    if hardware not in accelerators():
-        hint = f"{names_hint(hardware, tuple(accelerators()))}; {_OWN_PARTS}"
-        raise InputError([Issue("--hardware", 0, 0, "", f"{hardware!r} is not in the catalogue", hint)])
+    hardware = hardware_option(hardware, _OWN_PARTS)
     if framework and framework not in FRAMEWORKS:
         hint = names_hint(framework, FRAMEWORKS)
         raise InputError([Issue("--framework", 0, 0, "", f"{framework!r} is not known", hint)])

@@ -13,7 +13,9 @@ from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, lo
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
 from fleetplan.planner.export.new_file import write_new
-from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
+from fleetplan.planner.importing.benchmark_formats import READERS
+from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
+from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.records import Rejected, read_json
 from fleetplan.planner.importing.supply_tables import ImportedSupply
 

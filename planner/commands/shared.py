@@ -61,3 +61,17 @@ def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, e
     for warning in fleet.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet
+
+
+def hardware_option(name: str, more: str = "") -> str:
+    """The catalogue's name of hardware that `--hardware` names; `more` is said to who names none."""
+    from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
+    from fleetplan.fleet.errors import InputError, Issue
+
+    try:
+        return catalogue_hardware(name)
+    except UnknownHardwareError as error:
+        hint = f"{error.hint}; {more}" if more else error.hint
+        raise InputError(
+            [Issue("--hardware", 0, 0, "", f"{name!r} is not in the catalogue", hint)]
+        ) from error

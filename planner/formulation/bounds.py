@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from fleetplan.planner.formulation.scaling import exact_planned_ratio
 from fleetplan.planner.problem import Candidate, Cell, Phase, Problem
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.region_loss import joint_cells
@@ -32,10 +33,10 @@ def served_cells(problem: Problem) -> Served:
 def replicas_needed(problem: Problem, cells: Iterable[Cell], candidate_index: int) -> int:
     """Most replicas of one candidate that cells of its service can use: what serves all of them alone."""
     candidate = problem.candidates[candidate_index]
-    headroom = 1 + exact(problem.services[candidate.service].headroom)
+    planned_ratio = exact_planned_ratio(problem.services[candidate.service].headroom)
     load = sum(
         (
-            exact(demand) * headroom / exact(rate)
+            exact(demand) * planned_ratio / exact(rate)
             for cell in cells
             for demand, rate in zip(cell.most_requests_per_s, candidate.requests_per_s, strict=True)
             if demand > 0 and rate > 0
@@ -143,7 +144,7 @@ def _units_with_idle_replicas(problem: Problem, served: Served, pool_index: int)
 
 def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
     """Units of a pool for one cell: each class and phase on the candidate that takes the most."""
-    headroom = 1 + exact(problem.services[cell.service].headroom)
+    planned_ratio = exact_planned_ratio(problem.services[cell.service].headroom)
     largest: dict[tuple[Phase, int], Fraction] = {}
     rounding = Fraction(0)
     for c in problem.candidates_of(cell.service):
@@ -160,7 +161,7 @@ def _units_for_cell(problem: Problem, pool: SupplyPool, cell: Cell) -> Fraction:
         rates = zip(cell.most_requests_per_s, candidate.requests_per_s, strict=True)
         for k, (demand, rate) in enumerate(rates):
             if demand > 0 and rate > 0:
-                load = exact(demand) * headroom / exact(rate)
+                load = exact(demand) * planned_ratio / exact(rate)
                 units = replicas_for_load(candidate, load) * units_per_replica
                 key = (candidate.phase, k)
                 largest[key] = max(largest.get(key, Fraction(0)), units)

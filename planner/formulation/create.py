@@ -58,16 +58,16 @@ def create_variables(
             if group not in created:
                 created.add(group)
                 _create_service_variables(model, problem, variables, served, group, bounded_by_supply)
-        scale, headroom = scales[cell.service], problem.services[cell.service].headroom
+        scale = scales[cell.service]
         for k, demand in enumerate(cell.requests_per_s):
-            most = scale.demand_units(cell.most_requests_per_s[k], headroom)
+            most = scale.demand_units(cell.most_requests_per_s[k])
             label = cell_label(problem, cell, k)
             for index, pair in enumerate(variables.kv_pairs[cell_index, k].pairs):
                 variables.disaggregated[cell_index, k, index] = model.new_int_var(
                     0, most, f"disaggregated[{with_label(label, pair.label)}]"
                 )
             if allow_unmet:
-                units = scale.demand_units(demand, headroom)
+                units = scale.demand_units(demand)
                 variables.unmet[cell_index, k] = model.new_int_var(0, units, f"unmet[{label}]")
     _create_work_variables(model, problem, variables, scales)
     if problem.keeps_idle_replicas:
@@ -103,10 +103,10 @@ def _create_work_variables(
         cells = [by_place[key] for key in keys if key in by_place]
         for k, demand in enumerate(cell.requests_per_s):
             label, scale = cell_label(problem, cell, k), scales[cell.service]
-            most = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+            most = scale.demand_units(cell.most_requests_per_s[k])
             # Rounding up what arises in each moment may take one unit more from each of them.
             variables.worked[i, k] = model.new_int_var(0, most + len(cells), f"worked[{label}]")
-            arising = hours[cell.moment] * scale.demand_units(demand, service.headroom)
+            arising = hours[cell.moment] * scale.demand_units(demand)
             for j in cells if arising else ():
                 done_in = problem.moments[problem.cells[j].moment].slice
                 variables.put_off[i, j, k] = model.new_int_var(
@@ -199,7 +199,7 @@ def _create_loads(
     origin = "" if problem.pools[p].region == cell.region else f",{cell.region}"
     for k in range(len(service.classes)):
         served = rate_units(problem, c, k)
-        demand_units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+        demand_units = scale.demand_units(cell.most_requests_per_s[k])
         if served and demand_units and problem.may_serve((c, p), k, cell.region):
             # No more than the class needs: a fast replica of a small service would else make
             # sums that pass 64 bits.

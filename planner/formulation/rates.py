@@ -13,11 +13,11 @@ def rate_scales(problem: Problem) -> dict[str, RateScale]:
     """Integer rate units of every service that has demand."""
     largest: dict[str, float] = {}
     for cell in problem.cells:
-        headroom = 1 + problem.services[cell.service].headroom
+        ratio = problem.services[cell.service].planned_ratio
         largest[cell.service] = max(
-            largest.get(cell.service, 0.0), *(rate * headroom for rate in cell.most_requests_per_s)
+            largest.get(cell.service, 0.0), *(rate * ratio for rate in cell.most_requests_per_s)
         )
-    return {service: RateScale(rate) for service, rate in largest.items()}
+    return {service: RateScale(rate, problem.services[service].headroom) for service, rate in largest.items()}
 
 
 @memoised

@@ -40,10 +40,15 @@ LARGEST_SUM: Final = 2**62
 """Sums of coefficients times bounds must stay below; CP-SAT computes in 64-bit integers."""
 
 
+def exact_planned_ratio(headroom: float) -> Fraction:
+    """Capacity planned for a unit of demand."""
+    return 1 + exact(headroom)
+
+
 @lru_cache(maxsize=2**16)
 def _scaled(requests_per_s: float, headroom: float, exponent: int) -> Fraction:
     """A rate with its headroom, in rate units; the same ones come up in every pool."""
-    return exact(requests_per_s) * (1 + exact(headroom)) * Fraction(10) ** exponent
+    return exact(requests_per_s) * exact_planned_ratio(headroom) * Fraction(10) ** exponent
 
 
 class RateScale:
@@ -52,20 +57,29 @@ class RateScale:
     Parameters
     ----------
     largest_requests_per_s : float
-        The largest demand of the service; it becomes about `DEMAND_RESOLUTION` units.
+        The largest demand of the service, its headroom included; it becomes about `DEMAND_RESOLUTION` units.
+    headroom : float
+        Capacity that is planned beyond demand, as a share of it.
     """
 
-    __slots__ = ("exponent", "fastest_requests_per_s", "largest_requests_per_s", "units_per_request_per_s")
+    __slots__ = (
+        "exponent",
+        "fastest_requests_per_s",
+        "headroom",
+        "largest_requests_per_s",
+        "units_per_request_per_s",
+    )
 
-    def __init__(self, largest_requests_per_s: float) -> None:
+    def __init__(self, largest_requests_per_s: float, headroom: float) -> None:
+        self.headroom = headroom
         self.largest_requests_per_s = largest_requests_per_s
         self.fastest_requests_per_s = FASTEST_RATIO * largest_requests_per_s
         self.exponent = math.floor(math.log10(DEMAND_RESOLUTION / largest_requests_per_s))
         self.units_per_request_per_s = Fraction(10) ** self.exponent
 
-    def demand_units(self, requests_per_s: float, headroom: float) -> int:
+    def demand_units(self, requests_per_s: float) -> int:
         """Demand with its headroom, rounded up. [rate units]"""
-        return math.ceil(_scaled(requests_per_s, headroom, self.exponent))
+        return math.ceil(_scaled(requests_per_s, self.headroom, self.exponent))
 
     def parts(self, requests_per_s: float) -> int:
         """Parts that a load unit of a replica has, so that one serves little of the largest demand.

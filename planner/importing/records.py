@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import parse_json, read_text
-
-MS_PER_S: Final = 1e3
-MS_PER_US: Final = 1e-3
-MS_PER_NS: Final = 1e-6
+from fleetplan.fleet.units import MS_PER_NS, MS_PER_S, MS_PER_US
 
 MS_PER_UNIT: Final[Mapping[str, float]] = {
     "ms": 1.0,
@@ -44,6 +42,8 @@ Record = Mapping[str, object]
 def read_json(path: Path) -> object:
     """Return what a JSON file holds; a file of several documents, one a line, as a list.
 
+    Tools in Python write infinity as no JSON has it: SGLang a rate without a limit. It is read as such.
+
     Raises
     ------
     InputError
@@ -54,12 +54,12 @@ def read_json(path: Path) -> object:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
     try:
-        return parse_json(text)
+        return parse_json(text, infinite=True)
     except json.JSONDecodeError as error:
         lines = [line for line in text.splitlines() if line.strip()]
         try:
             if len(lines) > 1:
-                return [parse_json(line) for line in lines]
+                return [parse_json(line, infinite=True) for line in lines]
         except json.JSONDecodeError:
             pass
         raise InputError(
@@ -113,6 +113,14 @@ def milliseconds(value: object, unit: object, what: str) -> float:
     if str(unit) not in MS_PER_UNIT:
         raise RejectedRowError(f"{what} is in {unit!r}, not in one of {', '.join(MS_PER_UNIT)}")
     return number(value, what) * MS_PER_UNIT[str(unit)]
+
+
+def known_hardware(name: str) -> str:
+    """Return the catalogue's name of hardware, whichever name a tool gives it."""
+    try:
+        return catalogue_hardware(name)
+    except UnknownHardwareError as error:
+        raise RejectedRowError(str(error)) from error
 
 
 def rows_of(document: object, keys: Sequence[str] = ()) -> list[object]:

@@ -10,13 +10,11 @@ import pandas as pd
 import yaml
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import InputError, Issue, brief, names_hint, nearest
+from fleetplan.fleet.errors import InputError, Issue, brief, nearest
 from fleetplan.fleet.printable import steering_character
 from fleetplan.fleet.schema import mistakes_of
-from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, number
-
-HOURS_PER_MONTH: Final = 730.0
-"""A twelfth of 8,760 hours."""
+from fleetplan.fleet.units import HOURS_PER_MONTH
+from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, known_hardware, number
 
 RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
     "rent_usd_per_accelerator_hour": lambda usd, _: usd,
@@ -177,10 +175,7 @@ def _needed(row: _Row, name: str) -> str:
 
 
 def _hardware(row: _Row) -> str:
-    name = _needed(row, "hardware")
-    if name not in accelerators():
-        raise RejectedRowError(f"hardware {name!r}: {names_hint(name, tuple(accelerators()))}")
-    return name
+    return known_hardware(_needed(row, "hardware"))
 
 
 def _refuse_both(row: _Row) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S
 from fleetplan.perfmodel.evaluator import prefill_mix
 from fleetplan.perfmodel.landscape import AGGREGATED, PREFILL, Option, RequestShape, configurations_of
 from fleetplan.perfmodel.operators import (
@@ -29,7 +30,6 @@ from fleetplan.perfmodel.steps import (
 )
 
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 _LINK_KINDS: Final = COLLECTIVE_KINDS | {OperatorKind.SEND_RECV}
 
 
@@ -175,7 +175,7 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
     if peak_tflops is not None:
         compute_ms = float(done.flops[0]) / (peak_tflops * _FLOPS_PER_MS_OF_TFLOPS)
     moved = float(done.weight_bytes[0] + done.kv_bytes[0] + done.activation_bytes[0])
-    memory_ms = moved / (accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    memory_ms = moved / (accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S)
     light_ms = max(compute_ms, memory_ms, _link_ms(accelerator, operator, float(done.link_bytes[0])))
     shape = ", ".join(f"{name} {int(values[0]):,}" for name, values in operator.dims.items())
     return OperatorLine(
@@ -195,10 +195,10 @@ def _line(accelerator: Accelerator, operator: Operator, each_ms: float, source: 
 def _link_ms(accelerator: Accelerator, operator: Operator, link_bytes: float) -> float:
     if operator.kind not in _LINK_KINDS:
         return 0.0
-    inside_ms = link_bytes / (accelerator.scale_up_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S)
+    inside_ms = link_bytes / (accelerator.scale_up_gb_per_s * BYTES_PER_MS_OF_GB_PER_S)
     if accelerator.scale_out_gb_per_s is None:
         return inside_ms
-    per_ms = accelerator.scale_out_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    per_ms = accelerator.scale_out_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
     if operator.kind is OperatorKind.SEND_RECV:
         far = int(operator.dims["stride"][0]) >= accelerator.scale_up_accelerators
         return link_bytes / per_ms if far else inside_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Region
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
 from fleetplan.planner.problem.capacity_costs import existing_pool_usd
 
 
@@ -33,7 +33,7 @@ def cheapest_usd_per_accelerator_hour(fleet: Fleet, hardware: Hardware) -> tuple
 
 def _offer_usd_per_hour(offer: Offer, hardware: Hardware, region: Region) -> float:
     """Rent, or the write-off of a purchase with maintenance and hosting, of a card for an hour. [USD/h]."""
-    power_kw = (hardware.installed_w_per_accelerator or 0.0) / tco.W_PER_KW
+    power_kw = (hardware.installed_w_per_accelerator or 0.0) / W_PER_KW
     hosting = tco.hosting_usd(power_kw, region.hosting_usd_per_kw_month) / HOURS_PER_QUARTER
     if offer.rent_usd_per_accelerator_hour is not None:
         return offer.rent_usd_per_accelerator_hour[0] + (0.0 if offer.energy_included else hosting)
@@ -49,4 +49,4 @@ def _energy(hardware: Hardware, region: Region, included: bool) -> float:
     power_w = hardware.installed_w_per_accelerator
     if included or power_w is None or region.energy_usd_per_kwh is None:
         return 0.0
-    return power_w / tco.W_PER_KW * region.pue * region.energy_usd_per_kwh[0]
+    return power_w / W_PER_KW * region.pue * region.energy_usd_per_kwh[0]

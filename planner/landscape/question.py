@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet import tco
 from fleetplan.fleet.catalog import accelerators, price_book, price_book_columns
+from fleetplan.fleet.catalog.hardware_names import UnknownHardwareError, catalogue_hardware
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.inventory import Fleet, Hardware, Precision, Service
-from fleetplan.fleet.power import all_in_power_w
+from fleetplan.fleet.inventory.power import all_in_power_w
+from fleetplan.fleet.units import W_PER_KW
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import Evaluator, build_evaluator
 from fleetplan.perfmodel.landscape import LatencyTarget, Option, RequestShape, SearchSpace, SweepSpace
@@ -126,6 +127,7 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
     InputError
         An unknown model, hardware, precision, framework or price column.
     """
+    asked = replace(asked, hardware=tuple(dict.fromkeys(map(_hardware, asked.hardware))))
     _check(asked)
     notes, options = [], []
     for name in asked.hardware:
@@ -138,7 +140,7 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
             else f"{name}: {usd:g} USD/h ({asked.prices}, {price.as_of}, {price.source})"
         )
         power_w = all_in_power_w(part)
-        kw = None if power_w is None else power_w / tco.W_PER_KW
+        kw = None if power_w is None else power_w / W_PER_KW
         for weights in asked.weights:
             for kv in asked.kv:
                 evaluator = _evaluator(asked, name, Precision(weights, kv))
@@ -151,11 +153,14 @@ def question_of_options(asked: Asked, search: SearchSpace) -> Question:
     )
 
 
+def _hardware(name: str) -> str:
+    try:
+        return catalogue_hardware(name)
+    except UnknownHardwareError as error:
+        raise bad_option("--hardware", f"there is no {name!r} in the catalogue", error.hint) from error
+
+
 def _check(asked: Asked) -> None:
-    known = tuple(accelerators())
-    for name in asked.hardware:
-        if name not in known:
-            raise bad_option("--hardware", f"there is no {name!r} in the catalogue", names_hint(name, known))
     for option, given, allowed in (
         ("--weights", asked.weights, WEIGHT_PRECISIONS),
         ("--kv", asked.kv, KV_PRECISIONS),
@@ -199,7 +204,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
         for variant, served in service_variants(service, hardware.name, RejectionLog()):
             _refuse_other_lengths(fleet, service, served)
             power_w = hardware.installed_w_per_accelerator
-            kw = None if power_w is None else power_w / tco.W_PER_KW
+            kw = None if power_w is None else power_w / W_PER_KW
             evaluator = calibrator.apply(_service_evaluator(fleet, served, hardware), served.framework)
             options.append(
                 Option(

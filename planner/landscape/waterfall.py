@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.landscape import LatencyTarget, Points, sweep
 from fleetplan.planner.landscape.explain import Explanation, explain
 from fleetplan.planner.landscape.question import Capacity, Question
 from fleetplan.planner.units import exact
-
-_MS_PER_S = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def kernel_stages(taken: Explanation) -> tuple[Stage, ...]:
     stages = []
     for name, lost_ms in losses.items():
         time_ms += lost_ms
-        stages.append(Stage(name, tflop / time_ms * _MS_PER_S))
+        stages.append(Stage(name, tflop / time_ms * MS_PER_S))
     return tuple(stages)
 
 

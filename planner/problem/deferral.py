@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.fleet.inventory import HOURS_PER_DAY
+from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.problem.moments import Moment
 
 

@@ -188,7 +188,7 @@ def links_between(problem: Problem, prefill: int, decode: int) -> tuple[int, ...
     links = tuple(
         index
         for index, link in enumerate(problem.fleet.kv_links)
-        if link.prefill in (sender.name, sender.region) and link.decode in (receiver.name, receiver.region)
+        if link.joins((sender.name, sender.region), (receiver.name, receiver.region))
     )
     if sender.region != receiver.region and (policy.kv_transfer != "cross-region" or not links):
         return None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fleetplan.fleet.inventory import HOURS_PER_DAY, DemandCase, Fleet, demand_cases
+from fleetplan.fleet.inventory import DemandCase, Fleet, demand_cases
+from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.units import exact
 
 

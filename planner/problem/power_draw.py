@@ -11,8 +11,8 @@ a cap: a cap limits what a region must carry, and makes no request cheaper.
 
 from __future__ import annotations
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
-from fleetplan.fleet.tco import W_PER_KW, it_power_kw
+from fleetplan.fleet.tco import it_power_kw
+from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
 from fleetplan.planner.problem.candidate import Candidate
 from fleetplan.planner.problem.problem import Problem
 from fleetplan.planner.problem.supply import SupplyPool

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fleetplan.fleet.inventory import Fleet, Service
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
+from fleetplan.fleet.units import SECONDS_PER_HOUR
 from fleetplan.planner.candidates import DOMINATED, supplied_hardware
 from fleetplan.planner.landscape.prices import cheapest_usd_per_accelerator_hour
 from fleetplan.planner.plan import Binding, Placement, Plan, Unmet

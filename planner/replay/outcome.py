@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from fleetplan.fleet.inventory import LatencyLimit
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.replay import GroupUse, ServiceRun, running_over_time
 from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.candidates import front_end_of
 from fleetplan.planner.replay.deployment import ServedPlace
-from fleetplan.planner.replay.traffic import MS_PER_S
 
 PERCENTILES: Final = (50, 90, 95, 99)
 """Percentiles that are stated."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.serving import (
     Regimes,
@@ -19,8 +19,6 @@ from fleetplan.perfmodel.serving import (
     requests_of,
 )
 from fleetplan.planner.replay.deployment import ServedPlace
-
-MS_PER_S: Final = 1e3
 
 
 class Arrivals(StrEnum):

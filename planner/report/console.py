@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fleetplan.fleet.units import KWH_PER_MWH
 from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
 from fleetplan.planner.report.day_console import (
     has_slices,
@@ -25,8 +26,6 @@ __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "pri
 
 PHASES = {"prefill": "P", "decode": "D", "aggregated": "A"}
 """Letters of the phases in the placement lines."""
-
-KWH_PER_MWH = 1000.0
 
 STATUS_TEXT = {
     "optimal": "optimal",

@@ -93,7 +93,7 @@ def find_shortages(
         units = found.values.value(variable)
         cell = problem.cells[cell_index]
         service = problem.services[cell.service]
-        unmet = scales[cell.service].requests_per_s(units) / (1 + service.headroom)
+        unmet = scales[cell.service].requests_per_s(units) / service.planned_ratio
         # Less is the rounding of rates and loads, not a shortage.
         if unmet * LOAD_UNITS_PER_REPLICA > cell.requests_per_s[k]:
             short = accelerators_needed(problem, cell, k, unmet)
@@ -220,7 +220,7 @@ def _needed(
     Both phases on the same hardware or aggregated replicas, whichever takes less; hardware that serves
     one phase alone is left out.
     """
-    wanted = requests_per_s * (1 + problem.services[cell.service].headroom)
+    wanted = requests_per_s * problem.services[cell.service].planned_ratio
     regions = problem.serving_regions(cell)
     supplied = {pool.hardware for pool in problem.pools if pool.region in regions}
     least: dict[str, dict[Phase, float]] = {}

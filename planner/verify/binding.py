@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from fleetplan.planner.plan import Binding, KvFlow, MomentKey
+from fleetplan.planner.plan import Binding, MomentKey
 from fleetplan.planner.verify.costs import cost_kinds
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd, unit_usd
-from fleetplan.planner.verify.quantities import busy_kw, planned
+from fleetplan.planner.verify.quantities import busy_kw, links_of, planned
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
 from fleetplan.planner.verify.supply import region_kw
@@ -179,17 +179,13 @@ def _budgets(check: PlanCheck) -> Iterator[Found]:
 
 
 def _links(check: PlanCheck) -> Iterator[Found]:
+    loaded = [(flow, links_of(check, flow)) for flow in check.plan.kv_flows]
     for link in check.problem.fleet.kv_links:
         carried: dict[MomentKey, float] = defaultdict(float)
-        for flow in check.plan.kv_flows:
-            if _loads(check, flow, link.prefill, link.decode):
+        for flow, links in loaded:
+            if link in links:
                 carried[flow.moment_key] += planned(check, flow.service, flow.kv_gb_per_s or 0.0)
         for when, used in carried.items():
             name = " ".join((link.name, _named(when)))
             row = Binding(family="kv_transfer", name=name, used=used, limit=link.gb_per_s, unit="GB/s")
             yield row, FULL_LINK_RATIO * link.gb_per_s - used
-
-
-def _loads(check: PlanCheck, flow: KvFlow, prefill: str, decode: str) -> bool:
-    sender, receiver = check.pool(flow.prefill_pool), check.pool(flow.decode_pool)
-    return prefill in (sender.name, sender.region.name) and decode in (receiver.name, receiver.region.name)

@@ -10,7 +10,7 @@ from fleetplan.fleet.inventory import KvLink
 from fleetplan.planner.plan import KvFlow, MomentKey, Placement
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.quantities import planned
+from fleetplan.planner.verify.quantities import links_between, links_of, planned
 from fleetplan.planner.verify.records import same
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, differs, exceeds
 from fleetplan.planner.verify.violations import Violation
@@ -41,7 +41,7 @@ def check_kv_transfer(check: PlanCheck) -> Iterator[Violation]:
         yield Violation("kv_transfer", f"flows of {' '.join(str(part) for part in key)}, which has no demand")
     yield from _links_hold(check)
     for flow in check.plan.kv_flows:
-        carried = _gb_per_s(check, flow) if _links_of(check, flow) else None
+        carried = _gb_per_s(check, flow) if links_of(check, flow) else None
         if not same(flow.kv_gb_per_s, carried):
             text = f"{flow.service} {flow.request_class} from {flow.prefill_pool} to {flow.decode_pool}"
             yield Violation("kv_transfer", f"{text}: {flow.kv_gb_per_s} GB/s stated, {carried} found")
@@ -83,11 +83,7 @@ def may_pass(check: PlanCheck, sender: Runs, receiver: Runs, k: int, origin: str
 
 def _links(check: PlanCheck, sender: Placement, receiver: Placement) -> list[KvLink]:
     """Links between two placements."""
-    return [
-        link
-        for link in check.problem.fleet.kv_links
-        if link.prefill in (sender.pool, sender.region) and link.decode in (receiver.pool, receiver.region)
-    ]
+    return links_between(check, (sender.pool, sender.region), (receiver.pool, receiver.region))
 
 
 def _flows_hold(
@@ -131,22 +127,13 @@ def _links_hold(check: PlanCheck) -> Iterator[Violation]:
     """No link carries more than it can, with the headroom of the services that use it."""
     carried: dict[tuple[KvLink, MomentKey], float] = defaultdict(float)
     for flow in check.plan.kv_flows:
-        for link in _links_of(check, flow):
+        for link in links_of(check, flow):
             gb_per_s = planned(check, flow.service, _gb_per_s(check, flow) or 0.0)
             carried[link, flow.moment_key] += gb_per_s
     for (link, when), gb_per_s in carried.items():
         if exceeds(gb_per_s, link.gb_per_s):
             text = f"{link.name} {when[0]}: {gb_per_s} of {link.gb_per_s} GB/s"
             yield Violation("kv_transfer", text)
-
-
-def _links_of(check: PlanCheck, flow: KvFlow) -> list[KvLink]:
-    """Links that a flow loads."""
-    ends = (check.pool(flow.prefill_pool), check.pool(flow.decode_pool))
-    (sender, receiver) = ((pool.name, pool.region.name) for pool in ends)
-    return [
-        link for link in check.problem.fleet.kv_links if link.prefill in sender and link.decode in receiver
-    ]
 
 
 def _gb_per_s(check: PlanCheck, flow: KvFlow) -> float | None:

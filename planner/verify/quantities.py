@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from fleetplan.planner.plan import Placement
+from fleetplan.fleet.inventory import KvLink
+from fleetplan.planner.plan import KvFlow, Placement
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.moments import Moment
@@ -30,6 +31,18 @@ DAYS_PER_QUARTER: Final = HOURS_PER_QUARTER / DAY_HOURS
 def planned(check: PlanCheck, service: str, rate: float) -> float:
     """A rate with the headroom of its service. [requests/s]"""
     return rate * (1 + check.problem.services[service].headroom)
+
+
+def links_between(check: PlanCheck, sender: Collection[str], receiver: Collection[str]) -> list[KvLink]:
+    """Links from one place to another, each given by the names of its pool and region."""
+    links = check.problem.fleet.kv_links
+    return [link for link in links if link.prefill in sender and link.decode in receiver]
+
+
+def links_of(check: PlanCheck, flow: KvFlow) -> list[KvLink]:
+    """Links that a flow loads."""
+    sender, receiver = check.pool(flow.prefill_pool), check.pool(flow.decode_pool)
+    return links_between(check, (sender.name, sender.region.name), (receiver.name, receiver.region.name))
 
 
 def load(check: PlanCheck, run: Run) -> float:

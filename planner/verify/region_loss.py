@@ -10,7 +10,7 @@ from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.verify.kv_transfer import most_passed
 from fleetplan.planner.verify.packing import fits
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.quantities import busy_replicas, carried, planned
+from fleetplan.planner.verify.quantities import busy_replicas, carried, links_between, planned
 from fleetplan.planner.verify.rounding import SHARE_FLOOR, differs, exceeds
 from fleetplan.planner.verify.supply import region_kw
 from fleetplan.planner.verify.violations import Violation
@@ -91,10 +91,7 @@ def _may_pass(check: PlanCheck, sender: Runs, receiver: Runs) -> bool:
     if prefill.variant != decode.variant or not policy.may_pair(first.hardware, second.hardware):
         return False
     if policy.kv_transfer == "cross-region" and first.region != second.region:
-        return any(
-            link.prefill in (first.pool, first.region) and link.decode in (second.pool, second.region)
-            for link in check.problem.fleet.kv_links
-        )
+        return bool(links_between(check, (first.pool, first.region), (second.pool, second.region)))
     return first.region == second.region and (policy.kv_transfer != "same-pool" or first.pool == second.pool)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 from pathlib import Path
 
@@ -25,6 +27,19 @@ def test_a_notebook_holds_what_it_printed_and_no_error(path: Path) -> None:
     # Nothing of the machine that it ran on, and small enough to read in a review.
     assert "/home/" not in path.read_text(encoding="utf-8")
     assert path.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_imports_of_this_package_is_there(path: Path) -> None:
+    book = json.loads(path.read_text(encoding="utf-8"))
+    code = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    imports = [
+        node for cell in code for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.ImportFrom)
+    ]
+    for node in imports:
+        if node.module is not None and node.module.startswith("fleetplan"):
+            module = importlib.import_module(node.module)
+            assert [each.name for each in node.names if not hasattr(module, each.name)] == []
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.inventory import Offer, Owned
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_QUARTER
 
 
 def test_a_quarter_has_2190_hours() -> None:

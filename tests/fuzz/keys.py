@@ -14,10 +14,19 @@ from typing import Any
 
 from fleetplan.fleet.schema import FleetSpec
 
-ITEMS = ("regions", "hardware", "pools", "offers", "services", "kv_links", "uncertainty.scenarios")
+ITEMS = (
+    "regions",
+    "hardware",
+    "pools",
+    "offers",
+    "services",
+    "kv_links",
+    "uncertainty.scenarios",
+    "day_shapes",
+)
 """Blocks with items: a pair of their keys counts within one of these."""
 
-BY_NAME = ("regions", "hardware", "services.workload.classes")
+BY_NAME = ("regions", "hardware", "services.workload.classes", "day_shapes")
 """Blocks that are mappings from names."""
 
 Pair = frozenset[str]
@@ -60,7 +69,9 @@ APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("services.demand",), ("services.offline", "services.follows")),
     (("services.offline",), ("services.follows",)),
-    (("services.follows",), ("services.demand_by_slice",)),
+    (("services.follows",), ("services.demand_by_slice", "services.growth")),
+    (("day_shapes.by_slice",), ("day_shapes.by_region", "day_shapes.by_local_hour")),
+    (("day_shapes.by_region",), ("day_shapes.by_local_hour",)),
     (
         ("services.workload.classes",),
         (

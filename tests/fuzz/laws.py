@@ -158,8 +158,12 @@ def _scaled(node: Any, factor: float, *, inside: bool = False) -> Any:
         return {key: _scaled(each, factor, inside=inside or key in USD_KEYS) for key, each in node.items()}
     if isinstance(node, list):
         return [_scaled(each, factor, inside=inside) for each in node]
-    counts = inside and isinstance(node, int | float) and not isinstance(node, bool)
-    return node * factor if counts else node
+    if not inside or isinstance(node, bool):
+        return node
+    if isinstance(node, str):
+        number, _, unit = node.partition(" ")
+        return f"{float(number) * factor!r} {unit}"
+    return node * factor if isinstance(node, int | float) else node
 
 
 def doubled(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
@@ -289,6 +293,7 @@ def repeated_period(
     owns = any("owned" in pool or "maintenance_hosts" in pool for pool in file.get("pools", ()))
     buys = any("capex_usd_per_host" in offer for offer in file.get("offers", ()))
     coupled = _regrets(file) or "discount_rate" in file.get("finance", {})
+    coupled |= any("growth" in each for each in file["services"])
     if len(periods) != 1 or periods == [ONE_PERIOD] or owns or buys or coupled:
         return None
     # What arrives later serves in the second quarter alone.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_QUARTER
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.search.result import SearchLimits

@@ -19,10 +19,13 @@ from fleetplan.fleet.inventory import (
 )
 from fleetplan.fleet.inventory.demand import peak_and_ratios
 from fleetplan.fleet.resolve.context import Context
+from fleetplan.fleet.resolve.day_shapes import FLAT, DayShape, shape_of_slices
 from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
 from fleetplan.fleet.resolve.services.engine_tables import SINGLE_CLASS
 from fleetplan.fleet.resolve.services.following import followed_demand
+from fleetplan.fleet.resolve.slices_and_scenarios import check_slices
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
+from fleetplan.fleet.schema.quantities import GROWTH_EXAMPLES, growth_per_quarter
 
 # How far the shares of a service's classes may be from 1 in all: three of them at 0.333 pass.
 SHARE_TOLERANCE: Final = 2e-3
@@ -52,7 +55,7 @@ def service_demand(
     leader : Service or None
         The service that it follows.
     """
-    _check_slices(context, (*key_path, "demand_by_slice"), spec)
+    _check_slices(context, key_path, spec)
     own = (spec.demand is not None) + (spec.offline is not None) + (spec.follows is not None)
     if own != 1:
         context.error(key_path, "needs exactly one of demand, follows, offline")
@@ -72,18 +75,18 @@ def service_demand(
 
 
 def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
-    """Note what is wrong with the shape of the day."""
-    if spec.demand_by_slice is None:
+    """Note what is wrong with the shape of the day and with growth."""
+    here = (*key_path, "demand_by_slice")
+    if isinstance(spec.demand_by_slice, str):
+        context.check_name(here, "shape of the day", spec.demand_by_slice, tuple(context.day_shapes))
+    elif spec.demand_by_slice is not None:
+        check_slices(context, here, spec.demand_by_slice)
+    if spec.follows is None:
         return
-    names = [part.name for part in context.slices]
-    if not names:
-        context.error(key_path, "the day has no slices", "give horizon.slices")
-        return
-    if spec.follows is not None:
-        message = "the demand of the service that is followed has a shape of its own"
-        context.error(key_path, message, f"give it for {spec.follows.service}")
-    for name in spec.demand_by_slice:
-        context.check_name((*key_path, name), "slice", name, names, at_key=True)
+    for key, what in (("demand_by_slice", "shape"), ("growth", "growth")):
+        if getattr(spec, key) is not None:
+            message = f"the demand of the service that is followed has a {what} of its own"
+            context.error((*key_path, key), message, f"give it for {spec.follows.service}")
 
 
 def _followed(
@@ -126,11 +129,47 @@ def _own(
     named = () if names == (SINGLE_CLASS,) else names
     leaves = demand_leaves(context, here, tree, named)
     split = DemandSplit(
-        names, _shares(context, key_path, classes, leaves), spec.demand_by_slice, spec.offline is not None
+        {
+            name: None if each is None else (each.input_tokens, each.output_tokens)
+            for name, each in classes.items()
+        },
+        _shares(context, key_path, classes, leaves),
+        _shape(context, spec),
+        spec.demand_by_slice is not None,
+        spec.offline is not None,
+        _growth(context, key_path, spec),
     )
     part, scenario = case
     estimate = "mid" if scenario is None else scenario.estimate
     return spread_demand(context, here, leaves, split, (part, estimate))
+
+
+def _shape(context: Context, spec: ServiceSpec) -> DayShape:
+    """Return how the demand runs over the day; what is wrong with it has been noted."""
+    if spec.demand_by_slice is None:
+        return FLAT
+    if isinstance(spec.demand_by_slice, str):
+        return context.day_shapes.get(spec.demand_by_slice, FLAT)
+    return shape_of_slices(context.region_names, context.slices, spec.demand_by_slice)
+
+
+def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, float]:
+    """Return the demand of a quarter over that of the one before, by region."""
+    here = (*key_path, "growth")
+    if spec.growth is None:
+        return {}
+    once = isinstance(spec.growth, str)
+    stated = dict.fromkeys(context.region_names, spec.growth) if isinstance(spec.growth, str) else spec.growth
+    found: dict[str, float] = {}
+    for region, text in stated.items():
+        place = here if once else (*here, region)
+        if once or context.check_name(place, "region", region, context.region_names, at_key=True):
+            ratio = growth_per_quarter(text)
+            if ratio is None:
+                context.error(place, f"is no growth: {text!r}", GROWTH_EXAMPLES)
+            else:
+                found[region] = ratio
+    return found
 
 
 def _shares(

@@ -1,18 +1,20 @@
-"""Demand as a number or a nested mapping, spread over every region, period and class, case by case."""
+"""Demand as a figure or a nested mapping of figures, spread over regions, periods and classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import names_hint
-from fleetplan.fleet.inventory import HOURS_PER_DAY, Slice
-from fleetplan.fleet.inventory.demand import Estimate
-from fleetplan.fleet.periods import SECONDS_PER_HOUR
+from fleetplan.fleet.inventory import Slice
+from fleetplan.fleet.inventory.demand import SIGNIFICANT_DIGITS, Estimate
 from fleetplan.fleet.resolve.context import Context
-from fleetplan.fleet.schema.values import LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
+from fleetplan.fleet.resolve.day_shapes import DayShape
+from fleetplan.fleet.schema.quantities import EXAMPLES, Counted, Quantity, quantity
+from fleetplan.fleet.schema.values import LARGEST_COUNT, LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _ESTIMATE: Final[tuple[Estimate, ...]] = ("low", "mid", "high")
 
@@ -25,18 +27,18 @@ class Leaf:
     ----------
     key_path : KeyPath
         Where it stands.
-    figures : Mapping[Estimate, float]
-        What is given: `mid` where it is one number.
+    figures : Mapping[Estimate, Quantity]
+        What is given: `mid` where it is one figure.
     """
 
     key_path: KeyPath
-    figures: Mapping[Estimate, float]
+    figures: Mapping[Estimate, Quantity]
     region: str | None = None
     period: str | None = None
     request_class: str | None = None
     slice: str | None = None
 
-    def figure(self, estimate: Estimate) -> float:
+    def figure(self, estimate: Estimate) -> Quantity:
         """Return one figure of an estimate; the middle where only that is given."""
         return self.figures.get(estimate, self.figures["mid"])
 
@@ -44,7 +46,7 @@ class Leaf:
 def demand_leaves(
     context: Context, key_path: KeyPath, demand: object, class_names: Sequence[str]
 ) -> list[Leaf]:
-    """Return the numbers of a demand tree; a level of it is recognised by its keys.
+    """Return the figures of a demand tree; a level of it is recognised by its keys.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def demand_leaves(
     key_path : KeyPath
         The key `demand`.
     demand : object
-        A number, an estimate {low, mid, high} or a mapping.
+        A number, a quantity, an estimate {low, mid, high} or a mapping.
     class_names : Sequence[str]
         The request classes; empty where the service names none.
     """
@@ -63,13 +65,13 @@ def demand_leaves(
         "request_class": tuple(class_names),
         "slice": tuple(part.name for part in context.slices),
     }
-    return _leaves(context, Leaf(key_path, {"mid": 0.0}), demand, levels)
+    return _leaves(context, Leaf(key_path, {"mid": Quantity(0.0)}), demand, levels)
 
 
 def _leaves(context: Context, above: Leaf, demand: object, levels: Mapping[str, Sequence[str]]) -> list[Leaf]:
     if not isinstance(demand, Mapping):
-        number = _requests_per_s(context, above.key_path, demand)
-        return [] if number is None else [replace(above, figures={"mid": number})]
+        figure = _figure(context, above.key_path, demand)
+        return [] if figure is None else [replace(above, figures={"mid": figure})]
     if not demand:
         context.error(above.key_path, "must not be empty")
         return []
@@ -108,53 +110,80 @@ def _estimate_or_unknown(
 def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> list[Leaf]:
     for key in demand:
         context.check_name((*above.key_path, key), "estimate", key, _ESTIMATE, at_key=True)
-    figures: dict[Estimate, float] = {}
+    figures: dict[Estimate, Quantity] = {}
     for key in _ESTIMATE:
-        number = _requests_per_s(context, (*above.key_path, key), demand[key]) if key in demand else None
-        if number is not None:
-            figures[key] = number
+        figure = _figure(context, (*above.key_path, key), demand[key]) if key in demand else None
+        if figure is not None:
+            figures[key] = figure
     if "mid" not in demand:
         context.error((*above.key_path, "mid"), "is missing", "an estimate is {low, mid, high}")
         return []
-    if list(figures.values()) != sorted(figures.values()):
+    if len({(each.total, each.counted) for each in figures.values()}) > 1:
+        context.error(above.key_path, "low, mid and high count different things", "give all in one unit")
+    amounts = [each.amount for each in figures.values()]
+    if amounts != sorted(amounts):
         context.error(above.key_path, "must rise from low over mid to high")
     return [replace(above, figures=figures)] if "mid" in figures else []
 
 
-def _requests_per_s(context: Context, key_path: KeyPath, value: object) -> float | None:
+def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | None:
+    """Return one figure: a number in the unit of its key, or a quantity with a unit of its own."""
+    per_day = "requests_per_day" in key_path
+    if isinstance(value, str):
+        return _stated_quantity(context, key_path, value, per_day=per_day)
     if isinstance(value, bool) or not isinstance(value, int | float):
         shown = "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
-        context.error(key_path, f"must be requests per second, not {shown}")
+        wanted = "requests a day" if per_day else "requests per second"
+        context.error(key_path, f"must be {wanted}, not {shown}", EXAMPLES)
         return None
-    per_day = "requests_per_day" in key_path
     seconds, unit = (HOURS_PER_DAY * SECONDS_PER_HOUR, "requests/day") if per_day else (1.0, "requests/s")
     least, most = LEAST_REQUESTS_PER_S * seconds, MOST_REQUESTS_PER_S * seconds
     if value != 0 and not least <= value <= most:
         context.error(key_path, f"must be 0, or from {least:g} to {most:g} {unit}, not {value:g}")
         return None
-    return float(value)
+    return Quantity(float(value), per_day)
+
+
+def _stated_quantity(context: Context, key_path: KeyPath, text: str, *, per_day: bool) -> Quantity | None:
+    found = quantity(text)
+    if found is None:
+        context.error(key_path, f"is no quantity of demand: {text!r}", EXAMPLES)
+    elif per_day and not found.total:
+        context.error(key_path, "must be a total by day, week or month: offline work has no peak")
+        return None
+    elif found.amount > MOST_REQUESTS_PER_S * HOURS_PER_DAY * SECONDS_PER_HOUR * LARGEST_COUNT:
+        context.error(key_path, f"is more than any fleet serves: {text!r}")
+        return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class DemandSplit:
-    """How a number without a class, and one without a slice, is spread.
+    """How a figure without a class, without a slice or without a period is spread.
 
     Attributes
     ----------
-    class_names : tuple[str, ...]
-        The request classes, at least one.
+    class_tokens : Mapping[str, tuple[int, int] or None]
+        Input and output tokens of a request of each class, at least one; None where nothing states them.
     shares : Mapping[str, float] or None
         Share of each class; None where only the demand itself can say.
-    slice_ratios : Mapping[str, float] or None
-        Demand of each slice over the number; 1 for those left out; None where the file says nothing.
-    per_day : bool
-        Whether the numbers are requests a day, spread over it in these ratios, or requests per second.
+    shape : DayShape
+        How the demand runs over the day.
+    shape_is_given : bool
+        Whether the file names or states it.
+    offline : bool
+        Whether a slice holds the mean of the shape within it, or its peak.
+    growth : Mapping[str, float]
+        Demand of a quarter over that of the one before, after the last figure, by region; repeated in a
+        region that is left out.
     """
 
-    class_names: tuple[str, ...]
+    class_tokens: Mapping[str, tuple[int, int] | None]
     shares: Mapping[str, float] | None
-    slice_ratios: Mapping[str, float] | None = None
-    per_day: bool = False
+    shape: DayShape
+    shape_is_given: bool
+    offline: bool
+    growth: Mapping[str, float]
 
 
 def spread_demand(
@@ -166,9 +195,9 @@ def spread_demand(
 ) -> dict[tuple[str, str, str], float]:
     """Return the demand of one case by (region, period, class), every combination present, in 1/s.
 
-    A number without a period holds in every period. Periods after the last one that is given repeat it,
-    those before the first have no demand, and both are warned about. Regions and classes that a mapping
-    leaves out have no demand.
+    A figure without a period holds in every period, or grows from the first one on. Periods after the last
+    one that is given grow from it or repeat it, those before the first have no demand; without growth, both
+    are warned about. Regions and classes that a mapping leaves out have no demand.
 
     Parameters
     ----------
@@ -179,7 +208,7 @@ def spread_demand(
     leaves : Sequence[Leaf]
         From `demand_leaves`.
     split : DemandSplit
-        Classes and slices.
+        Classes, slices and growth.
     case : tuple[Slice or None, Estimate]
         The slice, and the figure of an estimate.
     """
@@ -189,39 +218,53 @@ def spread_demand(
         if leaf.slice is not None and (part is None or leaf.slice != part.name):
             continue
         region = _region_of(context, leaf)
-        number = leaf.figure(estimate) * _slice_ratio(context, leaf, split, part)
-        parts = _class_parts(context, leaf, number, split)
         if region is None:
             continue
-        for name, requests_per_s in parts.items():
-            for period in context.periods if leaf.period is None else (leaf.period,):
+        figure = leaf.figure(estimate)
+        per_s = figure.mean_per_s() * _slice_ratio(context, leaf, figure, split, (region, part))
+        for name, requests_per_s in _class_parts(context, leaf, per_s, figure.counted, split).items():
+            for period in _periods_of(context, leaf, region, split):
                 given.setdefault((region, name), {})[period] = requests_per_s
-    _warn_of_periods(context, key_path, given.values())
+    _warn_of_periods(context, key_path, given, split)
     return {
         (region, period, name): value
         for region in context.region_names
-        for name in split.class_names
-        for period, value in _carried(context.periods, given.get((region, name), {})).items()
+        for name in split.class_tokens
+        for period, value in _carried(
+            context.periods, given.get((region, name), {}), split.growth.get(region, 1.0)
+        ).items()
     }
 
 
-def _slice_ratio(context: Context, leaf: Leaf, split: DemandSplit, part: Slice | None) -> float:
-    """Return the rate of a slice over the number that is given."""
-    ratios = {each.name: (split.slice_ratios or {}).get(each.name, 1.0) for each in context.slices}
-    if part is None:
-        return 1 / (HOURS_PER_DAY * SECONDS_PER_HOUR) if split.per_day else 1.0
-    if leaf.slice is not None:
-        if split.slice_ratios is not None:
+def _periods_of(context: Context, leaf: Leaf, region: str, split: DemandSplit) -> Sequence[str]:
+    """Return the periods that a figure is given for: with growth, one without a period is a base."""
+    if leaf.period is not None:
+        return (leaf.period,)
+    return context.periods[:1] if region in split.growth else context.periods
+
+
+def _slice_ratio(
+    context: Context, leaf: Leaf, figure: Quantity, split: DemandSplit, where: tuple[str, Slice | None]
+) -> float:
+    """Return the rate of a slice over the figure that is given, or over the mean rate of a total."""
+    region, part = where
+    if leaf.slice is not None and part is not None:
+        if split.shape_is_given:
             message = "is given by slice, and demand_by_slice as well"
             context.error(leaf.key_path, message, "keep one of the two")
-        return 1 / (part.hours * SECONDS_PER_HOUR) if split.per_day else 1.0
-    if not split.per_day:
-        return ratios[part.name]
-    hours = sum(ratios[each.name] * each.hours for each in context.slices)
-    if hours == 0:
+        return HOURS_PER_DAY / part.hours if figure.total else 1.0
+    within = split.shape.mean if split.offline else split.shape.peak
+    ratio = within(region, context.slices, part)
+    if not figure.total:
+        return ratio
+    if not split.offline and not split.shape_is_given:
+        message = "a total is spread evenly over the day; demand_by_slice states its peak"
+        context.warn(leaf.key_path, message)
+    mean = split.shape.mean(region, context.slices, None)
+    if mean == 0:
         context.error(leaf.key_path, "arises in no slice: demand_by_slice is 0 in all of them")
         return 0.0
-    return ratios[part.name] / (hours * SECONDS_PER_HOUR)
+    return ratio / mean
 
 
 def _region_of(context: Context, leaf: Leaf) -> str | None:
@@ -234,35 +277,76 @@ def _region_of(context: Context, leaf: Leaf) -> str | None:
     return None
 
 
-def _class_parts(context: Context, leaf: Leaf, requests_per_s: float, split: DemandSplit) -> dict[str, float]:
+def _class_parts(
+    context: Context, leaf: Leaf, per_s: float, counted: Counted, split: DemandSplit
+) -> dict[str, float]:
+    """Return the requests of each class, from a rate of requests or of tokens. [1/s]."""
+    shares = split.shares
     if leaf.request_class is not None:
-        return {leaf.request_class: requests_per_s}
-    if len(split.class_names) == 1:
-        return {split.class_names[0]: requests_per_s}
-    if split.shares is not None:
-        return {name: requests_per_s * share for name, share in split.shares.items()}
-    names = ", ".join(split.class_names)
-    hint = f"give it by class ({names}), or give every class a share"
-    context.error(leaf.key_path, "it is not said how this demand is split over the classes", hint)
-    return {}
+        shares = {leaf.request_class: 1.0}
+    elif len(split.class_tokens) == 1:
+        shares = dict.fromkeys(split.class_tokens, 1.0)
+    if shares is None:
+        names = ", ".join(split.class_tokens)
+        hint = f"give it by class ({names}), or give every class a share"
+        context.error(leaf.key_path, "it is not said how this demand is split over the classes", hint)
+        return {}
+    tokens = _tokens_per_request(context, leaf, counted, split, shares)
+    if tokens is None:
+        return {}
+    total = per_s / tokens
+    if total != 0 and not LEAST_REQUESTS_PER_S <= total <= MOST_REQUESTS_PER_S:
+        least, most = LEAST_REQUESTS_PER_S, MOST_REQUESTS_PER_S
+        message = f"comes to {total:g} requests/s; it must be 0, or from {least:g} to {most:g}"
+        context.error(leaf.key_path, message)
+        return {}
+    return {name: total * share for name, share in shares.items()}
 
 
-def _carried(periods: Sequence[str], given: Mapping[str, float]) -> dict[str, float]:
+def _tokens_per_request(
+    context: Context, leaf: Leaf, counted: Counted, split: DemandSplit, shares: Mapping[str, float]
+) -> float | None:
+    """Return the mean of what is counted over requests: 1 for requests themselves; None with an issue."""
+    if counted == "requests":
+        return 1.0
+    mean = 0.0
+    for name, share in shares.items():
+        lengths = split.class_tokens[name]
+        if lengths is None:
+            context.error(leaf.key_path, "counts tokens, and the service states none", "give its workload")
+            return None
+        input_tokens, output_tokens = lengths
+        mean += share * (
+            (counted != "output tokens") * input_tokens + (counted != "input tokens") * output_tokens
+        )
+    return mean
+
+
+def _carried(periods: Sequence[str], given: Mapping[str, float], ratio: float) -> dict[str, float]:
+    """Return every period: what is given, and what the last figure has grown to where nothing is."""
     last = 0.0
     carried = {}
     for period in periods:
-        last = given.get(period, last)
+        last = given[period] if period in given else float(f"{last * ratio:.{SIGNIFICANT_DIGITS}g}")
         carried[period] = last
     return carried
 
 
-def _warn_of_periods(context: Context, key_path: KeyPath, series: Iterable[Mapping[str, float]]) -> None:
+def _warn_of_periods(
+    context: Context,
+    key_path: KeyPath,
+    given: Mapping[tuple[str, str], Mapping[str, float]],
+    split: DemandSplit,
+) -> None:
     periods = context.periods
-    patterns = {tuple(period in given for period in periods) for given in series}
-    for present in sorted(patterns):
+    patterns = {
+        (tuple(period in series for period in periods), region in split.growth)
+        for (region, _), series in given.items()
+    }
+    for present, grows in sorted(patterns):
         first = present.index(True)
         missing = [period for period, here in zip(periods[first:], present[first:], strict=True) if not here]
         if first > 0:
             context.warn(key_path, f"none is given before {periods[first]}: planned as 0 until then")
-        if missing:
+        if missing and not grows:
             context.warn(key_path, f"none is given for {', '.join(missing)}: the period before is repeated")

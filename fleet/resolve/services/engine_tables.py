@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.errors import Issue, names_hint
 from fleetplan.fleet.input_files import CsvError, csv_rows, read_bytes
@@ -144,9 +145,14 @@ class _Reader:
                 self._note(line, start, name, "is missing")
             return None
         if column.kind == "text":
-            known: Sequence[str] = PHASES if name == "phase" else self._context.hardware_names
-            if name in ("phase", "hardware") and text not in known:
-                self._note(line, start, name, f"there is no {name} {text!r}", names_hint(text, tuple(known)))
+            if name == "hardware":
+                found = self._context.hardware_name(text)
+                if found not in self._context.hardware_names:
+                    hint = hardware_hint(text, self._context.hardware_names)
+                    self._note(line, start, name, f"there is no {name} {text!r}", hint)
+                return found
+            if name == "phase" and text not in PHASES:
+                self._note(line, start, name, f"there is no {name} {text!r}", names_hint(text, PHASES))
             return text
         number = _number(text)
         if number is None or not math.isfinite(number):

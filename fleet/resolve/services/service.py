@@ -66,7 +66,7 @@ def _service(
     model = None if spec.model is None else _model(context, (*key_path, "model"), spec.model)
     engines = _engines(context, key_path, spec)
     for i, name in enumerate(spec.hardware or ()):
-        context.check_name((*key_path, "hardware", i), "hardware", name, context.hardware_names)
+        context.check_hardware((*key_path, "hardware", i), name)
     for i, name in enumerate(spec.regions or ()):
         context.check_name((*key_path, "regions", i), "region", name, context.region_names)
     _check_latencies(context, key_path, spec)
@@ -99,7 +99,7 @@ def _service(
         runtimes=tuple(dict.fromkeys(spec.runtimes)),
         framework=spec.framework,
         framework_version=spec.framework_version or "",
-        allowed_hardware=None if spec.hardware is None else tuple(spec.hardware),
+        allowed_hardware=None if spec.hardware is None else tuple(dict.fromkeys(spec.hardware)),
         outside_ms=_outside(spec),
         techniques=resolve_techniques(spec.techniques),
         variants=variants,

@@ -7,10 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles
+from fleetplan.fleet.catalog.hardware_names import hardware_hint
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.errors import names_hint
 from fleetplan.fleet.inventory import Accelerator, Hardware, SpeedFigures
-from fleetplan.fleet.power import LOWEST_POWER_CAP_RATIO, hardware_kind, idle_of_full_w, power_capped
+from fleetplan.fleet.inventory.power import (
+    LOWEST_POWER_CAP_RATIO,
+    hardware_kind,
+    idle_of_full_w,
+    power_capped,
+)
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.supply import HardwareSpec
 
@@ -42,7 +47,7 @@ def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dic
         key_path = ("hardware", name)
         base_name = spec.like if spec.like is not None else (name if name in catalogue else None)
         if base_name is not None and base_name not in catalogue:
-            hint = names_hint(base_name, tuple(catalogue))
+            hint = hardware_hint(base_name)
             context.error((*key_path, "like"), f"there is no catalogue part {base_name!r}", hint)
             continue
         part = (

@@ -27,7 +27,7 @@ def resolve_offers(
 def _offer(
     context: Context, key_path: KeyPath, spec: OfferSpec, hardware: Mapping[str, Hardware], prices: PriceBook
 ) -> Offer | None:
-    known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
+    known = context.check_hardware((*key_path, "hardware"), spec.hardware)
     regions = _offer_regions(context, key_path, spec)
     _check_rental(context, key_path, spec)
     rent, source = _offer_price(context, key_path, spec, prices, known=known)

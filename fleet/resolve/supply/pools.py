@@ -59,7 +59,7 @@ def _pool(
     context: Context, key_path: KeyPath, spec: PoolSpec, hardware: Mapping[str, Hardware], prices: PriceBook
 ) -> Pool | None:
     region = context.region(key_path, spec.region)
-    known = context.check_name((*key_path, "hardware"), "hardware", spec.hardware, context.hardware_names)
+    known = context.check_hardware((*key_path, "hardware"), spec.hardware)
     if (spec.hosts is None) == (spec.accelerators is None):
         context.error(key_path, "needs exactly one of hosts, accelerators")
     if spec.owned is not None and spec.accelerators is not None:

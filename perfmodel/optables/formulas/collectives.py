@@ -10,21 +10,19 @@ that knows no levels (`NetworkAllReduce` "ring") runs an all-reduce as one flat 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S, US_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind
 
 NetworkAllReduce = Literal["hierarchical", "ring"]
 """How the communication library lets an all-reduce cross domains: in levels (every accelerator carries its
 share of the message over its own network link), or as one flat ring (the link that leaves a domain carries
 the whole message)."""
-
-_US_PER_MS: Final = 1e3
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,8 @@ def inside_ms(
     other, one latency) and two-shot (reduce-scatter, then all-gather: the least traffic, two latencies).
     """
     efficiency = accelerator.efficiency
-    latency_ms = efficiency.collective_latency_us / _US_PER_MS
-    bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * _BYTES_PER_MS_OF_GB_PER_S
+    latency_ms = efficiency.collective_latency_us / US_PER_MS
+    bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * BYTES_PER_MS_OF_GB_PER_S
     share = 1.0 - 1.0 / ranks
     if kind is OperatorKind.ALL_REDUCE:
         one_shot = latency_ms + (ranks - 1) * message_bytes / bytes_per_ms
@@ -166,8 +164,8 @@ def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatAr
     """
     efficiency = accelerator.efficiency
     message = dims["message_bytes"].astype(np.float64)
-    near_bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * _BYTES_PER_MS_OF_GB_PER_S
-    near = efficiency.collective_latency_us / _US_PER_MS + message / near_bytes_per_ms
+    near_bytes_per_ms = accelerator.scale_up_gb_per_s * efficiency.link_ratio * BYTES_PER_MS_OF_GB_PER_S
+    near = efficiency.collective_latency_us / US_PER_MS + message / near_bytes_per_ms
     if accelerator.scale_out_gb_per_s is None:
         far = np.full(message.shape, np.inf)
     else:
@@ -178,8 +176,8 @@ def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatAr
 
 
 def _network_latency_ms(accelerator: Accelerator) -> float:
-    return accelerator.efficiency.inter_host_latency_us / _US_PER_MS
+    return accelerator.efficiency.inter_host_latency_us / US_PER_MS
 
 
 def _network_bytes_per_ms(accelerator: Accelerator, scale_out_gb_per_s: float) -> float:
-    return scale_out_gb_per_s * accelerator.efficiency.link_ratio * _BYTES_PER_MS_OF_GB_PER_S
+    return scale_out_gb_per_s * accelerator.efficiency.link_ratio * BYTES_PER_MS_OF_GB_PER_S

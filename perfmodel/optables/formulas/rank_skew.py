@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 RANK_SKEW_US: Final = 1.5
@@ -23,12 +24,10 @@ from 7.1 to 5.9 % (Qwen3-32B), and stays on H200 at 2.6 % (Llama-3.1-70B)."""
 SKEWED_SYSTEMS: Final = frozenset({"h100_sxm", "h200_sxm"})
 """Systems where it was seen. Tables of B200 start at twice the time, and nothing is missing."""
 
-_US_PER_MS: Final = 1e3
-
 
 def rank_skew_ms(system: str | None, ranks: IntArray) -> FloatArray:
     """Wait of an all-reduce among `ranks`, shape (n,), in ms; 0 where none was seen."""
     if system not in SKEWED_SYSTEMS:
         return np.zeros(ranks.shape)
-    skew: FloatArray = RANK_SKEW_US / _US_PER_MS * np.log2(np.maximum(ranks, 1))
+    skew: FloatArray = RANK_SKEW_US / US_PER_MS * np.log2(np.maximum(ranks, 1))
     return skew

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import MS_PER_S, US_PER_MS
 from fleetplan.perfmodel.operators import (
     BYTES_PER_ELEMENT,
     FloatArray,
@@ -43,9 +44,6 @@ RECURRENCE_RATIO: Final = 0.2
 """Matrix throughput of recurrences over prompts, over that of prefill attention: their products are small.
 Source: lies between the delta-net tables of vLLM 0.24.0 (faster) and TensorRT-LLM 1.3.0rc20 (slower) on H200
 in aiconfigurator-core 0.12.0; no other part was compared."""
-
-_MS_PER_S: Final = 1e3
-_US_PER_MS: Final = 1e3
 
 
 def roofline_ms(
@@ -83,7 +81,7 @@ def roofline_ms(
         case Limit.TOKEN_SELECTION:
             return selection_ms(accelerator, dtype, dims)
         case _:
-            return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / _US_PER_MS
+            return busy_ms(accelerator, kind, dtype, work(kind, dtype, dims)) + KERNEL_LAUNCH_US / US_PER_MS
 
 
 def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
@@ -110,8 +108,8 @@ def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -
 def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work) -> FloatArray:
     """Time that memory and matrix units need for some work, without the launch, in ms."""
     efficiency = accelerator.efficiency
-    memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / _MS_PER_S
-    attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / _MS_PER_S * efficiency.prefill_attention_ratio
+    memory_bytes_per_ms = accelerator.hbm_gb_per_s * 1e9 / MS_PER_S
+    attention_flops_per_ms = accelerator.bf16_tflops * 1e12 / MS_PER_S * efficiency.prefill_attention_ratio
     match kind.record.limit:
         case Limit.WEIGHTS:
             flops_per_ms = matrix_flops_per_ms(accelerator, dtype) * efficiency.gemm_ratio
@@ -159,7 +157,7 @@ def matrix_flops_per_ms(accelerator: Accelerator, dtype: str) -> float:
     peak_tflops = accelerator.peak_tflops(dtype)
     if peak_tflops is None:
         raise UnsupportedDtype(accelerator.name, dtype)
-    return peak_tflops * 1e12 / _MS_PER_S
+    return peak_tflops * 1e12 / MS_PER_S
 
 
 def _p_norm(first: FloatArray, second: FloatArray) -> FloatArray:

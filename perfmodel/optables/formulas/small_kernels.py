@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S, US_PER_MS
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, BYTES_PER_ELEMENT, FloatArray, IntArray
 
 SMALL_KERNEL_US: Final = {"trtllm": 1.4, "sglang": 2.0, "vllm": 2.0}
@@ -39,17 +40,14 @@ SCALED_IN_BLOCKS: Final = frozenset({"fp8_block", "fp4"})
 """Data types whose activations are scaled block by block, by a kernel of its own. GEMMs of all other types
 take activations in BF16."""
 
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
-_US_PER_MS: Final = 1e3
-
 
 def small_kernel_ms(
     accelerator: Accelerator, framework: str, traffic_bytes: IntArray | FloatArray
 ) -> FloatArray:
     """Time of an elementwise operator that reads and writes `traffic_bytes` in all, shape (n,), in ms."""
-    bytes_per_ms = accelerator.hbm_gb_per_s * ACTIVATION_BANDWIDTH_RATIO * _BYTES_PER_MS_OF_GB_PER_S
+    bytes_per_ms = accelerator.hbm_gb_per_s * ACTIVATION_BANDWIDTH_RATIO * BYTES_PER_MS_OF_GB_PER_S
     launches = KERNELS_PER_OPERATOR[framework] * SMALL_KERNEL_US[framework]
-    time: FloatArray = traffic_bytes / bytes_per_ms + launches / _US_PER_MS
+    time: FloatArray = traffic_bytes / bytes_per_ms + launches / US_PER_MS
     return time
 
 
@@ -60,8 +58,8 @@ def quantisation_ms(
     elements = dims["m"].astype(np.float64) * dims["k"]
     if dtype not in SCALED_TOGETHER | SCALED_IN_BLOCKS:
         return np.zeros(elements.shape)
-    bytes_per_ms = accelerator.hbm_gb_per_s * ACTIVATION_BANDWIDTH_RATIO * _BYTES_PER_MS_OF_GB_PER_S
+    bytes_per_ms = accelerator.hbm_gb_per_s * ACTIVATION_BANDWIDTH_RATIO * BYTES_PER_MS_OF_GB_PER_S
     launch_us = SMALL_KERNEL_US[framework] if dtype in SCALED_IN_BLOCKS else 0.0
     traffic_bytes = elements * (ACTIVATION_BYTES + BYTES_PER_ELEMENT[dtype])
-    time: FloatArray = traffic_bytes / bytes_per_ms + launch_us / _US_PER_MS
+    time: FloatArray = traffic_bytes / bytes_per_ms + launch_us / US_PER_MS
     return time

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from fleetplan.fleet.inventory import Accelerator
+from fleetplan.fleet.units import BYTES_PER_MS_OF_GB_PER_S, US_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, IntArray, OperatorKind, work
 from fleetplan.perfmodel.optables.measured.tables import BLACKWELL_SYSTEMS
 
@@ -43,8 +44,6 @@ CHOICE_US_PER_1000_TOKENS: Final = 0.21
 tokens], however few queries there are: one block works on each. Source: the same package, glm5_topk_module:
 3.6-3.9 us at 2,049 tokens, 27.5 us more at 131,072 on h100_sxm and h200_sxm, 24 us more on b200_sxm."""
 
-_US_PER_MS: Final = 1e3
-_BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
 _FLOPS_PER_MS_OF_TFLOPS: Final = 1e9
 
 
@@ -57,10 +56,10 @@ def sparse_attention_ms(accelerator: Accelerator, dtype: str, dims: dict[str, In
     computing = done.flops * filled / flops_per_ms
     # Neighbouring queries of a prompt choose much the same tokens, and find them in the chip's own cache.
     gathered = done.kv_bytes / dims["new_tokens"]
-    bytes_per_ms = accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    bytes_per_ms = accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
     reading = (gathered + done.activation_bytes) / (bytes_per_ms * accelerator.efficiency.kv_read_ratio)
     busy_ms: FloatArray = np.maximum(computing, reading)
-    return np.maximum(busy_ms, SPARSE_FLOOR_US / _US_PER_MS)
+    return np.maximum(busy_ms, SPARSE_FLOOR_US / US_PER_MS)
 
 
 def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -> FloatArray:
@@ -70,7 +69,7 @@ def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]
     """
     done = work(OperatorKind.TOKEN_SELECTION, dtype, dims)
     peak_tflops = accelerator.peak_tflops("fp8") or accelerator.bf16_tflops
-    bytes_per_ms = accelerator.hbm_gb_per_s * _BYTES_PER_MS_OF_GB_PER_S
+    bytes_per_ms = accelerator.hbm_gb_per_s * BYTES_PER_MS_OF_GB_PER_S
     scoring = np.maximum(
         done.flops / (peak_tflops * _FLOPS_PER_MS_OF_TFLOPS * SCORE_MATRIX_RATIO),
         done.kv_bytes / (bytes_per_ms * accelerator.efficiency.kv_read_ratio),
@@ -78,6 +77,6 @@ def selection_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]
     score_traffic_ms = done.activation_bytes / (bytes_per_ms * accelerator.efficiency.weight_read_ratio)
     context = dims["prefix_tokens"] + dims["new_tokens"]
     one_query_us = CHOICE_LAUNCH_US + CHOICE_US_PER_1000_TOKENS * context / 1e3
-    choosing = np.where(context > dims["top_k"], one_query_us / _US_PER_MS, 0.0)
-    time_ms: FloatArray = scoring + np.maximum(score_traffic_ms, choosing) + SCORE_LAUNCH_US / _US_PER_MS
+    choosing = np.where(context > dims["top_k"], one_query_us / US_PER_MS, 0.0)
+    time_ms: FloatArray = scoring + np.maximum(score_traffic_ms, choosing) + SCORE_LAUNCH_US / US_PER_MS
     return time_ms

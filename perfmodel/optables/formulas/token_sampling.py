@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.units import NS_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 
 SAMPLING_NS_PER_LOGIT: Final = {"sglang": 0.136, "vllm": 0.2146}
@@ -19,8 +20,6 @@ faster kernels (pull requests 32558, 40376). SGLang draws by FlashInfer: slope, 
 of Qwen3-32B on H100 (SGLang 0.5.1, tensor parallelism 2 to 8, aiconfigurator-core 0.12.0 silicon_sample.csv)
 exceeds its prediction by; that of Llama-3.1-8B on H200 (SGLang 0.5.6), which was left out, is 0.11 to 0.14.
 It holds what the host does for a sequence as well."""
-
-_NS_PER_MS: Final = 1e6
 
 
 def sampling_ms(framework: str, dims: dict[str, IntArray]) -> FloatArray:
@@ -32,5 +31,5 @@ def sampling_ms(framework: str, dims: dict[str, IntArray]) -> FloatArray:
         Nothing is known of the framework; see `SAMPLING_NS_PER_LOGIT`.
     """
     logits = dims["rows"].astype(np.float64) * dims["vocab"]
-    time: FloatArray = logits * SAMPLING_NS_PER_LOGIT[framework] / _NS_PER_MS
+    time: FloatArray = logits * SAMPLING_NS_PER_LOGIT[framework] / NS_PER_MS
     return time

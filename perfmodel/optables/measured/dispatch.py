@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import FloatArray, OperatorKind
 from fleetplan.perfmodel.optables.rows import MeasuredRows, measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_US_PER_MS: Final = 1e3
 
 _PHASES: Final = {"dispatch": OperatorKind.EXPERT_DISPATCH, "combine": OperatorKind.EXPERT_COMBINE}
 _SENT_AS: Final = {
@@ -59,7 +58,7 @@ def _deepep(frame: pd.DataFrame, times_us: dict[str, pd.Series], low_latency: in
         low_latency=low_latency,
     )
     return [
-        _rows(kind, _USUAL[kind], named, times_us[phase].to_numpy(dtype=np.float64) / _US_PER_MS)
+        _rows(kind, _USUAL[kind], named, times_us[phase].to_numpy(dtype=np.float64) / US_PER_MS)
         for phase, kind in _PHASES.items()
     ]
 
@@ -79,7 +78,7 @@ def all_to_all_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
         part = named[(named["phase"] == phase) & named["comm_dtype"].isin(theirs)]
         if not part.empty:
             tables.append(
-                _rows(_PHASES[phase], dtype, part, part["latency"].to_numpy(dtype=np.float64) / _US_PER_MS)
+                _rows(_PHASES[phase], dtype, part, part["latency"].to_numpy(dtype=np.float64) / US_PER_MS)
             )
     return tables
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint, nearest
 from fleetplan.fleet.tables import TABLES
+from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import AXES, BYTES_PER_ELEMENT, COLLECTIVE_KINDS, CURVES, OperatorKind
 from fleetplan.perfmodel.optables.measured.tables import FRAMEWORKS
 from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, LongFile, read_long_file
@@ -48,8 +49,6 @@ _OTHER_DTYPES: Final = {
     "bfloat16": "bf16",
     "nvfp4": "fp4",
 }
-
-_US_PER_MS: Final = 1e3
 
 BoolArray = NDArray[np.bool_]
 
@@ -228,7 +227,7 @@ def _joined_repeats(
     frame = pd.DataFrame({**dims, "latency_us": latency_us})
     median = frame.groupby(list(dims), sort=False)["latency_us"].median().reset_index()
     joined = {name: median[name].to_numpy(dtype=np.int64) for name in dims}
-    return measured_rows(kind, dtype, joined, median["latency_us"].to_numpy(dtype=np.float64) / _US_PER_MS)
+    return measured_rows(kind, dtype, joined, median["latency_us"].to_numpy(dtype=np.float64) / US_PER_MS)
 
 
 def _refuse_unknown(checks: _Checks, column: str, names: NDArray[np.object_], known: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.units import US_PER_MS
 from fleetplan.perfmodel.operators import OperatorKind
 from fleetplan.perfmodel.optables.own.long_files import LINE_COLUMN, LongFile
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PREFIX: Final = "time_stats."
-_US_PER_MS: Final = 1e3
 _PRECISION_COLUMN: Final = "profiling_precision"
 
 _MLP: Final = ("n_head", "n_kv_head", "n_embd", "n_expanded_embd", "use_gated_mlp", "num_tokens")
@@ -184,7 +184,7 @@ def _rows(
             "operator": kind.value,
             "dtype": dtype,
             **dims,
-            "latency_us": pd.to_numeric(times, errors="coerce") * _US_PER_MS,
+            "latency_us": pd.to_numeric(times, errors="coerce") * US_PER_MS,
         }
     )
 

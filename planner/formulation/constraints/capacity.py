@@ -93,7 +93,7 @@ def _add_shares(model: cp_model.CpModel, problem: Problem, variables: Variables)
         cell = problem.cells[cell_index]
         service, scale = problem.services[cell.service], scales[cell.service]
         rates = [rate_units(problem, key[0], k) for key in keys]
-        units = scale.demand_units(cell.most_requests_per_s[k], service.headroom)
+        units = scale.demand_units(cell.most_requests_per_s[k])
         total = sum(rate * variables.load[key] for rate, key in zip(rates, keys, strict=True))
         most = units * LOAD_UNITS_PER_REPLICA + sum(rates)
         moment, pool = problem.moments[cell.moment], problem.pools[p]

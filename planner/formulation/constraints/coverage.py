@@ -31,12 +31,11 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     scales = rate_scales(problem)
     for cell_index, cell in enumerate(problem.cells):
         scale = scales[cell.service]
-        headroom = problem.services[cell.service].headroom
         asked: dict[int, cp_model.LinearExprT] = {}
         left: dict[int, cp_model.LinearExprT] = {}
         for k, demand in enumerate(cell.requests_per_s):
             worked = variables.worked.get((cell_index, k))
-            units = scale.demand_units(demand, headroom) if worked is None else worked
+            units = scale.demand_units(demand) if worked is None else worked
             if worked is None and units == 0:
                 continue
             label = cell_label(problem, cell, k)

@@ -73,8 +73,8 @@ def _served(
     here = []
     for (i, k, phase), keys in loads.items():
         cell = problem.cells[i]
-        scale, headroom = scales[cell.service], problem.services[cell.service].headroom
-        units = scale.demand_units(cell.requests_per_s[k], headroom)
+        scale = scales[cell.service]
+        units = scale.demand_units(cell.requests_per_s[k])
         share = math.ceil(exact(required.share) * units)
         for group, passed, slots in _groups(variables, i, k, phase):
             matching = [

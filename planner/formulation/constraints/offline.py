@@ -33,8 +33,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
     for (i, k), worked in variables.worked.items():
         cell = problem.cells[i]
         h, label = hours[cell.moment], cell_label(problem, cell, k)
-        headroom = problem.services[cell.service].headroom
-        units = scales[cell.service].demand_units(cell.requests_per_s[k], headroom)
+        units = scales[cell.service].demand_units(cell.requests_per_s[k])
         unmet = [variables.unmet[i, k]] if (i, k) in variables.unmet else []
         done = cp_model.LinearExpr.sum(out[i, k])
         model.add(done + h * cp_model.LinearExpr.sum(unmet) >= h * units).with_name(f"work[{label}]")

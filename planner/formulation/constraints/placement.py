@@ -62,12 +62,12 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         if share is None:
             continue
         weights = {m: hours[m] if len(moments) > 1 else 1 for m in moments}
-        service, scale = problem.services[name], scales[name]
+        scale = scales[name]
         rates = [
             weights[problem.cells[cell].moment] * rate_units_at_most(problem, c, k) for c, k, _, cell in keys
         ]
         demand = sum(
-            weights[m] * scale.demand_units(rate, service.headroom)
+            weights[m] * scale.demand_units(rate)
             for m in moments
             for rate in problem.demand(name, m).values()
         )
@@ -112,14 +112,12 @@ def _add_elsewhere(model: cp_model.CpModel, problem: Problem, variables: Variabl
         return
     scales = rate_scales(problem)
     for served in _served_by_phase(problem, variables):
-        scale, headroom = scales[served.service], problem.services[served.service].headroom
+        scale = scales[served.service]
         asked = {
-            (cell, k): scale.demand_units(problem.cells[cell].requests_per_s[k], headroom)
-            for cell, k in served.loads
+            (cell, k): scale.demand_units(problem.cells[cell].requests_per_s[k]) for cell, k in served.loads
         }
         whole = sum(
-            scale.demand_units(rate, headroom)
-            for rate in problem.demand(served.service, served.moment).values()
+            scale.demand_units(rate) for rate in problem.demand(served.service, served.moment).values()
         )
         for sources in _parts(served):
             demand = sum(asked[source] for source in sources)

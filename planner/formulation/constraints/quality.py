@@ -70,8 +70,8 @@ def _add_traffic(
 ) -> None:
     """No more is served of a class than is asked for, but for a load unit of each load."""
     cell = problem.cells[cell_index]
-    scale, headroom = rate_scales(problem)[cell.service], problem.services[cell.service].headroom
-    units = scale.demand_units(cell.requests_per_s[k], headroom)
+    scale = rate_scales(problem)[cell.service]
+    units = scale.demand_units(cell.requests_per_s[k])
     rates, loads = [], []
     for c, p in problem.slots(cell):
         candidate = problem.candidates[c]

@@ -57,7 +57,6 @@ def _create_replicas(
     model: cp_model.CpModel, problem: Problem, variables: Variables, lost: str, cell: Cell, scale: RateScale
 ) -> None:
     """Replicas and loads of a protected service in what is left, with the rows that tie them."""
-    headroom = problem.services[cell.service].headroom
     names = [request_class.name for request_class in problem.services[cell.service].classes]
     for c in problem.candidates_of(cell.service):
         candidate = problem.candidates[c]
@@ -76,7 +75,7 @@ def _create_replicas(
             loads = []
             for k, rate in enumerate(candidate.requests_per_s):
                 rate_units = scale.rate_units(rate)
-                demand = scale.demand_units(cell.requests_per_s[k], headroom)
+                demand = scale.demand_units(cell.requests_per_s[k])
                 if rate_units and demand:
                     most = min(
                         bound * LOAD_UNITS_PER_REPLICA, -(-demand * LOAD_UNITS_PER_REPLICA // rate_units)
@@ -118,8 +117,8 @@ def _cover(
     k: int,
 ) -> None:
     """All demand of a class is served in what is left, each request's phases within one region."""
-    scale, headroom = rate_scales(problem)[cell.service], problem.services[cell.service].headroom
-    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k], headroom) for index in parts)
+    scale = rate_scales(problem)[cell.service]
+    demand = sum(scale.demand_units(problem.cells[index].requests_per_s[k]) for index in parts)
     if not demand:
         return
     served: dict[Slot, cp_model.LinearExpr] = {}

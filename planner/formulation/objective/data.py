@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fleetplan.fleet.periods import SECONDS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
+from fleetplan.fleet.units import SECONDS_PER_QUARTER
 from fleetplan.planner.formulation.rates import load_units
 from fleetplan.planner.formulation.variables import LoadKey
 from fleetplan.planner.problem import Phase, Problem
@@ -43,5 +43,5 @@ def data_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
         return 0.0
     way = (cell.region, problem.pools[p].region)
     rate = candidate.requests_per_s[k] / load_units(problem, c, k)
-    headroom = 1 + problem.services[cell.service].headroom
-    return data_usd_per_request_per_s(problem, cell.service, way, cell.moment) * rate / headroom
+    planned_ratio = problem.services[cell.service].planned_ratio
+    return data_usd_per_request_per_s(problem, cell.service, way, cell.moment) * rate / planned_ratio

@@ -26,7 +26,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
+from fleetplan.fleet.units import HOURS_PER_QUARTER
 from fleetplan.planner.formulation.bounds import (
     served_cells,
     units_after_loss,
@@ -35,7 +35,7 @@ from fleetplan.planner.formulation.bounds import (
 from fleetplan.planner.formulation.objective.tco import Term
 from fleetplan.planner.formulation.objective.traffic import traffic_sum
 from fleetplan.planner.formulation.rates import load_units, rate_scales
-from fleetplan.planner.formulation.scaling import LARGEST_SUM
+from fleetplan.planner.formulation.scaling import LARGEST_SUM, exact_planned_ratio
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.memo import memoised
@@ -143,9 +143,10 @@ def energy_kwh_per_load_unit(problem: Problem, key: LoadKey) -> float:
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
     if candidate.power_kw is None:
         raise ValueError(f"{candidate.label} has no power figure")
-    pue, headroom = problem.regions[problem.pools[p].region].pue, problem.services[candidate.service].headroom
+    pue = problem.regions[problem.pools[p].region].pue
+    planned_ratio = problem.services[candidate.service].planned_ratio
     hours = HOURS_PER_QUARTER * moment.weight
-    return load_kw(problem, candidate) * pue * hours / load_units(problem, c, k) / (1 + headroom)
+    return load_kw(problem, candidate) * pue * hours / load_units(problem, c, k) / planned_ratio
 
 
 def grid_kg_per_kwh(problem: Problem, region: str, period: int) -> float:
@@ -221,8 +222,8 @@ def _unserved(problem: Problem, variables: Variables, goal: Goal) -> cp_model.Li
     for cell_index, _ in variables.unmet:
         cell = problem.cells[cell_index]
         per_unit = exact(_weight(problem, cell_index)) / scales[cell.service].units_per_request_per_s
-        headroom = 1 + exact(problem.services[cell.service].headroom)
-        weights.append(round(per_unit / headroom * goal.resolution))
+        planned_ratio = exact_planned_ratio(problem.services[cell.service].headroom)
+        weights.append(round(per_unit / planned_ratio * goal.resolution))
     return cp_model.LinearExpr.weighted_sum(list(variables.unmet.values()), weights)
 
 
@@ -264,13 +265,12 @@ def _used_resolution(problem: Problem) -> int:
             most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
             total += most * offers * sum(_idle_by_period(problem, name, pool))
     for i, cell in enumerate(problem.cells):
-        headroom = 1 + problem.services[cell.service].headroom
+        planned_ratio = problem.services[cell.service].planned_ratio
         for k, rate in enumerate(cell.most_requests_per_s):
             for c, p in problem.slots(cell):
                 if problem.may_serve((c, p), k, cell.region):
-                    load = (
-                        rate * headroom / problem.candidates[c].requests_per_s[k] * load_units(problem, c, k)
-                    )
+                    replicas = rate * planned_ratio / problem.candidates[c].requests_per_s[k]
+                    load = replicas * load_units(problem, c, k)
                     total += (load + 1) * _used_per_load_unit(problem, name, (c, k, p, i))
     return int(10 ** max(math.floor(math.log10(USED_UNITS / total)), 0)) if total > 0 else 1
 
@@ -279,7 +279,7 @@ def _served_resolution(problem: Problem) -> int:
     """Objective units of a weighted request/s: as fine as 64 bits allow, and no finer than weights need."""
     smallest = min(
         (
-            _weight(problem, i) / (1 + problem.services[cell.service].headroom)
+            _weight(problem, i) / problem.services[cell.service].planned_ratio
             for i, cell in enumerate(problem.cells)
             if _weight(problem, i) > 0
         ),

@@ -20,9 +20,8 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from fleetplan.fleet.inventory import HOURS_PER_DAY
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.tco import present_value_ratio
+from fleetplan.fleet.units import HOURS_PER_DAY, HOURS_PER_QUARTER
 from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
@@ -45,9 +44,9 @@ def energy_usd_per_load_unit(problem: Problem, key: LoadKey) -> float:
     """Expected cost of the energy above idle of one load unit over the hours of its moment. [USD]"""
     c, k, p, cell = key
     candidate, moment = problem.candidates[c], problem.moments[problem.cells[cell].moment]
-    headroom = problem.services[candidate.service].headroom
+    planned_ratio = problem.services[candidate.service].planned_ratio
     usd_per_kw = problem.pools[p].energy_usd_per_kw[moment.period] * moment.weight
-    return load_kw(problem, candidate) * usd_per_kw / load_units(problem, c, k) / (1 + headroom)
+    return load_kw(problem, candidate) * usd_per_kw / load_units(problem, c, k) / planned_ratio
 
 
 def load_usd(problem: Problem, key: LoadKey) -> float:
@@ -183,8 +182,8 @@ def _unmet_exponent(problem: Problem) -> int:
     while finest > min(exponents):
         total = 0
         for cell in problem.cells:
-            scale, headroom = scales[cell.service], problem.services[cell.service].headroom
-            units = sum(scale.demand_units(rate, headroom) for rate in cell.most_requests_per_s)
+            scale = scales[cell.service]
+            units = sum(scale.demand_units(rate) for rate in cell.most_requests_per_s)
             total += weights[cell.moment] * 10 ** max(0, finest - scale.exponent) * units
         if total <= LARGEST_SUM:
             break

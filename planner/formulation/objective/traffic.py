@@ -121,8 +121,8 @@ def _add_class(
     if place in variables.worked:
         found.terms.append((variables.worked[place], served * unit))
         return
-    headroom = 1 + problem.services[cell.service].headroom
-    found.constant += served * cell.requests_per_s[place[1]] * headroom
+    planned_ratio = problem.services[cell.service].planned_ratio
+    found.constant += served * cell.requests_per_s[place[1]] * planned_ratio
     if place in variables.unmet:
         found.terms.append((variables.unmet[place], -served * unit))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators, price_book
 from fleetplan.fleet.inventory import Fleet, Offer
-from fleetplan.fleet.power import hardware_kind
+from fleetplan.fleet.inventory.power import hardware_kind
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
 
 MOST_ASSUMED_PRICE: Final = 16.0

@@ -1,7 +1,7 @@
 """HiGHS in a process of its own: reads jobs from stdin and writes answers to stdout, pickled, one by one.
 
 It runs apart because highspy and OR-Tools cannot live in one process, and because a search cannot be stopped
-from outside. The first object read is the tuple of programs that jobs name by number. A `SearchJob` is the
+from outside. A tuple that is read holds the programs that the jobs after it name by number. A `SearchJob` is the
 last job of its process: every better plan and bound goes out at once, and requests for more searches come in.
 """
 
@@ -306,14 +306,17 @@ def main(source: IO[bytes], target: IO[bytes]) -> None:
         pickle.dump(answer, target, protocol=pickle.HIGHEST_PROTOCOL)
         target.flush()
 
-    known = Known(pickle.load(source))
+    known = Known(())
     with contextlib.suppress(EOFError):
         while True:
-            job: AnyJob | SearchJob = pickle.load(source)
-            if isinstance(job, SearchJob):
-                Searches(job, write).run(source)
+            asked: AnyJob | SearchJob | tuple[Rows, ...] = pickle.load(source)
+            if isinstance(asked, tuple):
+                known = Known(asked)
+            elif isinstance(asked, SearchJob):
+                Searches(asked, write).run(source)
                 return
-            write(solve(job, known))
+            else:
+                write(solve(asked, known))
 
 
 def end_with(parent: int) -> None:

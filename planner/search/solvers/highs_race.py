@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, ONE_MORE, Effort, SearchJob
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram
-from fleetplan.planner.search.solvers.workers import started_child
+from fleetplan.planner.search.solvers.idle_processes import started_child
 
 
 class HighsRace:

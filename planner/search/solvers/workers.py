@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import pickle
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Rows
+from fleetplan.planner.search.solvers.idle_processes import IDLE, end
 from fleetplan.planner.search.solvers.interrupt import Stop
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
@@ -22,18 +20,6 @@ UNKNOWN: Final = Answer(None, math.inf, -math.inf)
 
 LEAST_WITH_BACKGROUND: Final = 2
 """Processes of which one may have a job in the background."""
-
-
-def started_child() -> subprocess.Popen[bytes]:
-    """A process that answers jobs (highs_child.py); it ends with this one."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # A session of its own: Ctrl-C is for the parent, which decides what to keep.
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
 
 
 class WorkersStoppedError(Exception):
@@ -95,16 +81,27 @@ class Workers:
     ) -> None:
         self._note = note
         self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
-        self._children = [started_child() for _ in range(count)]
+        self._children = [IDLE.take() for _ in range(count)]
         self._greeted = [False] * count
         self._stopped = False
         self._busy = 0
+        self._unfinished = 0
+        # Re-entrant: a signal may stop the search while it ends.
+        self._lock = threading.RLock()
+        self._left = False
 
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.stop_search()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let the children wait for the next search, or end them if some answer was not waited for."""
+        with self._lock:
+            if self._stopped or self._busy or self._unfinished or kind is not None:
+                self.stop_search()
+                return
+            self._left = True
+            for child in self._children:
+                IDLE.give(child)
 
     @property
     def count(self) -> int:
@@ -113,15 +110,11 @@ class Workers:
 
     def stop_search(self) -> None:
         """End the children; a running `solve` raises."""
-        self._stopped = True
-        for child in self._children:
-            child.kill()
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    # Part of a job may wait in its buffer, which nobody will read.
-                    with suppress(BrokenPipeError):
-                        pipe.close()
+        with self._lock:
+            self._stopped = True
+            if not self._left:
+                for child in self._children:
+                    end(child)
 
     def solve(
         self,
@@ -175,6 +168,7 @@ class Workers:
         for thread in threads:
             thread.start()
         answers: dict[int, Answer] = {}
+        self._unfinished += 1
         while len(answers) < len(jobs):
             answer = answered.get()
             if isinstance(answer, BaseException):
@@ -185,6 +179,7 @@ class Workers:
                 raise RuntimeError("a solver process ended unexpectedly") from answer
             answers[answer[0]] = answer[1]
             on_answer(*answer)
+        self._unfinished -= 1
         ordered = [answers[number] for number in range(len(jobs))]
         self._note(ordered)
         return ordered

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fleetplan.fleet.catalog import accelerators, efficiency_profiles, price_book, price_book_columns
-from fleetplan.fleet.power import all_in_power_w, idle_power_w
+from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
 
 NAMES = [
     "A100-SXM-80GB",

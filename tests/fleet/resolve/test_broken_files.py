@@ -29,7 +29,7 @@ policy: {unmet: forbid}
 
 TOP_LEVEL = (
     "version, name, horizon, regions, hardware, pools, offers, services, calibration, kv_links, policy, "
-    "budget, finance, uncertainty, objective, scenarios, overrides"
+    "budget, finance, day_shapes, uncertainty, objective, scenarios, overrides"
 )
 
 # What is broken, the text that is replaced, its replacement, and the messages without the file's name.
@@ -148,7 +148,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "2027Q1: 9",
         "2027Q1: many",
         [
-            "16:32: services.chat.demand.us-east.2027Q1: must be requests per second, not 'many'",
+            "16:32: services.chat.demand.us-east.2027Q1: is no quantity of demand: 'many'; such as 120, "
+            "3.2 M requests/day, 40 k output tokens/s or 2 M users x 6 requests/day",
         ],
     ),
     (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from fleetplan.fleet.periods import HOURS_PER_QUARTER
 from fleetplan.fleet.schema import FleetSpec
+from fleetplan.fleet.units import HOURS_PER_QUARTER
 
 
 def blocks() -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -17,6 +17,7 @@ SERVICE_KEYS = (
     "serve_from", "mb_per_request", "network_latency_ms", "slo",
 )  # fmt: skip
 ESTIMATES = ("low", "mid", "high")
+SECONDS = {"requests/s": 1.0, "requests/min": 60.0, "requests/h": 3600.0}
 WATTS_PER_KW = 1000.0
 
 
@@ -88,6 +89,9 @@ def _leaf(value: Any, labels: set[str], elsewhere: set[str], estimate: str) -> f
         if len(keys) != 1:
             raise NotCoveredError(f"demand by {sorted(value)} has none or several of {sorted(labels)}")
         value = value[keys[0]]
+    if isinstance(value, str):
+        number, counted = value.split(" ")
+        return float(number) / SECONDS[counted]
     return float(value)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fleetplan.perfmodel.optables import cache
 from fleetplan.perfmodel.optables.cache import file_sha256, imported
-from fleetplan.perfmodel.optables.measured.tables import TableFile
+from fleetplan.perfmodel.optables.measured.tables import FAMILIES, FRAMEWORKS, TableFile, table_files
 
 from .conftest import TableWriter
 
@@ -38,6 +38,35 @@ def test_a_second_reading_does_not_open_the_source(
     first = latencies(file, tmp_path / "cache")
     monkeypatch.setattr(cache, "read_table", fail)
     assert latencies(file, tmp_path / "cache") == first == sorted(TIMES.values())
+
+
+def test_tables_of_steps_with_prompts_and_without_are_kept_both(
+    write_table: TableWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"kernel_source": "NVLinkOneSided", "hidden_size": 7168, "topk": 8, "num_experts": 256}
+    columns |= {"moe_ep_size": 8, "distribution": "balanced"}
+    sent = [("alltoall_dispatch", "fp8", 0.02), ("alltoall_combine", "bfloat16", 0.03)]
+    frame = pd.DataFrame(
+        [
+            {**columns, "op_name": name, "moe_dtype": dtype, "num_tokens": tokens, "latency": ms * tokens}
+            for name, dtype, ms in sent
+            for tokens in (16, 64)
+        ]
+    )
+    path = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
+    file = TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test")
+
+    def read() -> list[tuple[str, str, list[int], list[float]]]:
+        tables = imported(file, file_sha256(file.path), tmp_path / "cache")
+        return [
+            (rows.kind, rows.dtype, rows.dims["low_latency"].tolist(), rows.latency_ms.tolist())
+            for rows in tables
+        ]
+
+    first = read()
+    assert [sorted(low_latency) for _, _, low_latency, _ in first] == [[0, 0, 1, 1]] * 2
+    monkeypatch.setattr(cache, "read_table", fail)
+    assert read() == first
 
 
 @pytest.mark.parametrize("damage", [b"", b"not an archive", None])
@@ -107,3 +136,18 @@ def test_two_processes_write_one_whole_file(file: TableFile, tmp_path: Path) -> 
         found = pool.starmap(latencies, [(file, folder)] * 4)
     assert found == [sorted(TIMES.values())] * 4
     assert [path.suffix for path in folder.iterdir()] == [".npz"]
+
+
+@pytest.mark.parametrize("family", sorted({family for families in FAMILIES.values() for family in families}))
+def test_the_cache_returns_every_table_of_a_file(family: str, tmp_path: Path) -> None:
+    """Files on wide expert parallelism hold two tables of a kind: one of them was lost in the cache."""
+    for framework in FRAMEWORKS:
+        for file in table_files("h100_sxm", family, framework)[:1]:
+            sha256 = file_sha256(file.path)
+            first, again = (imported(file, sha256, tmp_path) for _ in range(2))
+            assert [(rows.kind, rows.dtype) for rows in first] == [(rows.kind, rows.dtype) for rows in again]
+            for one, other in zip(first, again, strict=True):
+                assert list(one.dims) == list(other.dims)
+                assert all(np.array_equal(one.dims[name], other.dims[name]) for name in one.dims)
+                assert np.array_equal(one.latency_ms, other.latency_ms)
+                assert np.array_equal(one.provenance, other.provenance)

@@ -15,7 +15,7 @@ from tests.perfmodel.optables.conftest import SYSTEM, TableWriter
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Accelerator, Precision
-from fleetplan.fleet.power import power_capped
+from fleetplan.fleet.inventory.power import power_capped
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape import layout_problem

@@ -157,7 +157,7 @@ def test_two_tables_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a.csv", "b.csv", "--hardware", "MI300"), "'MI300' is no part of the catalogue"),
+        (("a.csv", "b.csv", "--hardware", "MI300"), "'MI300' is not in the catalogue"),
         (("a.csv", "none.csv", "--hardware", "MI300X"), "none.csv"),
         (("a.csv", "packaged:vlm", "--hardware", "H200-SXM"), "'vlm' is no framework; .*did you mean 'vllm'"),
         (("a.csv", "packaged:vllm", "--hardware", "MI300X"), "the package has no tables of this part"),

@@ -16,7 +16,10 @@ from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
-from fleetplan.planner.importing.benchmarks import READERS, MeasuredDeployment, import_benchmarks
+from fleetplan.planner.importing.benchmark_formats import READERS
+from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
+from fleetplan.planner.importing.benchmarks import import_benchmarks
+from fleetplan.planner.importing.records import read_json
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.scenarios.load import load_expanded_fleet
 
@@ -144,6 +147,120 @@ def test_a_file_that_vllm_wrote_has_the_rate_that_was_reached() -> None:
     assert (row["mode"], row["concurrency"]) == ("open_loop", None)
     assert row["requests_per_s"] == pytest.approx(24 / document["duration"])
     assert (row["ttft_ms"], row["tpot_ms"]) == (document["mean_ttft_ms"], document["mean_tpot_ms"])
+
+
+@pytest.mark.parametrize(
+    ("run", "mode", "concurrency"), [("closed", "closed_loop", 4), ("open", "open_loop", None)]
+)
+def test_a_file_that_sglang_wrote_is_read(run: str, mode: str, concurrency: int | None) -> None:
+    # sglang 0.5.23, `python -m sglang.benchmark.serving --max-concurrency 4` and `--request-rate 20`: 24
+    # requests of 32 and 8 tokens to a server of a test, which says of itself its version and tp_size.
+    path = WRITTEN / f"sglang-0.5.23-serving-{run}.jsonl"
+    document = read_json(path)
+    assert isinstance(document, dict)
+    given = MeasuredDeployment(hardware="h100", weights="bf16", model="llama3.1-8b")
+    (row,) = import_benchmarks("sglang", document, given).rows
+    assert (row["framework"], row["framework_version"], row["tp"]) == ("sglang", "0.5.23", 1)
+    assert (row["input_tokens"], row["output_tokens"]) == (768 / 24, 192 / 24)
+    assert (row["mode"], row["concurrency"]) == (mode, concurrency)
+    assert row["requests_per_s"] == (None if concurrency else pytest.approx(24 / document["duration"]))
+    assert (row["ttft_ms"], row["tpot_ms"]) == (document["mean_ttft_ms"], document["mean_tpot_ms"])
+
+
+def test_what_a_server_of_sglang_says_of_itself_is_its_layout() -> None:
+    server = {"model_path": "llama3.1-8b", "version": "0.5.23", "tp_size": 8, "dp_size": 8, "ep_size": 8,
+              "pp_size": 1, "enable_dp_attention": True}  # fmt: skip
+    given = MeasuredDeployment(hardware="H100-SXM", weights="fp8")
+    (row,) = import_benchmarks("sglang", {**VLLM, "server_info": server}, given).rows
+    assert (row["tp"], row["dp"], row["ep"], row["pp"]) == (1, 8, 8, 1)
+    for change, reason in (
+        ({"enable_dp_attention": False}, "behind a router"),
+        ({"tp_size": 6}, "does not divide"),
+        ({"decode": [{}]}, "disaggregated"),
+    ):
+        document = {**VLLM, "server_info": {**server, **change}}
+        (rejected,) = import_benchmarks("sglang", document, given).rejected
+        assert reason in rejected.reason
+    (rejected,) = import_benchmarks("sglang", {**VLLM, "accept_length": 2.3}, given).rejected
+    assert "speculative" in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("run", "mode", "concurrency"), [("closed", "closed_loop", 2), ("open", "open_loop", None)]
+)
+def test_a_file_that_guidellm_wrote_is_read(run: str, mode: str, concurrency: int | None) -> None:
+    # guidellm 0.8.1, `guidellm run --profile kind=concurrent,streams=2` and `kind=constant,rate=10`, 16
+    # requests to a server of a test that counts 7 tokens a prompt. Requests and statistics that nobody reads
+    # were left out.
+    document = json.loads((WRITTEN / f"guidellm-0.8.1-{run}.json").read_text("utf-8"))
+    (row,) = import_benchmarks("guidellm", document, replace(GIVEN, model=None)).rows
+    metrics = document["benchmarks"][0]["metrics"]
+    assert (row["model"], row["input_tokens"], row["output_tokens"]) == ("mock", 7, 8)
+    assert (row["mode"], row["concurrency"]) == (mode, concurrency)
+    reached = metrics["requests_per_second"]["successful"]["mean"]
+    assert row["requests_per_s"] == (None if concurrency else reached)
+    assert row["ttft_ms"] == metrics["time_to_first_token_ms"]["successful"]["mean"]
+    assert row["tpot_ms"] == metrics["inter_token_latency_ms"]["successful"]["mean"]
+
+
+INFERENCE_PERF = {
+    "load_summary": {"count": 100, "send_duration": 20.0, "requested_rate": 6.0, "achieved_rate": 5.0},
+    "successes": {
+        "count": 100,
+        "latency": {"time_to_first_token": {"mean": 0.0955}, "time_per_output_token": {"mean": 0.01125},
+                    "inter_token_latency": {"mean": 0.0112}},
+        "prompt_tokens": {"mean": 1024.2, "total": 102_420},
+        "output_tokens": {"mean": 127.8, "total": 12_780},
+    },
+    "failures": {"count": 0},
+}  # fmt: skip
+"""By the report of inference-perf 0.7.0 (reportgen/base.py), which needs Python 3.12 to run."""
+
+
+def test_stages_of_inference_perf_are_in_seconds_with_the_rate_that_was_reached() -> None:
+    (row,) = import_benchmarks("inference-perf", INFERENCE_PERF, GIVEN).rows
+    assert (row["input_tokens"], row["output_tokens"]) == (1024, 128)
+    assert (row["mode"], row["requests_per_s"]) == ("open_loop", 5.0)
+    assert (row["ttft_ms"], row["tpot_ms"]) == pytest.approx((95.5, 11.25))
+    load = {**INFERENCE_PERF["load_summary"], "concurrency": 8}
+    (row,) = import_benchmarks("inference-perf", {**INFERENCE_PERF, "load_summary": load}, GIVEN).rows
+    assert (row["mode"], row["concurrency"], row["requests_per_s"]) == ("closed_loop", 8, None)
+    whole = {**INFERENCE_PERF, "load_summary": {"count": 100}}
+    (rejected,) = import_benchmarks("inference-perf", whole, GIVEN).rejected
+    assert "a summary mixes stages" in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("stated", "layout"),
+    [
+        # Decode splits contexts over ranks of tensor parallelism, prefill over ranks of its own.
+        ({"tp": 8, "dcp": 4}, {"tp": 2, "cp": 4, "pp": 1}),
+        ({"tp": 4, "pcp_size": 2}, {"tp": 4, "cp": 2, "pp": 1}),
+        ({"tp": 4, "metrics": {"decode_pp": 2}}, {"tp": 4, "cp": 1, "pp": 2}),
+        ({"tp": 4, "pp": 2}, {"tp": 4, "cp": 1, "pp": 2}),
+    ],
+)
+def test_degrees_of_inferencex(stated: dict[str, object], layout: dict[str, int]) -> None:
+    row = {**INFERENCEX[0], **stated}
+    if "metrics" in row:
+        row["metrics"] = {**INFERENCEX[0], **row["metrics"]}
+    (found,) = import_benchmarks("inferencex", [row], GIVEN_VERSION).rows
+    assert {name: found[name] for name in layout} == layout
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tp": 8, "dcp": 2, "pcp": 2}, "in prefill"),
+        ({"tp": 3, "dcp": 2}, "does not divide"),
+        ({"tp": 8, "dp_attention": "true", "pcp": 2}, "attention data parallelism with split contexts"),
+        ({"scenario_type": "agentic-coding"}, "trace of agents"),
+        ({"kv_offloading": "dram"}, "offloaded"),
+    ],
+)
+def test_rows_of_inferencex_that_are_no_layout_of_ours(change: dict[str, object], reason: str) -> None:
+    (rejected,) = import_benchmarks("inferencex", [{**INFERENCEX[0], **change}], GIVEN_VERSION).rejected
+    assert reason in rejected.reason
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ortools.sat.python import cp_model
+from tests.parts import first_parts
 from tests.planner.random_fleets import large_case, several_periods_case
 from tests.planner.solving import solve
 
@@ -61,14 +62,19 @@ def test_names_that_the_problem_does_not_have_are_left_out() -> None:
     assert {value for variable, value in known if variable in replicas} == {0}
 
 
-def test_a_search_over_blocks_begins_with_the_plan_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = large_case(1, 4, 2, 2)
+@pytest.mark.parametrize(
+    ("size", "limit_s"), first_parts((((1, 4, 2, 2), 1.0), ((1, 6, 2, 3), 3.0)), 1), ids=("small", "large")
+)
+def test_a_search_over_blocks_begins_with_the_plan_in_force(
+    size: tuple[int, int, int, int], limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = large_case(*size)
     problem = build_problem(case.fleet, case.candidates)
     plan = planned(problem, gap=0.2)
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
     seen: list[Progress] = []
-    search(replace(problem, begins_with=plan), SearchLimits(1.0, 0.0, 1, 2), seen.append)
+    search(replace(problem, begins_with=plan), SearchLimits(limit_s, 0.0, 1, 2), seen.append)
     assert seen[0].source == "start"
     assert seen[0].objective_usd == pytest.approx(plan.objective_usd, rel=0.01)

@@ -7,7 +7,7 @@ import pytest
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.power import idle_power_w, power_capped
+from fleetplan.fleet.inventory.power import idle_power_w, power_capped
 from fleetplan.fleet.resolve import load_fleet
 
 FLEET = """\

@@ -71,17 +71,27 @@ def cases() -> list[Case]:
 
 
 @pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    ("whole_effort", "parts_effort"),
+    first_parts((((0.02, 3.0), (0.01, 2.0)), ((0.01, 8.0), (0.005, 4.0))), 1),
+    ids=("short", "long"),
+)
 def test_plans_of_blocks_hold_and_are_no_better_than_the_optimum(
-    number: int, monkeypatch: pytest.MonkeyPatch
+    number: int,
+    whole_effort: tuple[float, float],
+    parts_effort: tuple[float, float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     case = cases()[number]
-    whole = solve(case.fleet, case.candidates, gap=0.02, time_limit_s=3.0)
+    gap, limit_s = whole_effort
+    whole = solve(case.fleet, case.candidates, gap=gap, time_limit_s=limit_s)
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
     monkeypatch.setattr(block_solve, "CONFIRMATION_LIMIT_S", 3.0)
     # `solve` verifies the plan in unrounded numbers.
-    parts = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=2.0)
+    gap, limit_s = parts_effort
+    parts = solve(case.fleet, case.candidates, gap=gap, time_limit_s=limit_s)
     if whole.result.status is SolveStatus.INFEASIBLE:
         assert parts.result.status is SolveStatus.INFEASIBLE
         return
@@ -117,7 +127,8 @@ def test_a_stop_ends_the_search_with_its_best_plan() -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
+@pytest.mark.parametrize("twice", first_parts((False, True), 1))
+def test_reproducible_searches_over_blocks_repeat_bit_for_bit(twice: bool) -> None:
     case = large_case(2, 4, 2, 3)
     problem = build_problem(case.fleet, case.candidates)
 
@@ -128,13 +139,11 @@ def test_reproducible_searches_over_blocks_repeat_bit_for_bit() -> None:
     first = run(2)
     # The number of processes changes who does what, and nothing else.
     assert run(1) == first
-    assert run(2) == first
+    assert not twice or run(2) == first
 
 
-@pytest.mark.usefixtures("blocks_for_all")
-@pytest.mark.parametrize(
-    ("patience", "rounds"), first_parts([(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)], 1)
-)
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
+@pytest.mark.parametrize(("patience", "rounds"), [(Patience(seconds=1e-9), 1), (Patience(rounds=2), 2)])
 def test_a_search_over_blocks_without_a_plan_gives_up_when_its_patience_ends(
     patience: Patience, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,20 +178,23 @@ def test_the_log_names_the_parts_of_the_search(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_a_part_that_fails_is_given_up_and_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit_s", first_parts((0.5, 1.0), 1))
+def test_a_part_that_fails_is_given_up_and_the_search_goes_on(
+    limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise PartFailedError("HiGHS did not solve the master LP: Unbounded")
 
     monkeypatch.setattr(restricted_masters.RestrictedMasters, "solve_lp_near_best", fail)
     case = large_case(1, 4, 2, 2)
     steps: list[Progress] = []
-    limits = SearchLimits(1.0, 0.0, 1, 2, reproducible=True)
+    limits = SearchLimits(limit_s, 0.0, 1, 2, reproducible=True)
     result = search(build_problem(case.fleet, case.candidates), limits, steps.append)
     assert result.solution is not None
     told = [step.detail for step in steps]
     given_up = told.index("given up: HiGHS did not solve the master LP: Unbounded")
     # Work goes on until its limit.
-    assert result.deterministic_time >= 0.9
+    assert result.deterministic_time >= 0.9 * limit_s
     assert all(step.source in ("neighbourhood", "construction") for step in steps[given_up + 1 :])
 
 
@@ -201,14 +213,19 @@ def test_explain_search_and_deterministic_are_switches_that_act(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time() -> None:
-    case = large_case(1, 4, 2, 2)
+@pytest.mark.parametrize(
+    ("size", "limit_s"), first_parts((((1, 4, 2, 2), 15.0), ((1, 8, 3, 4), 36.0)), 1), ids=("small", "large")
+)
+def test_who_may_leave_demand_unmet_and_need_not_has_all_of_the_time(
+    size: tuple[int, int, int, int], limit_s: float
+) -> None:
+    case = large_case(*size)
     policy = replace(case.fleet.policy, unmet="penalise")
     problem = build_problem(replace(case.fleet, policy=policy), case.candidates)
     seen: list[Progress] = []
     # On a busy machine the first plan takes some seconds: a third of the limit is far more. The search goes
     # on for longer than that, and is stopped then.
-    limit_s, stop = 15.0, Stop()
+    stop = Stop()
     patience_s = limit_s * unmet.FULL_SERVICE_SHARE_OF_TIME
     threading.Timer(patience_s + 1.0, stop.request).start()
     result = search(problem, SearchLimits(limit_s, 0.0, 1, 2), seen.append, stop)
@@ -247,10 +264,11 @@ def stages_of(seen: Sequence[Progress]) -> list[str]:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
-def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
+@pytest.mark.parametrize("limit_s", first_parts((1.0, 2.0), 1))
+def test_where_supply_is_scarce_the_lower_priority_goes_without(limit_s: float) -> None:
     case = with_priorities(large_case(1, 6, 2, 3), 12)
     seen: list[Progress] = []
-    found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
+    found = solve(case.fleet, case.candidates, time_limit_s=limit_s, watch=seen.append, reproducible=True)
     # CP-SAT, one priority after the other: everything, and 78 % of the second left.
     assert unmet_share(found, 1) < 0.01
     assert 0.7 < unmet_share(found, 2) < 1.0
@@ -262,8 +280,9 @@ def test_where_supply_is_scarce_the_lower_priority_goes_without() -> None:
 
 
 @pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.parametrize("limit_s", first_parts((1.0, 2.0), 1))
 def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
-    monkeypatch: pytest.MonkeyPatch,
+    limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unmet, "PATIENCE_ROUNDS", 1)
     monkeypatch.setattr(restricted_masters, "FIRST_MASTERS", 0)
@@ -271,7 +290,7 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     monkeypatch.setattr(BlockSearch, "_constructions", lambda _: [])
     case = with_priorities(large_case(1, 6, 2, 3), None)
     seen: list[Progress] = []
-    found = solve(case.fleet, case.candidates, time_limit_s=2.0, watch=seen.append, reproducible=True)
+    found = solve(case.fleet, case.candidates, time_limit_s=limit_s, watch=seen.append, reproducible=True)
     assert stages_of(seen) == ["cost", "unmet demand and cost", "cost of what is served"]
     attempts = [each for each in seen if each.stage.partition(" of part")[0] == "cost"]
     assert all(each.objective_usd is None for each in attempts)
@@ -279,17 +298,30 @@ def test_who_gives_up_on_serving_everything_can_still_find_that_it_is_possible(
     assert unmet_share(found, 2) <= 1e-3
 
 
-def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+MUST_BE_UNMET = (79.9, 88.87)
+"""Least unmet demand of the first priority: what CP-SAT proves in ten seconds, and what a plan has. [1/s]"""
+
+
+@pytest.mark.parametrize("limit_s", first_parts((3.0, 6.0), 1))
+def test_what_blocks_leave_unmet_is_bounded_by_what_must_be(
+    limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = with_priorities(large_case(1, 6, 2, 3), 5)
-    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=3.0).result.unmet
-    assert least[1].bound > 0
     monkeypatch.setattr(block_solve, "LEAST_VARIABLES", 0)
     monkeypatch.setattr(block_solve, "LEAST_BLOCKS", 1)
     monkeypatch.setattr(block_solve, "LARGEST_BLOCK_SHARE", 1.0)
-    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=3.0).result.unmet
+    found = solve(case.fleet, case.candidates, gap=0.01, time_limit_s=limit_s).result.unmet
     # Bounds of lower priorities are of plans that leave no more of the higher ones unmet.
-    assert 0 <= found[1].bound <= least[1].value * (1 + 1e-6)
-    assert found[1].value >= least[1].bound * (1 - 1e-6)
+    assert 0 <= found[1].bound <= MUST_BE_UNMET[1] * (1 + 1e-6)
+    assert found[1].value >= MUST_BE_UNMET[0] * (1 - 1e-6)
+
+
+@pytest.mark.slow
+def test_what_must_be_unmet_is_what_one_solver_proves() -> None:
+    case = with_priorities(large_case(1, 6, 2, 3), 5)
+    least = solve(case.fleet, case.candidates, gap=0.05, time_limit_s=10.0).result.unmet
+    assert 0 < least[1].bound <= MUST_BE_UNMET[1]
+    assert least[1].value >= MUST_BE_UNMET[0]
 
 
 @pytest.mark.usefixtures("blocks_for_all")
@@ -372,18 +404,21 @@ def test_a_plan_that_is_far_from_good_is_chosen_anew_after_every_round(
 ) -> None:
     settle, waiting = BlockSearch._rounds, []
 
+    stop = Stop()
+
     def settle_and_look(self: BlockSearch, workers: Workers, prices: Prices) -> bool:
         settled = settle(self, workers, prices)
         waiting.append(self._masters.pending is not None)
+        stop.request()
         return settled
 
     monkeypatch.setattr(BlockSearch, "_rounds", settle_and_look)
-    solve_in_overtime(good, counted=True)
+    solve_in_overtime(good, stop, counted=True)
     # A good plan waits for a master beside the next round.
     assert waiting[0] is good
 
 
-@pytest.mark.usefixtures("blocks_for_all")
+@pytest.mark.usefixtures("blocks_for_all", "whole_search")
 @pytest.mark.parametrize("far", [True, False])
 def test_while_the_plan_is_far_from_good_a_master_runs_beside_every_round(
     far: bool, monkeypatch: pytest.MonkeyPatch

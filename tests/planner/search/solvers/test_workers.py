@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.idle_processes import IDLE
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 
@@ -64,6 +65,46 @@ def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
         child.stdin.write(b"part of a job")
     workers.stop_search()
     assert all(pipe is not None and pipe.closed for each in children for pipe in (each.stdin, each.stdout))
+
+
+def test_the_next_search_asks_the_same_processes_which_know_its_programs_alone() -> None:
+    seen, known = [], np.ones(1)
+    for least in (1.0, 2.0):
+        with Workers(2, (at_least(least),)) as workers:
+            seen.append(set(workers._children))
+            job = Job(0, known, Effort(None, 100, 0.0))
+            assert [each.objective for each in workers.solve([job] * 4)] == [least] * 4
+    with Workers(1, ()) as workers:
+        assert not workers._children[0].poll()
+        with pytest.raises(RuntimeError, match="unexpectedly"):
+            workers.solve([Job(0, known, Effort(None, 100, 0.0))])
+    assert seen[0] == seen[1] >= set(workers._children)
+
+
+def test_a_process_whose_answer_nobody_waited_for_is_asked_nothing_more() -> None:
+    with Workers(2, ()) as workers:
+        left = set(workers._children)
+        workers.begin(jobs(1.0)[0])
+    assert all(child.poll() is not None for child in left)
+    with Workers(2, ()) as workers:
+        assert not left & set(workers._children)
+        assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
+
+
+def test_a_process_that_has_waited_too_long_is_ended_and_one_that_died_is_not_asked() -> None:
+    with Workers(2, ()) as workers:
+        workers.solve(jobs(1.0, 2.0))
+    first, second = workers._children
+    IDLE.end_all(idle_s=60.0)
+    assert first.poll() is second.poll() is None
+    first.kill()
+    first.wait()
+    with Workers(2, ()) as workers:
+        assert first not in workers._children
+        assert second in workers._children
+        assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
+    IDLE.end_all()
+    assert all(child.poll() is not None for child in workers._children)
 
 
 def test_a_job_in_the_background_has_a_process_of_its_own() -> None:

@@ -1,0 +1,143 @@
+"""Names that drivers, labels, benchmarks and clouds give the hardware of the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final
+
+import yaml
+
+from fleetplan.fleet.catalog.hardware_and_prices import accelerators
+from fleetplan.fleet.errors import MAX_NAMES_SHOWN, nearest
+
+_PUNCTUATION: Final = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """A kind of machine that a cloud rents out.
+
+    Attributes
+    ----------
+    name : str
+        As the cloud spells it.
+    cloud : str
+        aws, gcp or azure.
+    hardware : str
+        Name in the catalogue.
+    accelerators : int
+        In one instance.
+    """
+
+    name: str
+    cloud: str
+    hardware: str
+    accelerators: int
+
+
+class UnknownHardwareError(Exception):
+    """No part of the catalogue has this name.
+
+    Attributes
+    ----------
+    hint : str
+        What is allowed, and what was probably meant.
+    """
+
+    def __init__(self, name: str, hint: str) -> None:
+        self.hint = hint
+        super().__init__(f"hardware {name!r}: {hint}")
+
+
+def catalogue_hardware(name: str, own: Collection[str] = ()) -> str:
+    """Return the catalogue's name of hardware, whoever named it.
+
+    Parameters
+    ----------
+    name : str
+        Of the catalogue, of a driver, label, benchmark, price catalogue or cloud, or an instance type.
+        Case, blanks and punctuation do not count.
+    own : Collection[str]
+        Names that a fleet file defines, which come first.
+
+    Raises
+    ------
+    UnknownHardwareError
+        With the nearest known name.
+    """
+    found = name if name in own else hardware_names().get(plain_hardware(name))
+    if found is None:
+        raise UnknownHardwareError(name, hardware_hint(name, own))
+    return found
+
+
+def hardware_hint(name: str, own: Collection[str] = ()) -> str:
+    """Return which names of hardware are allowed, and the one that was probably meant."""
+    known = tuple(dict.fromkeys((*own, *accelerators())))
+    other = _other_parts().get(plain_hardware(name))
+    if other is not None:
+        return f"is {other}: no part of the catalogue"
+    allowed = f"one of {len(known)} names" if len(known) > MAX_NAMES_SHOWN else ", ".join(known)
+    # The catalogue's own names first: they are what a hint should teach.
+    meant = nearest(name, known) or nearest(name, (each for _, each, _ in _spellings()))
+    return f"allowed: {allowed}" + ("" if meant is None else f"; did you mean {meant!r}?")
+
+
+@cache
+def hardware_names() -> Mapping[str, str]:
+    """Return the catalogue's name by every other one, as `plain_hardware` writes it.
+
+    Raises
+    ------
+    ValueError
+        A name stands for two parts.
+    """
+    found = {plain_hardware(name): name for name in accelerators()}
+    for part, name, _ in _spellings():
+        if found.setdefault(plain_hardware(name), part) != part:
+            raise ValueError(f"{name!r} stands for {found[plain_hardware(name)]} and {part}")
+    return MappingProxyType(found)
+
+
+@cache
+def instance_types() -> Mapping[str, InstanceType]:
+    """Return the kinds of instances by their names, as `plain_hardware` writes them."""
+    return MappingProxyType(
+        {
+            plain_hardware(name): InstanceType(name, cloud, hardware, accelerators_each)
+            for cloud, parts in _table()["instances"].items()
+            for hardware, types in parts.items()
+            for name, accelerators_each in types.items()
+        }
+    )
+
+
+def plain_hardware(name: str) -> str:
+    """Return a name without what spellings differ in: lower case, letters and digits alone."""
+    return _PUNCTUATION.sub("", name.lower())
+
+
+def _spellings() -> Iterator[tuple[str, str, str]]:
+    """Part, name, and who calls it so."""
+    for part, by_source in _table()["names"].items():
+        for source, names in by_source.items():
+            yield from ((part, name, source) for name in names)
+    for each in instance_types().values():
+        yield each.hardware, each.name, each.cloud
+
+
+@cache
+def _other_parts() -> Mapping[str, str]:
+    return MappingProxyType({plain_hardware(name): what for name, what in _table()["other_parts"].items()})
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    text = (files("fleetplan.fleet.catalog") / "hardware_names.yaml").read_text("utf-8")
+    found: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return MappingProxyType(found)

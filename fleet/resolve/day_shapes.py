@@ -1,0 +1,103 @@
+"""Shapes of the day: how the demand of a region rises and falls, in steps of a quarter of an hour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.fleet.inventory import Slice
+from fleetplan.fleet.units import HOURS_PER_DAY
+
+STEPS_PER_HOUR: Final = 4
+"""Slices of the day are multiples of a quarter of an hour."""
+
+STEPS_PER_DAY: Final = round(HOURS_PER_DAY * STEPS_PER_HOUR)
+
+Ratios = tuple[float, ...]
+"""Demand of each quarter of an hour over what the file states, from the start of the first slice on."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayShape:
+    """How demand runs over the day.
+
+    Attributes
+    ----------
+    ratios : Mapping[str, Ratios]
+        By region; 1 all day in a region that is left out.
+    """
+
+    ratios: Mapping[str, Ratios]
+
+    def peak(self, region: str, slices: Sequence[Slice], part: Slice | None) -> float:
+        """Return the largest ratio in a slice, or of the day."""
+        return max(self._within(region, slices, part))
+
+    def mean(self, region: str, slices: Sequence[Slice], part: Slice | None) -> float:
+        """Return the mean ratio of a slice, or of the day."""
+        within = self._within(region, slices, part)
+        return math.fsum(within) / len(within)
+
+    def _within(self, region: str, slices: Sequence[Slice], part: Slice | None) -> Ratios:
+        day = self.ratios.get(region, (1.0,) * STEPS_PER_DAY)
+        if part is None:
+            return day
+        start, end = next((start, end) for each, start, end in slice_steps(slices) if each.name == part.name)
+        # Slices of more than 24 hours have been refused by now, and yet their demand is read.
+        return day[start:end] or day[-1:]
+
+
+FLAT: Final = DayShape({})
+"""The same demand all day."""
+
+
+def slice_steps(slices: Sequence[Slice]) -> list[tuple[Slice, int, int]]:
+    """Return each slice with its first step and the one after its last."""
+    found, start = [], 0
+    for part in slices:
+        end = start + round(part.hours * STEPS_PER_HOUR)
+        found.append((part, start, end))
+        start = end
+    return found
+
+
+def shape_of_slices(regions: Sequence[str], slices: Sequence[Slice], ratios: Mapping[str, float]) -> DayShape:
+    """Return the shape with one ratio for each slice, 1 for those left out, alike in every region."""
+    return DayShape(dict.fromkeys(regions, ratios_of_slices(slices, ratios)))
+
+
+def ratios_of_slices(slices: Sequence[Slice], ratios: Mapping[str, float]) -> Ratios:
+    """Return one ratio for each slice, 1 for those left out, as steps."""
+    if not slices:
+        return (1.0,) * STEPS_PER_DAY
+    steps = ((ratios.get(part.name, 1.0), end - start) for part, start, end in slice_steps(slices))
+    return tuple(ratio for ratio, count in steps for _ in range(count))
+
+
+def step_of_hour(hour: str) -> int | None:
+    """Return the step that begins at an hour such as 8 or 17.5, or None for any other text."""
+    try:
+        step = float(hour) * STEPS_PER_HOUR
+    except ValueError:
+        return None
+    return int(step) if step.is_integer() and 0 <= step < STEPS_PER_DAY else None
+
+
+def ratios_of_hours(steps: Mapping[int, float], first_hour: float) -> Ratios:
+    """Return a day that begins at an hour, from ratios that each hold until the next one is given.
+
+    Parameters
+    ----------
+    steps : Mapping[int, float]
+        Ratio by the step from midnight that it holds from; at least one.
+    first_hour : float
+        Where the first step of the result lies; any multiple of a quarter. [h]
+    """
+    held, day = steps[max(steps)], []
+    for step in range(STEPS_PER_DAY):
+        held = steps.get(step, held)
+        day.append(held)
+    first = round(first_hour * STEPS_PER_HOUR)
+    return tuple(day[(first + step) % STEPS_PER_DAY] for step in range(STEPS_PER_DAY))

@@ -1,0 +1,88 @@
+"""Demand as people state it: a rate at the peak, a total by day, week or month, tokens, or active users."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from fleetplan.fleet.tco import MONTHS_PER_QUARTER, QUARTERS_PER_YEAR
+from fleetplan.fleet.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_HOUR
+
+Counted: TypeAlias = Literal["requests", "tokens", "input tokens", "output tokens"]
+"""What a quantity counts; tokens are new prompt tokens and generated ones."""
+
+EXAMPLES: Final = "such as 120, 3.2 M requests/day, 40 k output tokens/s or 2 M users x 6 requests/day"
+GROWTH_EXAMPLES: Final = "such as 10 %/quarter, 3 %/month or -5 %/year"
+
+_SCALE: Final = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_SECONDS_PER_DAY: Final = HOURS_PER_DAY * SECONDS_PER_HOUR
+_DAYS_PER_WEEK: Final = 7
+_RATE_SECONDS: Final = {
+    "second": 1.0,
+    "s": 1.0,
+    "minute": 60.0,
+    "min": 60.0,
+    "hour": SECONDS_PER_HOUR,
+    "h": SECONDS_PER_HOUR,
+}
+_TOTAL_DAYS: Final = {
+    "day": 1.0,
+    "week": float(_DAYS_PER_WEEK),
+    "month": HOURS_PER_MONTH / HOURS_PER_DAY,
+}
+
+_NUMBER: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kMBT]?)"
+_COUNTED: Final = "|".join(get_args(Counted))
+_PER: Final = r"\s*(?:/|per)\s*"
+QUANTITY_PATTERN: Final = (
+    rf"^(?:{_NUMBER}\s*users?\s*[x*]\s*)?{_NUMBER}\s*(request|{_COUNTED})"
+    rf"{_PER}({'|'.join((*_RATE_SECONDS, *_TOTAL_DAYS))})$"
+)
+GROWTH_PATTERN: Final = rf"^([+-]?\d+(?:\.\d+)?)\s*%{_PER}(month|quarter|year)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One figure of the demand.
+
+    Attributes
+    ----------
+    amount : float
+        By second, or by day for a total. [1/s or 1/day]
+    total : bool
+        Whether it is what arises in a day, which the shape of the day spreads, or the rate at the peak.
+    counted : {"requests", "tokens", "input tokens", "output tokens"}
+        What is counted.
+    """
+
+    amount: float
+    total: bool = False
+    counted: Counted = "requests"
+
+    def mean_per_s(self) -> float:
+        """Return the rate at the peak, or the mean rate of a total. [1/s]."""
+        return self.amount / _SECONDS_PER_DAY if self.total else self.amount
+
+
+def quantity(text: str) -> Quantity | None:
+    """Return what a text states, or None for any other text."""
+    match = re.match(QUANTITY_PATTERN, text.strip())
+    if match is None:
+        return None
+    users, users_scale, number, scale, counted, time = match.groups()
+    amount = float(number) * _SCALE[scale] * (1.0 if users is None else float(users) * _SCALE[users_scale])
+    unit = next(each for each in get_args(Counted) if each.startswith(counted))
+    if time in _TOTAL_DAYS:
+        return Quantity(amount / _TOTAL_DAYS[time], True, unit)
+    return Quantity(amount / _RATE_SECONDS[time], False, unit)
+
+
+def growth_per_quarter(text: str) -> float | None:
+    """Return the ratio of a quarter to the one before, or None for what is no growth of more than -100 %."""
+    match = re.match(GROWTH_PATTERN, text.strip())
+    if match is None:
+        return None
+    ratio = 1 + float(match[1]) / 100
+    quarters = {"month": 1 / MONTHS_PER_QUARTER, "quarter": 1.0, "year": float(QUARTERS_PER_YEAR)}
+    return float(ratio ** (1 / quarters[match[2]])) if ratio > 0 else None

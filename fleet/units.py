@@ -1,0 +1,42 @@
+"""Units and lengths of time, each once. Other constants have a source; these are definitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MS_PER_S: Final = 1e3
+
+US_PER_MS: Final = 1e3
+
+NS_PER_MS: Final = 1e6
+
+MS_PER_US: Final = 1e-3
+
+MS_PER_NS: Final = 1e-6
+
+MS_PER_MINUTE: Final = 60e3
+
+MS_PER_HOUR: Final = 3.6e6
+
+SECONDS_PER_HOUR: Final = 3600.0
+
+HOURS_PER_DAY: Final = 24.0
+
+HOURS_PER_MONTH: Final = 730.0
+"""A twelfth of 8,760 hours."""
+
+HOURS_PER_QUARTER: Final = 2190
+"""8,760 hours of a year over four. [h]"""
+
+SECONDS_PER_QUARTER: Final = HOURS_PER_QUARTER * SECONDS_PER_HOUR
+
+BYTES_PER_GB: Final = 1e9
+
+BYTES_PER_GIB: Final = 2.0**30
+
+BYTES_PER_MS_OF_GB_PER_S: Final = 1e6
+"""What a bandwidth of 1 GB/s moves in a millisecond. [bytes]"""
+
+W_PER_KW: Final = 1000.0
+
+KWH_PER_MWH: Final = 1000.0

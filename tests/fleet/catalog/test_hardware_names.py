@@ -1,0 +1,116 @@
+"""Names of hardware that others use, for the catalogue's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog.hardware_names import (
+    UnknownHardwareError,
+    catalogue_hardware,
+    hardware_names,
+    instance_types,
+)
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.resolve import load_fleet
+
+TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "hardware"),
+    [
+        # nvidia-smi, and GPU feature discovery's label of the same card.
+        ("NVIDIA H100 80GB HBM3", "H100-SXM"),
+        ("NVIDIA-H100-80GB-HBM3", "H100-SXM"),
+        ("NVIDIA-A100-SXM4-80GB", "A100-SXM-80GB"),
+        ("NVIDIA-GB200", "GB200-NVL72"),
+        ("AMD_Instinct_MI300X_OAM", "MI300X"),
+        ("nvidia-h200-141gb", "H200-SXM"),
+        ("tpu-v6e-slice", "TPU-v6e"),
+        ("b200-trt", "B200-SXM"),
+        ("mi355x", "MI355X"),
+        ("NVIDIA H200-SXM-141GB", "H200-SXM"),
+        ("p5.48xlarge", "H100-SXM"),
+        ("a3-ultragpu-8g", "H200-SXM"),
+        ("standard_nd96isr_mi300x_v5", "MI300X"),
+        ("h100-sxm", "H100-SXM"),
+    ],
+)
+def test_names_of_tools_and_clouds_mean_parts_of_the_catalogue(name: str, hardware: str) -> None:
+    assert catalogue_hardware(name) == hardware
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("H10-SXM", "did you mean 'H100-SXM'"),
+        ("p5.48xlrge", "did you mean 'p5.48xlarge'"),
+        ("NVIDIA H100 PCIe", "is a PCIe card"),
+        ("A100", "is 40 GB at some, 80 GB at others"),
+        ("Standard_NC40ads_H100_v5", "is one H100 NVL"),
+    ],
+)
+def test_what_is_no_part_has_the_nearest_name_or_says_what_it_is(name: str, hint: str) -> None:
+    with pytest.raises(UnknownHardwareError, match=hint):
+        catalogue_hardware(name)
+
+
+def test_the_table_names_parts_of_the_catalogue_once_each_with_a_source() -> None:
+    table = yaml.safe_load(TABLE.read_text("utf-8"))
+    sources = set(table["sources"])
+    parts = set(table["names"]) | {part for each in table["instances"].values() for part in each}
+    assert parts <= set(accelerators())
+    assert {source for names in table["names"].values() for source in names} <= sources
+    assert set(table["instances"]) <= sources
+    # Reads every name, and raises where one stands for two parts.
+    assert set(hardware_names().values()) == set(accelerators())
+    assert not {name for name in table["other_parts"] if name in hardware_names()}
+
+
+def test_no_instance_has_more_accelerators_than_a_host() -> None:
+    """A host of the catalogue is the largest machine of its part."""
+    larger = [
+        each.name
+        for each in instance_types().values()
+        if each.accelerators > accelerators()[each.hardware].accelerators_per_host
+    ]
+    assert larger == []
+
+
+def fleet_file(folder: Path, hardware: str, more: str = "") -> Path:
+    path = folder / "fleet.yaml"
+    path.write_text(
+        f"version: 1\n{more}"
+        f"offers: [{{name: rent, hardware: {hardware}, rent_usd_per_accelerator_hour: 2}}]\n"
+        f"pools: [{{name: own, hardware: {hardware}, hosts: 2, owned: {{capex_usd_per_host: 200000}}}}]\n"
+        "services:\n  - {name: chat, model: llama3.1-8b, workload: {input_tokens: 9, output_tokens: 9}, "
+        f"slo: {{tpot_ms: 50}}, demand: 1, hardware: [{hardware}]}}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_a_fleet_file_may_use_any_name(tmp_path: Path) -> None:
+    for name in ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3", "h100"):
+        fleet = load_fleet(fleet_file(tmp_path, name))
+        assert set(fleet.hardware) == {"H100-SXM"}
+        assert {each.hardware for each in (*fleet.pools, *fleet.offers)} == {"H100-SXM"}
+        assert fleet.services[0].allowed_hardware == ("H100-SXM",)
+
+
+def test_a_name_that_the_file_defines_is_its_own(tmp_path: Path) -> None:
+    own = "hardware: {h100: {like: h200, all_in_w: 900}}\n"
+    fleet = load_fleet(fleet_file(tmp_path, "h100", own))
+    assert set(fleet.hardware) == {"h100"}
+    part, base = fleet.hardware["h100"].accelerator, accelerators()["H200-SXM"]
+    assert part is not None
+    assert part.hbm_gib == base.hbm_gib
+
+
+def test_an_unknown_name_in_a_fleet_file_has_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no hardware 'H100-SMX'.*did you mean 'H100-SXM'"):
+        load_fleet(fleet_file(tmp_path, "H100-SMX"))

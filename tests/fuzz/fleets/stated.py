@@ -1,0 +1,94 @@
+"""Demand as people state it: quantities with units, growth, and shapes of the day by name."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.fuzz.fleets.made import ONE_REGION, Made
+
+IN_UNITS = 0.4
+"""Share of the demands that are quantities in another unit."""
+
+GROWS = 0.5
+"""Share of the services whose demand grows, among those that have one."""
+
+SHAPED = 0.6
+"""Share of the shapes of the day that have a name."""
+
+UNITS: tuple[tuple[str, float], ...] = (("requests/s", 1), ("requests/min", 60), ("requests/h", 3600))
+TOTALS: tuple[tuple[str, float], ...] = (
+    ("requests/day", 1),
+    ("requests/week", 7),
+    ("requests/month", 365 / 12),
+)
+
+
+def state_demand(made: Made) -> None:
+    """State some of the demand otherwise; with dice of its own, so that all else stays as it was."""
+    dice = random.Random(f"stated {made.seed}")
+    offset = made.allows("regions.utc_offset_hours") and made.regions != (ONE_REGION,)
+    if offset and dice.random() < SHAPED:
+        for region in made.file["regions"].values():
+            region["utc_offset_hours"] = dice.choice((-8, -5.5, 0, 1, 9))
+    else:
+        offset = False
+    if made.quarters and made.allows("horizon.first_slice_utc_hour") and dice.random() < SHAPED:
+        made.file["horizon"]["first_slice_utc_hour"] = dice.choice((0, 6.5, 22))
+    for service in made.file["services"]:
+        if "follows" in service:
+            continue
+        _name_shape(made, service, dice, offset=offset)
+        if made.allows("services.growth") and dice.random() < GROWS:
+            _grow(made, service, dice)
+        if dice.random() < IN_UNITS:
+            unit, factor = dice.choice(UNITS)
+            if "demand" in service:
+                service["demand"] = _in_unit(service["demand"], unit, factor)
+            else:
+                unit, factor = dice.choice(TOTALS)
+                offline = service["offline"]
+                offline["requests_per_day"] = _in_unit(offline["requests_per_day"], unit, factor)
+
+
+def _in_unit(node: Any, unit: str, factor: float) -> Any:
+    if isinstance(node, dict):
+        return {key: _in_unit(each, unit, factor) for key, each in node.items()}
+    return f"{node * factor:.9g} {unit}"
+
+
+def _grow(made: Made, service: dict[str, Any], dice: random.Random) -> None:
+    """Let demand grow, from a figure of an earlier quarter where there are several."""
+    text = dice.choice(("8 %/quarter", "-3 % per month", "25 %/year"))
+    growth: Any = text if dice.random() < 0.6 else {made.regions[0]: text}
+    service["growth"] = growth
+    key, node = ("demand", service) if "demand" in service else ("requests_per_day", service["offline"])
+    if len(made.periods) > 1 and dice.random() < 0.5:
+        node[key] = _without_last(node[key], made.periods[-1])
+
+
+def _without_last(node: Any, period: str) -> Any:
+    if not isinstance(node, dict):
+        return node
+    return {key: _without_last(each, period) for key, each in node.items() if key != period}
+
+
+def _name_shape(made: Made, service: dict[str, Any], dice: random.Random, *, offset: bool) -> None:
+    """Give the service's shape of the day a name, or one by local hour where the day has no slices."""
+    ratios = service.get("demand_by_slice")
+    names = str(service.get("demand", service.get("offline")))
+    by_slice = any(f"'{name}'" in names for name in made.slices)
+    if dice.random() >= SHAPED or by_slice or not made.allows("services.demand_by_slice"):
+        return
+    forms = {"by_slice": ratios} if ratios else {}
+    if ratios:
+        forms["by_region"] = dict.fromkeys(made.regions, ratios)
+    if offset:
+        forms["by_local_hour"] = {"0": 0.4, "7.5": 1.0, str(dice.choice((18, 21.25))): 0.7}
+    able = [form for form in forms if made.allows(f"day_shapes.{form}")]
+    if able and made.allows("day_shapes"):
+        form = dice.choice(able)
+        shapes = made.file.setdefault("day_shapes", {})
+        name = f"shape-{len(shapes)}"
+        shapes[name] = {form: forms[form]}
+        service["demand_by_slice"] = name
