@@ -61,8 +61,8 @@ def _drafted(service: Service) -> Iterator[str]:
     drafts = service.techniques.speculative
     if drafts is not None and drafts.method == "mtp" and drafts.acceptance_ratio == MTP_ACCEPTANCE_RATIO:
         yield (
-            f"{service.name}: {MTP_ACCEPTANCE_RATIO:.0%} of the tokens that the model's own module proposes are "
-            "taken to be accepted, as published for DeepSeek-V3; measure it on your traffic"
+            f"{service.name}: {MTP_ACCEPTANCE_RATIO:.0%} of the tokens that the model's own module proposes "
+            "are taken to be accepted, as published for DeepSeek-V3; measure it on your traffic"
         )
 
 
