@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ Block = Literal["pools", "offers"]
 MOST_ACCELERATORS_PER_HOST: Final = 72
 """Of any host that is sold: some list a rack of 72 as one machine."""
 
-_KINDS: Final = {"pools": "pool", "offers": "offer"}
+_KINDS: Final[Mapping[Block, Literal["pool", "offer"]]] = {"pools": "pool", "offers": "offer"}
 
 
 @dataclass(frozen=True, slots=True)

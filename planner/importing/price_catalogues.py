@@ -107,10 +107,10 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     alike: dict[tuple[str, str, int, bool, float], list[str]] = {}
     for (machine, hardware, each, region, spot), usd in cheapest.items():
         alike.setdefault((machine, hardware, each, spot, usd), []).append(region)
-    prices = Counter((machine, spot) for machine, _, _, spot, _ in alike)
+    price_counts = Counter((machine, spot) for machine, _, _, spot, _ in alike)
     for (machine, hardware, each, spot, usd), regions in alike.items():
         # One machine may have several prices, told apart by their first region.
-        words = (machine, "spot" if spot else "", regions[0] if prices[machine, spot] > 1 else "")
+        words = (machine, "spot" if spot else "", regions[0] if price_counts[machine, spot] > 1 else "")
         read = partial(_offer, fragment, (hardware, each), regions, usd / each, options, spot=spot)
         fragment.take("offers", machine, partial(_named, plain_name(*words), read))
     return fragment.done()

@@ -42,6 +42,9 @@ def listed(*nodes: object) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "List", "items": list(nodes)}
 
 
+NODES = listed(*(nvidia(f"h{n}", "NVIDIA-H100-80GB-HBM3", 8) for n in range(3)))
+
+
 def pools(text: str) -> dict[str, dict[str, Any]]:
     return {pool["name"]: pool for pool in yaml.safe_load(text)["pools"]}
 
@@ -147,7 +150,7 @@ SINFO = {
 }  # fmt: skip
 """By the schema of data_parser v0.0.42 (Slurm 24.11): rows of partitions, nodes that are alike together."""
 
-NODES = {
+SLURM_NODES = {
     "nodes": [
         {"name": "h1", "gres": "gpu:h100:8(S:0-1)", "state": "idle", "state_flags": []},
         {"name": "h2", "gres": "gpu:h100:8(S:0-1)", "state": "down", "state_flags": ["DRAIN"]},
@@ -172,7 +175,7 @@ def test_a_node_of_several_partitions_counts_once() -> None:
         "u1": "gres gpu:8 names no kind: give --hardware",
         "m1": "has accelerators of several kinds: gpu:h100:4,gpu:h200:4",
     }
-    odd = {"nodes": [{"name": "n", "gres": "gpu:h100:8x", "state": "idle"}, NODES["nodes"][0]]}
+    odd = {"nodes": [{"name": "n", "gres": "gpu:h100:8x", "state": "idle"}, SLURM_NODES["nodes"][0]]}
     (rejected,) = slurm_pools(odd, "sinfo.json", OPTIONS).rejected
     assert rejected.reason == "gres 'gpu:h100:8x' is not understood"
     told = PoolOptions("2026-11-24", hardware="b200")
@@ -180,7 +183,7 @@ def test_a_node_of_several_partitions_counts_once() -> None:
 
 
 def test_older_slurm_lists_nodes() -> None:
-    found = slurm_pools(NODES, "sinfo.json", OPTIONS)
+    found = slurm_pools(SLURM_NODES, "sinfo.json", OPTIONS)
     assert pools(found.text) == {"h100-sxm": {"name": "h100-sxm", "hardware": "H100-SXM", "hosts": 2}}
     assert "1 of them out of service" in found.text
 
