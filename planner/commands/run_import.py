@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
+from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.input_records import Table, open_table
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text

@@ -21,8 +21,8 @@ from typing import Final
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.document.records import Table
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.input_records import Table
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
     SupplyFragment,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from fleetplan.fleet.input_records import open_table
+from fleetplan.fleet.document.records import open_table
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.price_catalogues import OfferOptions, focus_supply, skypilot_offers
