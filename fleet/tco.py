@@ -152,7 +152,7 @@ def purchase_write_off_usd(
     """
     capex_usd = offer.capex_usd_per_host
     if capex_usd is None:
-        raise ValueError(f"{offer.name} is no purchase")
+        raise ValueError(f"{offer.name} is not a purchase")
     start = order_period + offer.lead_time_quarters
     life, residual = offer.life_quarters, offer.residual_ratio
     return tuple(

@@ -79,7 +79,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def growth_per_quarter(text: str) -> float | None:
-    """Return the ratio of a quarter to the one before, or None for what is no growth of more than -100 %."""
+    """Return the ratio of a quarter to the one before; None if it is not a growth above -100 %."""
     match = re.match(GROWTH_PATTERN, text.strip())
     if match is None:
         return None

@@ -49,7 +49,7 @@ def ratio(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise typer.BadParameter(f"{text!r} is no ratio; write 0.5% or 0.005")
+        raise typer.BadParameter(f"{text!r} is not a ratio; write 0.5% or 0.005")
     return value
 
 

@@ -57,7 +57,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     Returns
     -------
     tuple[Problem, tuple[str, ...]]
-        What is no candidate any more, or stands in a pool that the fleet does not have, ends before the
+        What is not a candidate any more, or stands in a pool that the fleet does not have, ends before the
         first period; a warning says so.
     """
     period = period_in_force(plan, problem.periods)

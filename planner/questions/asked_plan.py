@@ -49,7 +49,9 @@ class AskedPlan:
         """
         if isinstance(self.outcome, Infeasible):
             hint = "plan explain without options says which requirements are in conflict"
-            raise _mistake(self.path, "status", "the fleet is infeasible, so there is no plan to ask", hint)
+            raise _mistake(
+                self.path, "status", "the fleet is infeasible, so there is no plan to ask about", hint
+            )
         return self.outcome
 
 
@@ -106,7 +108,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
         message = f"the plan is one for {asked.fleet.objective}, and the question is about its cost"
         raise _mistake(asked.path, "objective", message, "ask about a plan with the objective tco")
     if plan.shortages:
-        hint = "plan explain without options says what it would take to serve it"
+        hint = "plan explain without options says what would serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
     broken = verify(resolver.problem(asked.fleet)[1], plan)
     if broken:

@@ -197,9 +197,9 @@ def test_values_by_age_are_resolved() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("2025Q1}", "2025Q1, residual_ratio: {0: 0.6}}"), "'0' is no age within the write-off"),
+        (("2025Q1}", "2025Q1, residual_ratio: {0: 0.6}}"), "'0' is not an age within the write-off"),
         (("2025Q1}", "2025Q1, residual_ratio: {17: 0.6}}"), "quarters from 1 to 16"),
-        (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is no age"),
+        (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is not an age"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 0.3, 8: 0.6}}"), "0.6 at the age of 8 is more than 0.3"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 1.6}}"), "must be at most 1"),
         (("in_service: 2025Q1}", "residual_ratio: {4: 0.6}}"), "values by age need it"),

@@ -171,7 +171,7 @@ def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) ->
         started.kill()
         started.wait()
     assert started.returncode == 4
-    assert b"the same command goes on from here" in errors
+    assert b"the same command continues from here" in errors
     before = stamps(tmp_path)
     assert 2 <= len(before) < points
     subprocess.run(command, check=True, capture_output=True)
@@ -280,8 +280,8 @@ def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
         ("demand.chta=1", "did you mean 'chat'"),
         ("price.big=1", "no offer is or brings 'big'"),
         ("slo.chta=1", "there is no service"),
-        ("demand=-1", "is no ratio above 0"),
-        ("demand=much", "is no ratio above 0"),
+        ("demand=-1", "is not a ratio above 0"),
+        ("demand=much", "is not a ratio above 0"),
         ("services.chta.headroom=1", "did you mean 'chat'"),
         ("scenario=growth", "there is no scenario"),
     ],

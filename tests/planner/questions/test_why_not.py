@@ -301,5 +301,5 @@ services:
     assert "cannot run DP4-TP4 for prefill: attention data parallelism" in first.text
     assert "data_parallel_deployment" in first.text
     assert answer.forced is None
-    with pytest.raises(InputError, match="is no hardware"):
+    with pytest.raises(InputError, match="is not a hardware kind"):
         asked(question, "DP4 x")
