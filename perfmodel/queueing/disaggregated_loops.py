@@ -10,9 +10,11 @@ share of that rate in use, waits for half of it, and queues as in front of a ser
 
     steady TTFT = t(1) + r t(1) / 2 + r^2 / (2 (1 - r)) t(k) / k
 
-Clients that find no place in the decode batch, or no prefill in time, wait outside, by Little's law. All
-clients send their first request together: in the mean its prompt is done after (n + 1) / 2 iterations of n.
-The cache then travels to decode. A server that streams s tokens at a time shows its first s together::
+Clients that find no place in the decode batch, or no prefill in time, wait outside, by Little's law. So one
+client meets the figures of single prompts and sequences, and many of them the rates of full batches: those
+are the rows of a landscape, of which plans are made. All clients send their first request together: in the
+mean its prompt is done after (n + 1) / 2 iterations of n. The cache then travels to decode. A server that
+streams s tokens at a time shows its first s together::
 
     seen TTFT = TTFT + (s - 1) TPOT,    seen TPOT = TPOT (O - s) / (O - 1)
 """
@@ -130,7 +132,7 @@ def disaggregated_loop(
     tpot_of = _tpot_curve(evaluator, pools.decode, np.minimum(share, places))
     output = pools.decode.output_tokens.astype(np.float64)
     outside = pools.prefill.front_end_ms + evaluator.kv_transfer_ms(
-        _batch(pools.prefill, np.ones_like(pools.prefill_replicas))
+        _batch(pools.prefill, np.ones_like(pools.prefill_replicas)), prompts.alone_ms
     )
     most = np.minimum(concurrency / engines, places)
 
@@ -145,7 +147,7 @@ def disaggregated_loop(
         middle = (low + high) / 2
         rate, tpot, ttft = settled(middle)
         room = rate * (ttft + (output - 1) * tpot) <= concurrency
-        room &= rate <= _LARGEST_SHARE * prompts.most_per_ms
+        room &= rate <= prompts.most_per_ms
         low, high = np.where(room, middle, low), np.where(room, high, middle)
     batch = high
     rate, tpot, steady = settled(batch)
@@ -178,12 +180,14 @@ def _prompts(evaluator: Evaluator, pools: Pools, concurrency: FloatArray) -> _Pr
     first = np.clip(np.ceil(concurrency / engines), 1, most).astype(np.int64)
     alone, full, burst = (evaluator.prefill(_batch(load, each)) for each in (np.ones_like(most), most, first))
     iterations = np.maximum(1.0, concurrency / (engines * first))
+    sent = evaluator.transfer_requests_per_s(_batch(load, most))
+    most_per_s = pools.prefill_replicas * np.minimum(full.requests_per_s, sent)
     # A pipeline has as many micro-batches in flight as stages, each of which takes a pass.
     return _Prompts(
         alone.latency_ms,
         full.latency_ms / most,
         (iterations + 1) / 2 * burst.latency_ms,
-        engines * most / full.latency_ms,
+        most_per_s / MS_PER_S,
         full.memory.fits,
     )
 

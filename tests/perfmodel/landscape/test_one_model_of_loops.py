@@ -107,3 +107,77 @@ def test_decode_rows_are_decode_steps() -> None:
     rows = rows[rows["phase"] == "decode"].head(20)
     found = predicted((*case[:4], (2075, 150)), rows, "decode", {})
     np.testing.assert_allclose(rows["tpot_ms"], found["tpot_ms"], rtol=1e-9)
+
+
+PAIRS = (
+    ("H200-SXM", "vllm", "fp8", "llama3.3-70b", (2000, 150)),
+    ("B200-SXM", "sglang", "fp8", "deepseek-r1", (4096, 200)),
+    ("MI300X", "vllm", "bf16", "llama3.1-8b", (3000, 40)),
+)
+REPLICAS = ((3, 2), (1, 500))
+"""Of prefill and of decode: deployments that are limited by the one and by the other."""
+
+
+def in_pairs(
+    case: tuple[str, str, str, str, tuple[int, int]],
+    prefill: pd.DataFrame,
+    decode: pd.DataFrame,
+    replicas: tuple[int, int],
+    **columns: int,
+) -> pd.DataFrame:
+    """What `predict` says of deployments of such replicas, row by row."""
+    hardware, framework, weights, model, lengths = case
+    degrees = ["tp", "pp", "dp", "cp", "ep"] + (["ffn_tp"] if model == "deepseek-r1" else [])
+    names = {name: name.replace("ffn_tp", "moe_tp") for name in degrees}
+    table = decode[degrees].reset_index(drop=True).rename(columns=names)
+    of_prompts = prefill[degrees].reset_index(drop=True)
+    table = table.join(of_prompts.rename(columns={name: f"prefill_{names[name]}" for name in degrees}))
+    table = table.assign(
+        case_id=table.index, hardware=hardware, backend=framework, weights=weights, kv="bf16"
+    )
+    table = table.assign(model=model, mode="disaggregated", input_tokens=lengths[0], output_tokens=lengths[1])
+    table = table.assign(prefill_replicas=replicas[0], decode_replicas=replicas[1], **columns)
+    found = predict(table)
+    assert (found["status"] == "ok").all(), found["reason"].unique()
+    return found
+
+
+@pytest.mark.parametrize("replicas", REPLICAS)
+@pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
+def test_deployments_reach_the_rates_of_their_rows(
+    case: tuple[str, str, str, str, tuple[int, int]], replicas: tuple[int, int]
+) -> None:
+    rows = usable(case, Techniques())
+    most = default_scheduling(case[1], accelerators()[case[0]]).iteration_tokens // case[4][0]
+    prefill = rows[(rows["phase"] == "prefill") & (rows["batch"] == most)]
+    decode = rows[(rows["phase"] == "decode") & (rows["batch"] == 32)]
+    random = np.random.RandomState(3)
+    prefill, decode = (each.sample(30, random_state=random, replace=True) for each in (prefill, decode))
+    # So many clients that one of the phases is full all the time, and its rate is that of the deployment.
+    found = in_pairs(case, prefill, decode, replicas, concurrency=2_000_000, max_sequences=32)
+    rates = [
+        count * each["requests_per_s"].to_numpy()
+        for count, each in zip(replicas, (prefill, decode), strict=True)
+    ]
+    np.testing.assert_allclose(found["requests_per_s"], np.minimum(*rates), rtol=1e-6)
+    full = rates[1] <= rates[0]
+    np.testing.assert_allclose(found["tpot_ms"][full], decode["tpot_ms"][full], rtol=1e-6)
+    assert full.any() if replicas == REPLICAS[0] else not full.all()
+
+
+@pytest.mark.parametrize("case", PAIRS, ids=lambda case: f"{case[0]} {case[1]}")
+def test_one_client_meets_single_prompts_and_sequences(
+    case: tuple[str, str, str, str, tuple[int, int]],
+) -> None:
+    rows = usable(case, Techniques())
+    alone = [rows[(rows["phase"] == phase) & (rows["batch"] == 1)] for phase in ("prefill", "decode")]
+    prefill, decode = (each.head(8) for each in alone)
+    count = min(len(prefill), len(decode))
+    prefill, decode = prefill.head(count), decode.head(count)
+    found = in_pairs(case, prefill, decode, REPLICAS[0], concurrency=1)
+    np.testing.assert_allclose(found["tpot_ms"], decode["tpot_ms"], rtol=1e-6)
+    # Its own request is the load: it never waits for another.
+    busy = found["requests_per_s"] / (REPLICAS[0][0] * prefill["requests_per_s"].to_numpy())
+    lone_ms = prefill["ttft_ms"].to_numpy() + 0.5 * busy * prefill["latency_ms"].to_numpy()
+    assert (found["ttft_ms"] >= prefill["ttft_ms"].to_numpy() * (1 - 1e-9)).all()
+    assert (found["ttft_ms"] <= lone_ms * 1.05).all()

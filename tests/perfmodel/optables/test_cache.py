@@ -40,6 +40,35 @@ def test_a_second_reading_does_not_open_the_source(
     assert latencies(file, tmp_path / "cache") == first == sorted(TIMES.values())
 
 
+def test_tables_of_steps_with_prompts_and_without_are_kept_both(
+    write_table: TableWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"kernel_source": "NVLinkOneSided", "hidden_size": 7168, "topk": 8, "num_experts": 256}
+    columns |= {"moe_ep_size": 8, "distribution": "balanced"}
+    sent = [("alltoall_dispatch", "fp8", 0.02), ("alltoall_combine", "bfloat16", 0.03)]
+    frame = pd.DataFrame(
+        [
+            {**columns, "op_name": name, "moe_dtype": dtype, "num_tokens": tokens, "latency": ms * tokens}
+            for name, dtype, ms in sent
+            for tokens in (16, 64)
+        ]
+    )
+    path = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
+    file = TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test")
+
+    def read() -> list[tuple[str, str, list[int], list[float]]]:
+        tables = imported(file, file_sha256(file.path), tmp_path / "cache")
+        return [
+            (rows.kind, rows.dtype, rows.dims["low_latency"].tolist(), rows.latency_ms.tolist())
+            for rows in tables
+        ]
+
+    first = read()
+    assert [sorted(low_latency) for _, _, low_latency, _ in first] == [[0, 0, 1, 1]] * 2
+    monkeypatch.setattr(cache, "read_table", fail)
+    assert read() == first
+
+
 @pytest.mark.parametrize("damage", [b"", b"not an archive", None])
 def test_a_damaged_cache_is_rebuilt(
     file: TableFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None

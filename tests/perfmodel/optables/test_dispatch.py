@@ -124,10 +124,10 @@ def test_nvlink_kernels_are_milliseconds_and_prepare_first(write_table: TableWri
     )
     path = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
     tables = read_table(TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test"))
-    dispatch = [rows for rows in tables if rows.kind is DISPATCH]
+    (dispatch,) = [rows for rows in tables if rows.kind is DISPATCH]
     # Two sides: 0.02 + 0.01; one side: 0.025, the faster. For steps with and without prompts.
-    assert [rows.latency_ms.tolist() for rows in dispatch] == [[0.025], [0.025]]
-    assert {int(rows.dims["low_latency"][0]) for rows in dispatch} == {0, 1}
+    assert dispatch.latency_ms.tolist() == [0.025, 0.025]
+    assert dispatch.dims["low_latency"].tolist() == [0, 1]
 
 
 def test_more_ranks_than_measured_add_the_network(
