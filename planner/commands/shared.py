@@ -55,9 +55,9 @@ def ratio(text: str) -> float:
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
-    from fleetplan.scenarios.load import load_expanded_fleet
+    from fleetplan.scenarios.load import load_fleet
 
-    fleet = load_expanded_fleet(path, scenario or (), assignment or ())
+    fleet = load_fleet(path, scenario or (), assignment or ())
     for warning in fleet.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet

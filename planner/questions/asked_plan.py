@@ -12,7 +12,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Infeasible, Plan, PlanProvenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 PLAN_AGAIN = "plan the fleet again and ask about that plan"
 
@@ -80,7 +80,7 @@ def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
     """
     outcome = read_outcome(path)
     provenance = outcome.provenance
-    fleet = load_expanded_fleet(
+    fleet = load_fleet(
         fleet_file or _stated_file(path, provenance.fleet_file, "fleet_file", "--fleet FLEET.yaml names it"),
         provenance.scenarios,
         provenance.assignments,

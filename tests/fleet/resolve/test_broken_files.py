@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

@@ -10,7 +10,8 @@ import pytest
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet, stale_prices
+from fleetplan.fleet.resolve import stale_prices
+from fleetplan.scenarios.load import load_fleet
 
 BASE = """\
 version: 1

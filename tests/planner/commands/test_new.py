@@ -19,7 +19,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.schema import schema_text
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.cli import app, main
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 from fleetplan.scenarios.presets import PRESETS, TEMPLATES
 
 # Table 2 of Meta, "Optimizing Deployment Configurations for LLM Inference": tokens in, tokens out, context,
@@ -49,7 +49,7 @@ def run(*arguments: str) -> int:
 
 
 def loaded(path: str = "fleet.yaml") -> Fleet:
-    fleet = load_expanded_fleet(Path(path), (), ())
+    fleet = load_fleet(Path(path))
     assert fleet.warnings == ()
     return fleet
 
@@ -71,7 +71,7 @@ def test_the_commands_in_a_template_load(template: str) -> None:
     assert run("new", "my fleet.yaml", "--template", template) == 0
     text = Path("my fleet.yaml").read_text("utf-8")
     used = re.findall(r"-s ([\w-]+)", text)
-    block = load_expanded_fleet(Path("my fleet.yaml"), used, ())
+    block = load_fleet(Path("my fleet.yaml"), used, ())
     assert block.services
     assert "plan 'my fleet.yaml'" in text or not used
 

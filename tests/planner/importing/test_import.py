@@ -20,7 +20,7 @@ from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.records import read_json
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 GIVEN = MeasuredDeployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
@@ -392,7 +392,7 @@ def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
         "regions": {"east": {}, "west": {}}, "services": [service],
     }  # fmt: skip
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
-    built = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
+    built = load_fleet(tmp_path / "fleet.yaml")
     assert [pool.name for pool in built.pools] == ["old", "hired"]
     assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]
 

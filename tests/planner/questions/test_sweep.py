@@ -35,7 +35,7 @@ from fleetplan.planner.questions.sweep.run import run_sweep
 from fleetplan.planner.search.result import SearchLimits, SolveStatus
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import reproducible
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"
@@ -211,17 +211,17 @@ def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: P
         shutil.copy(SCENARIO.with_name(name), tmp_path / name)
     path = tmp_path / "fleet.yaml"
     point = SweepPoint((("demand", "1"),))
-    fleet = load_expanded_fleet(path, (), ())
+    fleet = load_fleet(path)
     key = point_key(fleet, point, LIMITS)
-    assert key == point_key(load_expanded_fleet(path, (), ()), point, LIMITS)
+    assert key == point_key(load_fleet(path), point, LIMITS)
     others = [
         point_key(fleet, SweepPoint((("demand", "2"),)), LIMITS),
-        point_key(load_expanded_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
+        point_key(load_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
         point_key(fleet, point, SearchLimits(60.0, 0.1, 1, 1, reproducible=True)),
     ]
     rates = tmp_path / "engines.csv"
     rates.write_text(rates.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    others.append(point_key(load_expanded_fleet(path, (), ()), point, LIMITS))
+    others.append(point_key(load_fleet(path), point, LIMITS))
     assert len({key, *others}) == 5
 
 

@@ -14,7 +14,6 @@ from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
@@ -24,6 +23,7 @@ from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, SPEED_RESOLUTION
 from fleetplan.planner.questions.why_not.reasons import Cause
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind, read_subject
+from fleetplan.scenarios.load import load_fleet
 
 HOURS = 2190.0
 
