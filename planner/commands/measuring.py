@@ -135,7 +135,7 @@ def measure_machine(
     )
     journal = Journal(wanted.out, origin)
     if journal.measured:
-        say(f"{journal.path}: goes on after {len(journal.measured)} points")
+        say(f"{journal.path}: continues after {len(journal.measured)} points")
     with torch.inference_mode():
         with _kept_on_cores(wanted):
             figures = measured_figures(device, effort)

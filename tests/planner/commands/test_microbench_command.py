@@ -127,7 +127,7 @@ def test_an_interruption_leaves_a_table(
     monkeypatch.setattr(single, "measure_alone", interrupted)
     command = ("optables", "measure", "--hardware", "cpu-host", "--for", "fleet.yaml", "--out", "own")
     assert run(*command, "--device", "cpu", "--step-tokens", "64") == 130
-    assert "interrupted; own holds what was measured" in capsys.readouterr().err
+    assert "interrupted; own holds the measurements so far" in capsys.readouterr().err
     assert len(pd.read_csv("own/optable.csv")) == 3
 
 
