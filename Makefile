@@ -6,6 +6,7 @@
 #   make lint types contracts   what CI checks besides
 #   make slow                   the tests that take minutes
 #   make structure              measure the layout of the code, draw docs/structure.svg
+#   make site                   build the documentation site into build/site, every link checked
 #   make interop                vLLM's and SGLang's own parsers on what every scenario exports (an environment of 5 GB)
 #   make soak                   10,000 random fleets, planned, verified and questioned (hours); FLEETS=100 FIRST=1000
 #   make soak-independent       the same against a second formulation of the documentation
@@ -28,11 +29,11 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help plan test slow interop soak soak-independent lint format types contracts structure clean
+.PHONY: help plan test slow site interop soak soak-independent lint format types contracts structure clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,13s/^# *//p' Makefile
+	@sed -n '3,14s/^# *//p' Makefile
 
 # The stamps carry the date of the last install; a newer pyproject.toml or Makefile makes it happen again.
 $(VENV)/bin/python:
@@ -69,6 +70,22 @@ test: $(VENV)/.installed-dev
 
 slow: $(VENV)/.installed-dev
 	@$(PYTEST) -m slow
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
+	@echo "installing what builds the site into $(VENV)" >&2
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
+# The pictures of the gallery are drawn by the commands that the page names.
+build/gallery/report.html: $(VENV)/.installed scenarios/quarterly.yaml
+	@mkdir -p build/gallery
+	@$(BIN)/plan scenarios/quarterly.yaml --gap 1% --time-limit 60 --out build/plan > build/plan.txt 2>&1
+	@$(BIN)/plan landscape scenarios/quarterly.yaml --service assistant --plot build/gallery > build/landscape.txt 2>&1
+	@cp build/plan/report.html $@
+
+site: $(VENV)/.installed-docs build/gallery/report.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
 
 # Frameworks without their GPU libraries: what parsers and checks of options import, and no more.
 INTEROP ?= .venv-interop

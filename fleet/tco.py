@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fleetplan.fleet.inventory import Offer, Owned
-from fleetplan.fleet.periods import quarter_index
-from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
+from fleetplan.fleet.inventory.periods import quarter_index
+from fleetplan.fleet.units import HOURS_PER_QUARTER, MONTHS_PER_QUARTER, QUARTERS_PER_YEAR, W_PER_KW
 
-MONTHS_PER_QUARTER: Final = 3
-QUARTERS_PER_YEAR: Final = 4
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
 """Values in the books over the purchase price, by rising age in quarters."""
 

@@ -12,7 +12,7 @@ from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
-from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, gap_in_quarters
 from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance

@@ -107,7 +107,7 @@ def model(
 
 @import_app.command("trace")
 def trace(
-    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
+    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE")],
     service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
@@ -116,7 +116,7 @@ def trace(
     """Convert recorded requests to the traffic of a service: classes, lengths, burstiness, demand.
 
     Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
-    output_tokens and, where known, session and prefix_tokens.
+    output_tokens and, where known, session and prefix_tokens; each as it is, as .gz or .zst, or as Parquet.
     Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out traffic
     """
     from fleetplan.planner.importing.traces import run_trace

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem.candidate import ConfigurationKey
 from fleetplan.planner.problem.problem import Problem

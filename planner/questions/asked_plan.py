@@ -50,7 +50,10 @@ class AskedPlan:
         if isinstance(self.outcome, Infeasible):
             hint = "plan explain without options says which requirements are in conflict"
             raise _mistake(
-                self.path, "status", "the fleet is infeasible, so there is no plan to ask about", hint
+                self.path,
+                "status",
+                "the fleet is infeasible, so there is no plan to ask about",
+                hint,
             )
         return self.outcome
 

@@ -57,7 +57,8 @@ def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_links_lead_to_files_that_exist(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
-        if not target.startswith("http"):
+        # The pictures of the gallery are drawn when the site is built, which fails without one of them.
+        if not target.startswith(("http", "gallery/")):
             assert (DOCS / target).exists(), target
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.prices import PriceBook
