@@ -132,7 +132,9 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
             return reference
     path = Path(context.document.place(key_path).file).parent / reference
     if not is_file(path):
-        context.error(key_path, f"there is no file {path}", "the path is relative to this file")
+        there = os.path.exists(path)  # noqa: PTH110 - Path.exists raises for a name that is too long
+        message = f"{path} is no ordinary file" if there else f"there is no file {path}"
+        context.error(key_path, message, "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -428,6 +429,17 @@ def test_a_model_is_described_or_refused(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "zebra"}), encoding="utf-8")
     assert run("import", "model", str(tmp_path)) == 2
     assert "zebra" in capsys.readouterr().err
+
+
+def test_a_model_that_is_no_ordinary_file_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    places = {tmp_path / "pipe": "it is a pipe", tmp_path / "folder": "it is a folder"}
+    for place, words in (places | {Path("/dev/zero"): "it is a device"}).items():
+        assert run("import", "model", str(place)) == 2
+        assert f"{place}: cannot be read: {words}" in capsys.readouterr().err
 
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:
