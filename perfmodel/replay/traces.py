@@ -25,7 +25,6 @@ from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_ta
 from fleetplan.fleet.errors import InputError, Issue, brief
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
-from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
 from fleetplan.perfmodel.serving import Requests
 from fleetplan.perfmodel.serving.requests import NO_SESSION
