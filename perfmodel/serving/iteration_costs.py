@@ -56,11 +56,6 @@ class StepCosts:
     prompt_ms: tuple[float, ...]
 
     @property
-    def longest_prompt_tokens(self) -> int:
-        """Most tokens of a prompt, cached ones included. [tokens]."""
-        return (len(self.prompt_ms) - 1) * PROMPT_GRAIN_TOKENS
-
-    @property
     def most_sequences(self) -> int:
         """Most sequences of an iteration."""
         return len(self.decode_ms) - 1

@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import (
     SpeculativeDecoding,
     Techniques,
 )
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
