@@ -45,7 +45,9 @@ def run_benchmarks(
         _say(path, len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
-        raise InputError([Issue(str(files[0]), 1, 1, "", "no row can be taken; the reasons stand above")])
+        raise InputError(
+            [Issue(str(files[0]), 1, 1, "", "no row can be imported; the reasons are listed above")]
+        )
     _write(out, csv_text(pd.DataFrame(rows)), errors)
 
 
@@ -59,7 +61,7 @@ def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) ->
     """
     _say(path, found.taken, found.rejected, errors)
     if not found.taken:
-        raise InputError([Issue(str(path), 1, 1, "", "no row can be taken; the reasons stand above")])
+        raise InputError([Issue(str(path), 1, 1, "", "no row can be imported; the reasons are listed above")])
     _write(out, found.text, errors)
 
 

@@ -110,12 +110,12 @@ def kubernetes_pools(document: object, path: str, options: PoolOptions) -> Impor
     Raises
     ------
     InputError
-        It is no list of nodes.
+        It is not a list of nodes.
     """
     items = at(document, "items") if isinstance(document, Mapping) else None
     if not isinstance(items, list) or not any(at(each, "kind") in ("Node", None) for each in _records(items)):
         hint = "what `kubectl get nodes -o json` writes has `items` of kind Node"
-        raise InputError([Issue(path, 1, 1, "", "is no list of nodes", hint)])
+        raise InputError([Issue(path, 1, 1, "", "is not a list of nodes", hint)])
     fragment = SupplyFragment(path)
     nodes = []
     for position, item in enumerate(items):
@@ -181,7 +181,7 @@ def slurm_pools(document: object, path: str, options: PoolOptions) -> ImportedSu
     nodes, rows = record.get("nodes"), record.get("sinfo")
     if not isinstance(nodes, list) and not isinstance(rows, list):
         hint = "what `sinfo --json` writes has `sinfo` or, up to Slurm 22.05, `nodes`"
-        raise InputError([Issue(path, 1, 1, "", "is no list of nodes", hint)])
+        raise InputError([Issue(path, 1, 1, "", "is not a list of nodes", hint)])
     fragment = SupplyFragment(path)
     found: dict[str, _Node] = {}
     named = _nodes_of(_records(_list(nodes))) if isinstance(nodes, list) else _sinfo_nodes(_list(rows))

@@ -71,9 +71,9 @@ def _imported(
     unknown = [name for name in table.columns if name not in columns]
     missing = [name for name in needed if name not in table.columns]
     issues = [
-        Issue(path, 1, 1, name, "is no column of this table", f"did you mean {nearest(name, columns)!r}?")
+        Issue(path, 1, 1, name, "is not a column of this table", f"did you mean {nearest(name, columns)!r}?")
         if nearest(name, columns)
-        else Issue(path, 1, 1, name, "is no column of this table", f"allowed: {', '.join(columns)}")
+        else Issue(path, 1, 1, name, "is not a column of this table", f"allowed: {', '.join(columns)}")
         for name in unknown
     ]
     issues += [Issue(path, 1, 1, name, "is a column that is needed") for name in missing]

@@ -54,7 +54,7 @@ def test_json_lines_and_parquet(tmp_path: Path) -> None:
         (zstd(TEXT.encode())[:10], "cannot be read|cut short"),
         (b"PAR1" + bytes(100), "is no Parquet file"),
         (b"\x1f\x8b" + bytes(100), "cut short or damaged"),
-        (gzip.compress(b'{"a": 1}\n{"a": }'), ":2:7: is no JSON"),
+        (gzip.compress(b'{"a": 1}\n{"a": }'), ":2:7: is not JSON"),
         (gzip.compress(b"a,b\n\xff\xfe,1\n"), "UTF-8"),
     ],
 )

@@ -12,7 +12,7 @@ import yaml
 from fleetplan.fleet.errors import InputError
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools, slurm_pools
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 OPTIONS = PoolOptions("2026-11-24")
 
@@ -127,7 +127,7 @@ def test_nodes_that_are_not_taken_have_their_reason(item: object, reason: str) -
 
 def test_what_is_no_list_of_nodes_is_refused() -> None:
     for document in ({"items": [{"kind": "Pod"}]}, {"kind": "Node"}, [], "text"):
-        with pytest.raises(InputError, match="is no list of nodes"):
+        with pytest.raises(InputError, match="is not a list of nodes"):
             kubernetes_pools(document, "nodes.json", OPTIONS)
     with pytest.raises(InputError, match="sinfo --json"):
         slurm_pools({"jobs": []}, "sinfo.json", OPTIONS)
@@ -207,7 +207,7 @@ def test_the_pools_are_part_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFix
         "model: llama3.1-8b, workload: {input_tokens: 9, output_tokens: 9}, slo: {tpot_ms: 50}, demand: 1}\n",
         encoding="utf-8",
     )
-    fleet = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
+    fleet = load_fleet(tmp_path / "fleet.yaml", (), ())
     assert [(pool.name, pool.hosts, pool.accelerators_per_host) for pool in fleet.pools] == [
         ("east-h100-sxm-x4", 3, 4)
     ]

@@ -15,7 +15,7 @@ from fleetplan.fleet.document.records import open_table
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.price_catalogues import OfferOptions, focus_supply, skypilot_offers
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SKYPILOT = """\
 InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice,AvailabilityZone
@@ -176,7 +176,7 @@ def test_offers_and_pools_are_part_of_a_fleet(
         "model: llama3.1-8b, workload: {input_tokens: 9, output_tokens: 9}, slo: {tpot_ms: 50}, demand: 1}\n",
         encoding="utf-8",
     )
-    fleet = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
+    fleet = load_fleet(tmp_path / "fleet.yaml", (), ())
     assert {"p5.48xlarge", "box-h200", "p5.48xlarge-east"} <= {offer.name for offer in fleet.offers}
     assert [pool.hosts for pool in fleet.pools] == [3]
     capsys.readouterr()
