@@ -25,7 +25,7 @@ from fleetplan.planner.cli import main
 from fleetplan.planner.importing import prometheus
 from fleetplan.planner.importing.demand import DemandOptions, demand_fragment, lengths_text, observed_services
 from fleetplan.planner.importing.prometheus import parse_answers, queries, system_metrics
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 STEP_S = 300
 DAY_S = 86_400
@@ -210,7 +210,7 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     block = yaml.safe_load(text)
     block["services"][1]["workload"] = {"input_tokens": 10, "output_tokens": 10}
     (out / "demand.yaml").write_text(yaml.safe_dump(block, sort_keys=False), "utf-8")
-    fleet = load_expanded_fleet(out / "fleet.yaml", (), ())
+    fleet = load_fleet(out / "fleet.yaml", (), ())
     assert [each.name for each in fleet.slices] == ["h00", "h06", "h12", "h18"]
     assert fleet.services[0].demand_requests_per_s["east", "2027Q1", "all"] == 10.0
     capsys.readouterr()
