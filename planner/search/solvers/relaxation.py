@@ -119,8 +119,9 @@ def relax(program: Program, continuous: Collection[int]) -> Relaxation:
     if filled.any():
         row_scale[filled] = np.maximum.reduceat(np.abs(scaled.data), scaled.indptr[:-1][filled])
     row_scale[row_scale == 0] = 1.0
+    scaled.data /= np.repeat(row_scale, np.diff(scaled.indptr))
     return Relaxation(
-        rows=(sp.diags_array(1 / row_scale) @ scaled).tocsr(),
+        rows=scaled,
         row_lower=np.where(program.row_lower <= -UNBOUNDED, -np.inf, program.row_lower / row_scale),
         row_upper=np.where(program.row_upper >= UNBOUNDED, np.inf, program.row_upper / row_scale),
         lower=program.lower / variable_scale,
