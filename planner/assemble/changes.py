@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fleetplan.planner.assemble.row_place import row_place
 from fleetplan.planner.formulation import ReplicaKey, started_usd, switched_usd
 from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem import Problem
@@ -140,10 +139,19 @@ def tides(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transit
 def _transition(problem: Problem, key: ReplicaKey, before: int, count: int, usd: float) -> Transition:
     """One change of the number of replicas."""
     c, p, m = key
+    candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
     return Transition(
-        **row_place(problem, c, p, m),
+        period=problem.periods[moment.period],
+        slice=moment.slice,
+        scenario=moment.scenario,
+        region=pool.region,
+        pool=pool.name,
+        service=candidate.service,
+        phase=candidate.phase.value,
+        hardware=candidate.hardware,
+        config=candidate.config,
         replicas_before=before,
         replicas=count,
-        accelerators=(count - before) * problem.candidates[c].accelerators,
+        accelerators=(count - before) * candidate.accelerators,
         usd=usd,
     )
