@@ -12,12 +12,12 @@ from fleetplan.planner.search.blocks.periods import Periods
 from fleetplan.planner.search.blocks.plan_search import PlanSearch
 from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError
 from fleetplan.planner.search.blocks.state import SearchState
-from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job
+from fleetplan.planner.search.solvers.highs_jobs import Effort
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY
-from fleetplan.planner.search.solvers.workers import LEAST_WITH_BACKGROUND, Workers
+from fleetplan.planner.search.solvers.workers import Workers
 
-BOUND_SHARE_OF_TIME: Final = 0.1
+BOUND_SHARE_OF_TIME: Final = 0.14
 """Share of the time limit that the program of one period may take; two run at once on two cores."""
 
 PLAN_SHARE_OF_TIME: Final = 0.1
@@ -74,48 +74,31 @@ class PeriodRounds:
     @property
     def pays(self) -> bool:
         """Whether another round is worth its time."""
-        rounds = math.ceil(self._periods.count / max(1, self._clock.workers - 1))
+        rounds = math.ceil(self._periods.count / self._clock.workers)
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 
     def run(self, workers: Workers) -> None:
-        """Raise the bound while that pays, and improve the plan beside it, until the search ends.
+        """Raise the bound while that pays, and improve the plan for as long, until the search ends.
 
         Raises
         ------
         InfeasibleBlockError
             If a period has no plan at all.
         """
+        self._plans.plan_among_used_slots(workers)
         while not self._state.finished():
             began, pays = self._clock.spent_s(), self.pays
             if pays:
                 self.round(workers)
-            else:
-                self._plans.plan_among_used_slots(workers)
-            # Where nothing ran beside the round, the plan has as much time now.
-            until = 2 * self._clock.spent_s() - began if pays and self._alone(workers) else math.inf
+            # The plan has as much time now.
+            until = 2 * self._clock.spent_s() - began if pays else math.inf
             while not self._state.finished():
                 if self._state.hopeless(self.taken):
                     return
                 self._plans.improve_or_find(workers)
                 if self._clock.spent_s() > until:
                     break
-
-    def _alone(self, workers: Workers) -> bool:
-        """Whether no job may run in the background."""
-        return self._clock.deterministic or workers.count < LEAST_WITH_BACKGROUND
-
-    def _decide(self, workers: Workers) -> list[tuple[Job, Answer]]:
-        """Decide every period whole, one after the other while the plan is improved, if that can be."""
-        jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
-        if self._alone(workers):
-            answers = workers.solve(jobs, self._state.expired)
-            self._plans.plan_among_used_slots(workers)
-            return list(zip(jobs, answers, strict=True))
-        background = workers.begin(*jobs)
-        self._plans.plan_among_used_slots(workers)
-        self._plans.improve_meanwhile(workers, background)
-        return [] if self._state.finished() else list(zip(jobs, background.answers(), strict=True))
 
     def round(self, workers: Workers) -> None:
         """One round: the bound, what is worth buying, and what runs there.
@@ -127,10 +110,8 @@ class PeriodRounds:
         """
         self.taken += 1
         before = self._state.bound
-        decided = self._decide(workers)
-        if not decided:
-            return
-        jobs, answers = zip(*decided, strict=True)
+        jobs = self._periods.jobs(self._effort(BOUND_SHARE_OF_TIME))
+        answers = workers.solve(jobs, self._state.expired)
         if any(answer.infeasible for answer in answers):
             raise InfeasibleBlockError
         self._periods.learn(jobs, answers)

@@ -150,7 +150,7 @@ class BlockSearch:
         self._plans.repair(workers)
         if background is not None:
             self._plans.improve_meanwhile(workers, background)
-        answer = workers.solve_one(full) if background is None else background.answers()[0]
+        answer = workers.solve_one(full) if background is None else background.answer()
         if answer.infeasible:
             return None
         if answer.row_duals is None:

@@ -6,9 +6,8 @@ import math
 import pickle
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final
 
 from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Rows
@@ -28,39 +27,37 @@ class WorkersStoppedError(Exception):
 
 
 class Background:
-    """Jobs that a process of its own solves meanwhile, one after the other.
+    """A job that a process of its own solves meanwhile.
 
     Parameters
     ----------
-    ask : Iterable[callable]
-        Each solves one; raises if the process ends.
+    ask : callable
+        Solves it; raises if the process ends.
     end : callable
-        Told of the answers that there are when somebody asks for them; returns them.
+        Told of the answer, None without one, when somebody asks for it; returns it.
     """
 
-    def __init__(
-        self, ask: Iterable[Callable[[], Answer]], end: Callable[[list[Answer]], list[Answer]]
-    ) -> None:
+    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | None], Answer]) -> None:
         self._end = end
-        self._answers: list[Answer] = []
+        self._answer: Answer | None = None
 
         def run() -> None:
             # A process that was ended has no answer.
             with suppress(Exception):
-                self._answers.extend(each() for each in ask)
+                self._answer = ask()
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """Whether an answer is missing yet."""
+        """Whether there is no answer yet."""
         return self._thread.is_alive()
 
-    def answers(self) -> list[Answer]:
-        """Wait for the answers; raises as `Workers.solve` does."""
+    def answer(self) -> Answer:
+        """Wait for the answer; raises as `Workers.solve` does."""
         self._thread.join()
-        return self._end(self._answers)
+        return self._end(self._answer)
 
 
 class Workers:
@@ -191,29 +188,28 @@ class Workers:
         """Solve one job; raises like `solve`."""
         return self.solve([job])[0]
 
-    def begin(self, *jobs: AnyJob) -> Background:
-        """Solve jobs in the last process, while the others go on; the next job waits for the answers.
+    def begin(self, job: AnyJob) -> Background:
+        """Solve one job in the last process, while the others go on; the next job waits for its answer.
 
         Raises
         ------
         ValueError
-            If there is no other process, or the last one has such jobs already.
+            If there is no other process, or the last one has such a job already.
         """
         if self.count - self._busy < LEAST_WITH_BACKGROUND or self._busy:
             raise ValueError("a job in the background needs a process of its own")
         self._busy = 1
-        ask = [partial(self._ask, self.count - 1, job) for job in jobs]
-        return Background(ask, lambda answers: self._end_background(answers, len(jobs)))
+        return Background(lambda: self._ask(self.count - 1, job), self._end_background)
 
-    def _end_background(self, answers: list[Answer], count: int) -> list[Answer]:
-        """Take the last process back, and the answers, some of which are missing if it has ended."""
+    def _end_background(self, answer: Answer | None) -> Answer:
+        """Take the last process back, and the answer, which is none if it has ended."""
         self._busy = 0
-        if len(answers) < count and self._stopped:
+        if answer is None and self._stopped:
             raise WorkersStoppedError
-        if len(answers) < count:
+        if answer is None:
             raise RuntimeError("a solver process ended unexpectedly")
-        self._note(answers)
-        return answers
+        self._note([answer])
+        return answer
 
     def _ask(self, index: int, job: AnyJob) -> Answer:
         child = self._children[index]
