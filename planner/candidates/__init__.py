@@ -12,7 +12,6 @@ from fleetplan.planner.candidates.landscape import (
     service_evaluator,
     service_scheduling,
     service_space,
-    service_variants,
 )
 from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.candidates.queueing import front_end_of, request_kind
@@ -24,6 +23,7 @@ from fleetplan.planner.candidates.rejections import (
     UNDER_LOAD,
     RejectionLog,
 )
+from fleetplan.planner.candidates.variants import service_variants
 
 __all__ = [
     "BELOW_QUALITY_FLOOR",
