@@ -112,7 +112,7 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
     OSError
         See `read_bytes`.
     UnicodeDecodeError
-        It is no UTF-8 text.
+        It is not UTF-8 text.
     """
     return read_bytes(path, most_bytes).decode("utf-8-sig")
 
@@ -130,7 +130,7 @@ def parse_json(text: str, *, infinite: bool = False) -> object:
     Raises
     ------
     json.JSONDecodeError
-        It is no JSON, is nested beyond what Python reads, has a whole number of more than
+        It is not JSON, is nested beyond what Python reads, has a whole number of more than
         `MAX_INTEGER_DIGITS` digits, or one that is not finite.
     """
     try:
@@ -143,7 +143,7 @@ def parse_json(text: str, *, infinite: bool = False) -> object:
 
 
 class CsvError(ValueError):
-    """A line that is no CSV.
+    """A line that is not CSV.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[in
     Raises
     ------
     CsvError
-        A line is no CSV, or has a field beyond `csv.field_size_limit` characters.
+        A line is not CSV, or has a field beyond `csv.field_size_limit` characters.
     """
     reader = csv.reader(lines, strict=strict)
     try:
@@ -200,7 +200,7 @@ def _whole(written: str) -> int:
 def _finite(written: str) -> float:
     number = float(written)
     if number - number != 0:
-        raise _NumberError(written, "is no finite number")
+        raise _NumberError(written, "is not a finite number")
     return number
 
 

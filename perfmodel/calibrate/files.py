@@ -115,7 +115,7 @@ def read_calibration(path: Path) -> Calibration:
     Raises
     ------
     InputError
-        It cannot be read, or is no calibration of a known version.
+        It cannot be read, or is not a calibration of a known version.
     """
     try:
         content = read_bytes(path, MAX_CONFIG_BYTES)
@@ -123,7 +123,7 @@ def read_calibration(path: Path) -> Calibration:
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _unreadable(path, f"is no YAML: {str(error).splitlines()[0]}") from error
+        raise _unreadable(path, f"is not YAML: {str(error).splitlines()[0]}") from error
     except ValidationError as error:
         issues = [
             Issue(
@@ -131,7 +131,7 @@ def read_calibration(path: Path) -> Calibration:
                 0,
                 0,
                 ".".join(str(part) for part in each["loc"]),
-                f"is no calibration: {each['msg']}",
+                f"is not a calibration: {each['msg']}",
             )
             for each in error.errors()
         ]

@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.errors import InputError, Issue, brief
-from fleetplan.fleet.input_records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
@@ -191,7 +191,7 @@ def _own(record: Mapping[str, object]) -> _TraceRow:
 def _mooncake(record: Mapping[str, object]) -> _TraceRow:
     blocks = record.get("hash_ids") or []
     if not isinstance(blocks, list):
-        raise ValueError("hash_ids is no list")
+        raise ValueError("hash_ids is not a list")
     return _TraceRow(
         float(str(record["timestamp"])) / MS_PER_S,
         _tokens(record["input_length"]),
@@ -212,7 +212,7 @@ _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
 def _tokens(value: object) -> int:
     number = float(str(value))
     if not abs(number) <= MOST_TOKENS or number != int(number):
-        raise ValueError(brief(f"{value!r} is no whole number of tokens up to {MOST_TOKENS:,}"))
+        raise ValueError(brief(f"{value!r} is not a whole number of tokens up to {MOST_TOKENS:,}"))
     return int(number)
 
 

@@ -54,7 +54,7 @@ def sweep(
             lambda text: errors.print(text, style="dim", markup=False),
         )
     except KeyboardInterrupt as interrupt:
-        errors.print("stopped; the same command goes on from here", style="red")
+        errors.print("stopped; the same command continues from here", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt
     print_sweep(swept, console())
     for path in swept.written:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from fleetplan.fleet.input_records import Watcher
+from fleetplan.fleet.document.records import Watcher
 
 
 @contextmanager

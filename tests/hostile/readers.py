@@ -39,6 +39,11 @@ VLLM = """\
  "mean_ttft_ms": 100.0, "mean_tpot_ms": 10.0}
 """
 
+KUBERNETES = """\
+{"items": [{"kind": "Node", "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H200"}},
+ "status": {"capacity": {"nvidia.com/gpu": VALUE}}}]}
+"""
+
 FORMS = {"fleet": "yaml", "imported": "yaml", "plan": "json", "config": "json", "vllm": "json"}
 """Languages of the files; all others are CSV."""
 
@@ -142,6 +147,24 @@ READERS: dict[str, Reader] = {
     "prices": Reader(
         "csv", "name,hardware,regions,rent_usd_per_accelerator_hour\no,H100-SXM,r,VALUE\n",
         lambda hostile, folder: ["import", "prices", hostile, "--out", folder / "offers.yaml"],
+    ),
+    "nodes of Kubernetes": Reader(
+        "json", KUBERNETES,
+        lambda hostile, folder: ["import", "kubernetes", hostile, "--out", folder / "pools.yaml"],
+    ),
+    "nodes of Slurm": Reader(
+        "json", '{"nodes": [{"name": "n", "gres": "gpu:h100:VALUE", "state": "idle"}]}',
+        lambda hostile, folder: ["import", "slurm", hostile, "--out", folder / "pools.yaml"],
+    ),
+    "SkyPilot's catalogue": Reader(
+        "csv", "InstanceType,AcceleratorName,AcceleratorCount,Price,Region\nx,H100,8,VALUE,r\n",
+        lambda hostile, folder: ["import", "skypilot", hostile, "--out", folder / "offers.yaml"],
+    ),
+    "FOCUS": Reader(
+        "csv",
+        "ChargeCategory,EffectiveCost,ChargePeriodStart,ChargePeriodEnd,RegionId,ConsumedQuantity,ConsumedUnit,"
+        "x_InstanceType\nUsage,VALUE,2026-10-01,2026-10-02,r,1,Hours,p5.48xlarge\n",
+        lambda hostile, folder: ["import", "focus", hostile, "--out", folder / "offers.yaml"],
     ),
     "trace": Reader(
         "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",

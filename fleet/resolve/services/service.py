@@ -184,7 +184,7 @@ def _class_specs(
 def _stated(context: Context, key_path: KeyPath, spec: WorkloadSpec) -> dict[str, RequestClassSpec] | None:
     if spec.classes is not None:
         if (spec.input_tokens, spec.output_tokens, spec.context_tokens) != (None, None, None):
-            context.error(key_path, "lengths stand either here or in the classes, not in both")
+            context.error(key_path, "give lengths either here or in the classes, not in both")
             return None
         return spec.classes if _lengths_agree(context, (*key_path, "classes"), spec.classes) else None
     if spec.input_tokens is None or spec.output_tokens is None:

@@ -101,7 +101,7 @@ def solve(job: AnyJob, known: Known) -> Answer:
     unit = cost_unit(job.cost)
     if job.effort is None:
         if isinstance(job.rows, int):
-            raise ValueError("the linear relaxation of a block is nobody's question")
+            raise ValueError("blocks are not solved as linear relaxations")
         return _linear(job.rows, job.cost, unit)
     if isinstance(job.rows, int):
         rows, solver = known.solver(job.rows)

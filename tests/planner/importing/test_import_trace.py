@@ -15,7 +15,7 @@ from rich.console import Console
 from fleetplan.perfmodel.replay import read_trace
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.traces import run_trace
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 REST = """\
 version: 1
@@ -59,7 +59,7 @@ def test_what_is_written_loads_as_a_service(tmp_path: Path, classes: int) -> Non
     (out / "fleet.yaml").write_text(
         REST + yaml.safe_dump({"services": [service]}, sort_keys=False), encoding="utf-8"
     )
-    found = load_expanded_fleet(out / "fleet.yaml", (), ()).services[0]
+    found = load_fleet(out / "fleet.yaml").services[0]
     assert found.traffic is not None
     assert found.traffic.burstiness == pytest.approx(1.0, abs=0.2)
     names = [each.name for each in found.classes]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fleetplan.fleet import input_records
+from fleetplan.fleet.document import records as records_module
+from fleetplan.fleet.document.records import open_table
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.input_records import open_table
 
 TEXT = 'a,b\n1,"x, y"\n2,z\n'
 
@@ -54,7 +54,7 @@ def test_json_lines_and_parquet(tmp_path: Path) -> None:
         (zstd(TEXT.encode())[:10], "cannot be read|cut short"),
         (b"PAR1" + bytes(100), "is no Parquet file"),
         (b"\x1f\x8b" + bytes(100), "cut short or damaged"),
-        (gzip.compress(b'{"a": 1}\n{"a": }'), ":2:7: is no JSON"),
+        (gzip.compress(b'{"a": 1}\n{"a": }'), ":2:7: is not JSON"),
         (gzip.compress(b"a,b\n\xff\xfe,1\n"), "UTF-8"),
     ],
 )
@@ -68,7 +68,7 @@ def test_what_is_damaged_is_one_error(tmp_path: Path, data: bytes, said: str) ->
 def test_a_line_without_an_end_is_refused_before_it_is_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_records, "MAX_LINE_LETTERS", 1000)
+    monkeypatch.setattr(records_module, "MAX_LINE_LETTERS", 1000)
     path = tmp_path / "table"
     path.write_bytes(gzip.compress(b"a\n" + b"x" * 10**7))
     with pytest.raises(InputError, match=r"table:2:1: is longer than 1,000 letters"):

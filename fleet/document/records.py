@@ -75,7 +75,7 @@ def open_table(
     Raises
     ------
     InputError
-        It cannot be read, or a line is no CSV or no JSON; also while records are taken.
+        It cannot be read, or a line is not CSV or no JSON; also while records are taken.
     """
     try:
         with opened(path, most_bytes) as file:
@@ -145,7 +145,7 @@ def _json_records(path: Path, lines: Iterator[str]) -> Iterator[NumberedRecord]:
             record = parse_json(line)
         except json.JSONDecodeError as error:
             raise InputError(
-                [Issue(str(path), number, error.colno, "", f"is no JSON: {error.msg}")]
+                [Issue(str(path), number, error.colno, "", f"is not JSON: {error.msg}")]
             ) from error
         yield number, record if isinstance(record, dict) else {}
 
