@@ -18,7 +18,14 @@ from fleetplan.planner.importing.demand import (
     lengths_text,
     observed_services,
 )
-from fleetplan.planner.importing.prometheus import ask, parse_answers, queries, saved_answers, system_metrics
+from fleetplan.planner.importing.prometheus import (
+    ask,
+    parse_answers,
+    queries,
+    saved_answers,
+    system_metrics,
+    without_login,
+)
 
 FRAGMENT_NAME = "demand.yaml"
 
@@ -69,14 +76,15 @@ def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: boo
         texts = ask(asked.source, wanted, start_s, end_s, asked.step_s)
     else:
         texts = saved_answers(Path(asked.source), wanted)
-    answers = parse_answers(texts, asked.source)
+    source, _ = without_login(asked.source)
+    answers = parse_answers(texts, source)
     options = DemandOptions(
         system_metrics(asked.system)["service"],
         asked.region_label,
         asked.region,
         asked.percentile,
         asked.slices,
-        asked.source,
+        source,
     )
     services = observed_services(answers, options)
     written = {FRAGMENT_NAME: demand_fragment(services, options)}

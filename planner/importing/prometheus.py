@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.parse
@@ -127,15 +128,30 @@ def ask(server: str, asked: Mapping[str, str], start_s: float, end_s: float, ste
     answers = {}
     for name, query in asked.items():
         words = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": str(step_s)}
-        url = f"{server.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode(words)}"
-        answers[name] = _get(server, url)
+        shown, login = without_login(server)
+        url = f"{shown.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode(words)}"
+        answers[name] = _get(shown, url, login)
     return answers
 
 
-def _get(server: str, url: str) -> str:
+def without_login(server: str) -> tuple[str, str]:
+    """Return a URL without the name and password in it, and these as an HTTP header; empty without any."""
+    try:
+        parts = urllib.parse.urlsplit(server)
+    except ValueError:
+        return server, ""
+    login, at_sign, host = parts.netloc.rpartition("@")
+    if not at_sign:
+        return server, ""
+    header = f"Basic {base64.b64encode(urllib.parse.unquote(login).encode()).decode()}"
+    return urllib.parse.urlunsplit(parts._replace(netloc=host)), header
+
+
+def _get(server: str, url: str, login: str) -> str:
     reason = ""
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+        request = urllib.request.Request(url, headers={"Authorization": login} if login else {})
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             data: bytes = answer.read(MAX_ANSWER_BYTES + 1)
         if len(data) <= MAX_ANSWER_BYTES:
             return data.decode("utf-8")

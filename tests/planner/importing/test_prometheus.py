@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import math
@@ -230,12 +231,17 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     assert not (tmp_path / "x").exists()
 
 
+asked: list[str] = []
+"""Authorisation of every request of a server of the test."""
+
+
 @contextmanager
 def serving(answer: Callable[[str], tuple[int, bytes]]) -> Iterator[str]:
     """A web server of the test."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            asked.append(self.headers.get("Authorization", ""))
             code, body = answer(self.path)
             self.send_response(code)
             self.end_headers()
@@ -273,6 +279,23 @@ def test_a_server_that_does_not_answer_is_one_error(
     assert "gives no answer" in capsys.readouterr().err
     assert run(*words, "--days", 100, "--step", 1) == 2
     assert "more than 11,000 steps" in capsys.readouterr().err
+
+
+def test_a_password_goes_to_the_server_and_nowhere_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {name: text.encode() for name, text in saved().items()}
+    with serving(
+        lambda path: (200, answers["requests" if "request_success" in path else "cache_hits"])
+    ) as url:
+        login = url.replace("http://", "http://me:s%40fe@")
+        assert run("import", "prometheus", login, "--system", "vllm", "--out", tmp_path / "x") == 0
+    assert asked[-1] == "Basic " + base64.b64encode(b"me:s@fe").decode()
+    assert run("import", "prometheus", login, "--system", "vllm", "--out", tmp_path / "y") == 2
+    said = capsys.readouterr()
+    for text in ((tmp_path / "x" / "demand.yaml").read_text("utf-8"), said.err, said.out):
+        assert "s@fe" not in text
+        assert "s%40fe" not in text
 
 
 RATES = {"east": 20.0, "west": 5.0}
