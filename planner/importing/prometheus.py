@@ -199,7 +199,7 @@ def parse_answers(texts: Mapping[str, str], source: str) -> Answers:
     Raises
     ------
     InputError
-        An answer is no JSON, an error of the server, or no matrix.
+        An answer is not JSON, an error of the server, or no matrix.
     """
     return {name: tuple(_series(text, f"{source} {name}")) for name, text in texts.items()}
 
@@ -208,7 +208,9 @@ def _series(text: str, place: str) -> Iterator[Series]:
     try:
         document = parse_json(text)
     except json.JSONDecodeError as error:
-        raise InputError([Issue(place, error.lineno, error.colno, "", f"is no JSON: {error.msg}")]) from error
+        raise InputError(
+            [Issue(place, error.lineno, error.colno, "", f"is not JSON: {error.msg}")]
+        ) from error
     record: Record = document if isinstance(document, Mapping) else {}
     if record.get("status") != "success" or at(record, "data", "resultType") != "matrix":
         said = record.get("error") or "is no answer to a range query"

@@ -140,7 +140,7 @@ def test_bursts_are_told_by_steps_of_a_minute_or_less(burstiness: float) -> None
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"requests": "{"}, "test requests:1:2: is no JSON"),
+        ({"requests": "{"}, "test requests:1:2: is not JSON"),
         ({"requests": "[]"}, "is no answer to a range query"),
         ({"requests": json.dumps({"status": "error", "error": "bad query at 3"})}, "bad query at 3"),
         ({"requests": matrix(({"job": "x"}, flat(1.0)))}, "no series with requests has the label model_name"),
@@ -260,7 +260,7 @@ def serving(answer: Callable[[str], tuple[int, bytes]]) -> Iterator[str]:
     ("answer", "said"),
     [
         ((503, b"starting"), "503"),
-        ((200, b"<html>"), "is no JSON"),
+        ((200, b"<html>"), "is not JSON"),
         ((200, b"\xff"), "gives no answer"),
         ((200, b"x" * 1000), "is larger than"),
     ],
