@@ -12,7 +12,6 @@ from fleetplan.planner.candidates.landscape import (
     service_evaluator,
     service_scheduling,
     service_space,
-    service_variants,
 )
 from fleetplan.planner.candidates.model_errors import model_errors
 from fleetplan.planner.candidates.prepare import prepare
@@ -25,6 +24,7 @@ from fleetplan.planner.candidates.rejections import (
     UNDER_LOAD,
     RejectionLog,
 )
+from fleetplan.planner.candidates.variants import service_variants
 
 __all__ = [
     "BELOW_QUALITY_FLOOR",
