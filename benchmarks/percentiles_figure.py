@@ -19,7 +19,7 @@ from fleetplan.planner.problem import build_problem
 from fleetplan.planner.replay.deployment import DeploymentBuilder, served_places
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = Path(__file__).parents[1] / "scenarios" / "percentiles.yaml"
 LIMIT_MS = 1000.0
@@ -47,10 +47,10 @@ def main() -> None:
 
 def replayed(scenarios: tuple[str, ...]) -> tuple[FloatArray, float]:
     """TTFT of each request in rising order, and what the plan costs. [ms], [USD]"""
-    outcome = plan_fleet(load_expanded_fleet(FLEET, scenarios, ()), SearchLimits(60.0, 5e-3, 1, 4)).outcome
+    outcome = plan_fleet(load_fleet(FLEET, scenarios, ()), SearchLimits(60.0, 5e-3, 1, 4)).outcome
     if not isinstance(outcome, Plan):
         raise SystemExit("no plan")
-    fleet = load_expanded_fleet(FLEET, (), ())
+    fleet = load_fleet(FLEET)
     problem = build_problem(fleet, ())
     (place,) = served_places(problem, outcome.placements)
     choice = TrafficChoice(Arrivals.AS_PLANNED, 600.0)

@@ -23,7 +23,7 @@ from fleetplan.planner.replay.deployment import DeploymentBuilder, ServedPlace, 
 from fleetplan.planner.replay.outcome import place_outcome
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET: Final = Path(__file__).with_name("replay_fleet.yaml")
 KEPT_BAR: Final = 0.99
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--duration", type=float, default=300.0, help="simulated seconds a seed")
     options = parser.parse_args()
-    fleet = load_expanded_fleet(FLEET, (), ())
+    fleet = load_fleet(FLEET)
     planned = plan_fleet(fleet, SearchLimits(120.0, 1e-3, seed=1, workers=8))
     if not isinstance(planned.outcome, Plan):
         print("no plan")

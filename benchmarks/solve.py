@@ -42,7 +42,7 @@ from fleetplan.planner.formulation import (
     fixed_usd,
 )
 from fleetplan.planner.search import SearchLimits, default_workers, search
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 MEMORY_BAR_GIB: Final = 4.0
 """Of a large fleet, all processes together."""
@@ -86,7 +86,7 @@ def main() -> None:
 def solve_fleet(family: FleetFamily, size: str, variant: str, seed: int, flat: bool) -> list[SolverRun]:
     """Solve one fleet by our search, and by one model each of CP-SAT and HiGHS."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = load_expanded_fleet(family.write(Path(folder), size, seed, variant), (), ())
+        fleet = load_fleet(family.write(Path(folder), size, seed, variant), (), ())
         candidates, problem = prepare(fleet, lambda _: None)
     bars = family.bars(size, variant)
     limit_s = max(bar.seconds for bar in bars)
@@ -187,7 +187,7 @@ def repeats(size: str, seeds: int) -> list[str]:
     missed = []
     for seed in range(1, seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
-            fleet = load_expanded_fleet(write_fleet(Path(folder), size, seed), (), ())
+            fleet = load_fleet(write_fleet(Path(folder), size, seed), (), ())
             _, problem = prepare(fleet, lambda _: None)
         found, walls = [], []
         for _ in range(3):

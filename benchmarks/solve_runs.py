@@ -27,7 +27,8 @@ from fleetplan.planner.formulation import (
 )
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import Progress, SearchLimits, SearchResult, search
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.solvers.highs_program import HighsAnswer, complete
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
 from fleetplan.planner.search.unmet_prices import rounding_of

@@ -12,8 +12,9 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import BinaryIO, Final, NoReturn
 
 MAX_INPUT_BYTES: Final = 2 * 1024**3
 """Most of any input file [B]: the week of the Azure LLM inference trace of 2024 has some 1.3 GB."""
@@ -53,6 +54,30 @@ def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
         It cannot be read; `strerror` says why in words. A pipe, device or socket is refused without waiting
         for what it would give, a larger file without being read.
     """
+    with opened(path, most_bytes) as file:
+        # Files of the kernel say that they are empty and are not.
+        data = _read(file.fileno(), most_bytes + 1)
+    if len(data) > most_bytes:
+        _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
+    return data
+
+
+@contextmanager
+def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
+    """Open an ordinary file for reading piece by piece.
+
+    Parameters
+    ----------
+    path : Path
+        As the user named it.
+    most_bytes : int
+        Largest file that is opened. [B]
+
+    Raises
+    ------
+    OSError
+        As `read_bytes`.
+    """
     if "\0" in str(path):
         _refuse(errno.EINVAL, "its name holds a NUL character", path)
     # A pipe that nobody writes to would hold up a plain open.
@@ -62,14 +87,13 @@ def read_bytes(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> bytes:
         for is_kind, what in _KINDS:
             if is_kind(found.st_mode):
                 _refuse(errno.EISDIR if is_kind is stat.S_ISDIR else errno.EINVAL, what, path)
-        if found.st_size <= most_bytes:
-            # Files of the kernel say that they are empty and are not.
-            data = _read(descriptor, most_bytes + 1)
-        if found.st_size > most_bytes or len(data) > most_bytes:
+        if found.st_size > most_bytes:
             _refuse(errno.EFBIG, f"it is larger than {most_bytes // _MIB} MiB", path)
-    finally:
+    except OSError:
         os.close(descriptor)
-    return data
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
 
 
 def _read(descriptor: int, most_bytes: int) -> bytes:
@@ -88,7 +112,7 @@ def read_text(path: Path, most_bytes: int = MAX_INPUT_BYTES) -> str:
     OSError
         See `read_bytes`.
     UnicodeDecodeError
-        It is no UTF-8 text.
+        It is not UTF-8 text.
     """
     return read_bytes(path, most_bytes).decode("utf-8-sig")
 
@@ -106,7 +130,7 @@ def parse_json(text: str, *, infinite: bool = False) -> object:
     Raises
     ------
     json.JSONDecodeError
-        It is no JSON, is nested beyond what Python reads, has a whole number of more than
+        It is not JSON, is nested beyond what Python reads, has a whole number of more than
         `MAX_INTEGER_DIGITS` digits, or one that is not finite.
     """
     try:
@@ -119,7 +143,7 @@ def parse_json(text: str, *, infinite: bool = False) -> object:
 
 
 class CsvError(ValueError):
-    """A line that is no CSV.
+    """A line that is not CSV.
 
     Attributes
     ----------
@@ -148,7 +172,7 @@ def csv_rows(lines: Iterable[str], *, strict: bool = False) -> Iterator[tuple[in
     Raises
     ------
     CsvError
-        A line is no CSV, or has a field beyond `csv.field_size_limit` characters.
+        A line is not CSV, or has a field beyond `csv.field_size_limit` characters.
     """
     reader = csv.reader(lines, strict=strict)
     try:
@@ -176,7 +200,7 @@ def _whole(written: str) -> int:
 def _finite(written: str) -> float:
     number = float(written)
     if number - number != 0:
-        raise _NumberError(written, "is no finite number")
+        raise _NumberError(written, "is not a finite number")
     return number
 
 

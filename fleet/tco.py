@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fleetplan.fleet.inventory import Offer, Owned
-from fleetplan.fleet.periods import quarter_index
-from fleetplan.fleet.units import HOURS_PER_QUARTER, W_PER_KW
+from fleetplan.fleet.inventory.periods import quarter_index
+from fleetplan.fleet.units import HOURS_PER_QUARTER, MONTHS_PER_QUARTER, QUARTERS_PER_YEAR, W_PER_KW
 
-MONTHS_PER_QUARTER: Final = 3
-QUARTERS_PER_YEAR: Final = 4
 ValueByAge: TypeAlias = Sequence[tuple[int, float]]
 """Values in the books over the purchase price, by rising age in quarters."""
 
@@ -152,7 +150,7 @@ def purchase_write_off_usd(
     """
     capex_usd = offer.capex_usd_per_host
     if capex_usd is None:
-        raise ValueError(f"{offer.name} is no purchase")
+        raise ValueError(f"{offer.name} is not a purchase")
     start = order_period + offer.lead_time_quarters
     life, residual = offer.life_quarters, offer.residual_ratio
     return tuple(

@@ -28,6 +28,10 @@ HOURS_PER_MONTH: Final = 730.0
 HOURS_PER_QUARTER: Final = 2190
 """8,760 hours of a year over four. [h]"""
 
+QUARTERS_PER_YEAR: Final = 4
+
+MONTHS_PER_QUARTER: Final = 3
+
 SECONDS_PER_QUARTER: Final = HOURS_PER_QUARTER * SECONDS_PER_HOUR
 
 BYTES_PER_GB: Final = 1e9

@@ -146,6 +146,11 @@ def _refuse_other_parts(group: dict[str, int], allowed: frozenset[str], what: st
         )
 
 
+def batched_label(layout: str, batch: int) -> str:
+    """Return the notation of a layout, whose own is given, with a batch."""
+    return f"{layout} b{batch}"
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """Configuration of one replica.
@@ -172,9 +177,10 @@ class Configuration:
     def label(self) -> str:
         """The notation, which `parse` reads back."""
         variant = f"{self.variant}/" if self.variant else ""
-        batch = "" if self.batch is None else f" b{self.batch}"
+        layout = self.layout.label
+        batched = layout if self.batch is None else batched_label(layout, self.batch)
         reach = "" if self.reach_ms is None else f"@{self.reach_ms:g}ms"
-        return f"{variant}{self.layout.label}{batch}{reach}"
+        return f"{variant}{batched}{reach}"
 
     @classmethod
     def parse(cls, label: str) -> Configuration:

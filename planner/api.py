@@ -141,7 +141,7 @@ def solve_problem(
         return _searched(problem, Evaluation(limits, stop, built, within_budgets), watch, forecasts)
 
     problem, result, wrong = run_interruptibly(
-        searched, lambda: say("stopping at the best plan; once more to give up"), keep_best=final
+        searched, lambda: say("stopping at the best plan; press Ctrl-C again to abort"), keep_best=final
     )
     if result.status is SolveStatus.NO_PLAN:
         if any(stop.requested for stop in stops):
@@ -151,7 +151,7 @@ def solve_problem(
     if result.status is SolveStatus.INFEASIBLE:
         short: tuple[Shortage, ...] = ()
         if final:
-            say("proven infeasible; looking for what is short")
+            say("proven infeasible; looking for the shortage")
             part = deadline.share(SHORTAGES_SHARE_OF_TIME)
             short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
         return Planned(

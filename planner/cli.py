@@ -8,13 +8,15 @@ and warnings go to stderr.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.printable import printable
@@ -106,6 +108,12 @@ def _with_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
+@cache
+def _program() -> Callable[..., Any]:
+    """All commands. To read their options from their functions takes as long as a short command."""
+    return get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code.
 
@@ -116,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     from fleetplan.fleet.files import FileNotWrittenError
 
     try:
-        app(args=_with_command(sys.argv[1:] if arguments is None else arguments))
+        _program()(args=_with_command(sys.argv[1:] if arguments is None else arguments))
     except (InputError, FileNotWrittenError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         sys.exit(ExitCode.BAD_INPUT)

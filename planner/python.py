@@ -32,7 +32,7 @@ from fleetplan.planner.report.folder import write_folder
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import SearchLimits, default_workers
 from fleetplan.scenarios.expand import expand
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FleetSpec: TypeAlias = "str | Path | Mapping[str, object]"
 """A fleet file, or what would stand in one."""
@@ -194,7 +194,7 @@ def resolve(fleet: FleetSpec, scenarios: Sequence[str] = (), assignments: Sequen
         With everything that is wrong.
     """
     if not isinstance(fleet, Mapping):
-        return load_expanded_fleet(Path(fleet), scenarios, assignments)
+        return load_fleet(Path(fleet), scenarios, assignments)
     if "imports" in fleet:
         raise InputError(
             [Issue(MAPPING_NAME, 0, 0, "imports", "stand in files alone", "write the fleet to one")]

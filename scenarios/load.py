@@ -12,12 +12,12 @@ from fleetplan.fleet.resolve import build_fleet
 from fleetplan.scenarios.expand import expand
 
 
-def load_expanded_fleet(path: Path, scenarios: Sequence[str], assignments: Sequence[str]) -> Fleet:
+def load_fleet(path: Path | str, scenarios: Sequence[str] = (), assignments: Sequence[str] = ()) -> Fleet:
     """Read a fleet file and apply scenarios, then assignments.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The fleet file.
     scenarios : Sequence[str]
         Names of scenarios of the file, applied in order.

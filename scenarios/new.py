@@ -47,7 +47,7 @@ def new_fleet(template: str, presets: Sequence[str], name: str, file_name: str) 
     for what, text in (("--name", name), (repr(file_name), file_name)):
         if not text.strip() or not text.isprintable():
             issues.append(
-                Issue(what, 0, 0, "", f"{text!r} is no name", "use one or more printable characters")
+                Issue(what, 0, 0, "", f"{text!r} is not a name", "use one or more printable characters")
             )
     if issues:
         raise InputError(dict.fromkeys(issues))

@@ -39,9 +39,9 @@ def prove(path: Path, limit_s: float) -> None:
     # The planner is only needed here.
     from benchmarks.realistic.witness import find_witness  # noqa: PLC0415
 
-    from fleetplan.scenarios.load import load_expanded_fleet  # noqa: PLC0415
+    from fleetplan.scenarios.load import load_fleet  # noqa: PLC0415
 
-    witness = find_witness(load_expanded_fleet(path, (), ()), limit_s)
+    witness = find_witness(load_fleet(path), limit_s)
     if witness is None:
         sys.exit(f"no plan found within {limit_s:g} s for each of two models; there may be one")
     print(

@@ -23,7 +23,8 @@ from fleetplan.planner.candidates import CandidateSet, prepare
 from fleetplan.planner.formulation import Solution, build_model, values_of
 from fleetplan.planner.problem import Candidate, Phase, Problem, build_problem
 from fleetplan.planner.search import SearchLimits, SearchResult, SolveStatus
-from fleetplan.planner.search.solvers.highs_race import HighsAnswer, HighsRace, complete
+from fleetplan.planner.search.solvers.highs_program import HighsAnswer, complete
+from fleetplan.planner.search.solvers.highs_race import HighsRace
 from fleetplan.planner.verify import verify
 
 ANY_PLAN_GAP: Final = 0.99

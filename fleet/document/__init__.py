@@ -1,6 +1,8 @@
 """YAML as a tree whose values know their place.
 
 In: a fleet file and the files that it imports. Out: a `Document` of `Node`s, each with file, line and column.
+Large tables of records (CSV, JSON lines, Parquet) are read by `records.open_table`, row by row.
+
 Entry points: `read_document` for a file, `read_fragment` for a value on the command line, `compose` for YAML
 events, `merge` to lay one tree on another.
 """

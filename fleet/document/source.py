@@ -54,7 +54,7 @@ def read_fragment(text: str, label: str) -> Node:
     Raises
     ------
     InputError
-        Where it is no YAML value.
+        Where it is not a YAML value.
     """
     issues: list[Issue] = []
     node = compose(text, label, issues)

@@ -1,11 +1,11 @@
 """From a document to the resolved fleet, with every mistake in one list.
 
 In: a `Document`. Out: a `Fleet`: names looked up, defaults applied, values spread over periods, regions and
-classes. Entry points: `build_fleet` for a document, `load_fleet` for a file, `stale_prices` for a fleet.
+classes. Entry points: `build_fleet`, `stale_prices` for a fleet.
 `supply` resolves hardware, pools and offers; `services` resolves demand, latency targets and techniques.
 """
 
-from fleetplan.fleet.resolve.build import build_fleet, load_fleet
+from fleetplan.fleet.resolve.build import build_fleet
 from fleetplan.fleet.resolve.finance import stale_prices
 
-__all__ = ["build_fleet", "load_fleet", "stale_prices"]
+__all__ = ["build_fleet", "stale_prices"]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.document import Document, KeyPath, read_document
+from fleetplan.fleet.document import Document, KeyPath
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Budget, Fleet, Hardware, Offer, Policy, Pool, Region, Service, Tidal
-from fleetplan.fleet.periods import DEFAULT_PERIOD, gap_in_quarters
+from fleetplan.fleet.inventory.periods import DEFAULT_PERIOD, gap_in_quarters
 from fleetplan.fleet.resolve.catalogue_names import with_catalogue_names
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_finance
@@ -45,17 +45,6 @@ class _Named(Protocol):
 
 
 _ItemT = TypeVar("_ItemT", bound=_Named)
-
-
-def load_fleet(path: Path | str) -> Fleet:
-    """Return the fleet that a file describes.
-
-    Raises
-    ------
-    InputError
-        With every mistake of the file.
-    """
-    return build_fleet(read_document(path))
 
 
 def build_fleet(document: Document) -> Fleet:

@@ -48,7 +48,7 @@ def resolve_residual(
     ages = {}
     for key, ratio in value.items():
         if not key.isdecimal() or not 1 <= int(key) <= life_quarters:
-            message = f"{key!r} is no age within the write-off"
+            message = f"{key!r} is not an age within the write-off"
             context.error((*key_path, key), message, f"quarters from 1 to {life_quarters}", at_key=True)
         else:
             ages[int(key)] = ratio

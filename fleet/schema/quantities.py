@@ -6,8 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from fleetplan.fleet.tco import MONTHS_PER_QUARTER, QUARTERS_PER_YEAR
-from fleetplan.fleet.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_HOUR
+from fleetplan.fleet.units import (
+    HOURS_PER_DAY,
+    HOURS_PER_MONTH,
+    MONTHS_PER_QUARTER,
+    QUARTERS_PER_YEAR,
+    SECONDS_PER_HOUR,
+)
 
 Counted: TypeAlias = Literal["requests", "tokens", "input tokens", "output tokens"]
 """What a quantity counts; tokens are new prompt tokens and generated ones."""
@@ -79,7 +84,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def growth_per_quarter(text: str) -> float | None:
-    """Return the ratio of a quarter to the one before, or None for what is no growth of more than -100 %."""
+    """Return the ratio of a quarter to the one before; None if it is not a growth above -100 %."""
     match = re.match(GROWTH_PATTERN, text.strip())
     if match is None:
         return None

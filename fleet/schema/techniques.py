@@ -26,10 +26,12 @@ class SpeculativeSpec(Spec):
 
     draft_tokens: Annotated[int, Field(ge=1, le=64)]
     """Tokens proposed a step."""
-    acceptance_ratio: Ratio
-    """Chance that a proposed token is accepted, given that those before it were; measured on own traffic."""
-    draft_cost_ratio: NotNegative
-    """Time of one proposed token over the time of the verifying step; 0 for look-up drafts."""
+    acceptance_ratio: Ratio | None = None
+    """Chance that a proposed token is accepted, given that those before it were; measured on own traffic.
+    May be left out for one token of mtp: 0.85, as DeepSeek-V3 was published with."""
+    draft_cost_ratio: NotNegative | None = None
+    """Time of one proposed token over the time of the verifying step; 0 for look-up drafts. May be left out
+    for one token of mtp: 0.044, the share of its module in the parameters that a token reads."""
     draft_gib_per_accelerator: NotNegative = 0.0
     """Memory of the draft's weights and cache. [GiB]"""
     method: DraftMethod | None = None
@@ -37,6 +39,17 @@ class SpeculativeSpec(Spec):
     made but no command."""
     draft_model: Text | None = None
     """Checkpoint of the draft, for exported launch commands; not for mtp, whose draft is in the model's."""
+
+    @model_validator(mode="after")
+    def _has_its_figures(self) -> SpeculativeSpec:
+        if self.method == "mtp" and self.draft_tokens == 1:
+            return self
+        figures = {"acceptance_ratio": self.acceptance_ratio, "draft_cost_ratio": self.draft_cost_ratio}
+        missing = " and ".join(name for name, figure in figures.items() if figure is None)
+        if missing:
+            what = "needs {missing}; only one token of the method mtp has published figures"
+            raise PydanticCustomError("draft_figures", what, {"missing": missing})
+        return self
 
     @model_validator(mode="after")
     def _has_its_draft(self) -> SpeculativeSpec:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from fleetplan.fleet.catalog import model_catalog
+from fleetplan.fleet.catalog import UnknownModelError, model_catalog
 from fleetplan.fleet.catalog.models import resolve
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
@@ -59,7 +60,13 @@ def load_architecture(reference: str, folder: Path) -> ModelArchitecture:
         path /= "config.json"
     if is_file(path):
         return architecture_from_config(_read_config(path), reference)
-    identifier = resolve(reference)
+    try:
+        identifier = resolve(reference)
+    except UnknownModelError:
+        if _exists(path):
+            # A pipe, a device, or a folder without a config: why it cannot be read is said by the reader.
+            return architecture_from_config(_read_config(path), reference)
+        raise
     return architecture_from_config(model_catalog()[identifier].config, identifier)
 
 
@@ -177,13 +184,20 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
+def _exists(path: Path) -> bool:
+    """Whether anything stands there; a name that no file system takes names nothing."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for a name that is too long
+
+
 def _read_config(path: Path) -> Mapping[str, object]:
     try:
         config = parse_json(read_text(path, MAX_CONFIG_BYTES))
     except json.JSONDecodeError as error:
         issue = Issue(str(path), error.lineno, error.colno, "", f"no valid JSON: {error.msg}")
         raise InputError([issue]) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read as text: {error}")]) from error
     if not isinstance(config, dict):
         raise InputError([Issue(str(path), 1, 1, "", "a model config must be a JSON object")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, read_bytes
+from fleetplan.fleet.packages import installed_version
 from fleetplan.perfmodel.calibrate.fit import CalibrationFit
 from fleetplan.perfmodel.evaluator import Calibration, CalibrationScope, PhaseFit, Residual, ScopeCalibration
 
@@ -87,7 +87,7 @@ def write_calibration(fit: CalibrationFit, measurements: Path, out: Path) -> Non
     document = _Document(
         version=1,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        fleetplan_version=_own_version(),
+        fleetplan_version=installed_version("fleetplan"),
         method=METHOD,
         measurements=_Measurements(
             path=measurements.name,
@@ -115,7 +115,7 @@ def read_calibration(path: Path) -> Calibration:
     Raises
     ------
     InputError
-        It cannot be read, or is no calibration of a known version.
+        It cannot be read, or is not a calibration of a known version.
     """
     try:
         content = read_bytes(path, MAX_CONFIG_BYTES)
@@ -123,7 +123,7 @@ def read_calibration(path: Path) -> Calibration:
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _unreadable(path, f"is no YAML: {str(error).splitlines()[0]}") from error
+        raise _unreadable(path, f"is not YAML: {str(error).splitlines()[0]}") from error
     except ValidationError as error:
         issues = [
             Issue(
@@ -131,7 +131,7 @@ def read_calibration(path: Path) -> Calibration:
                 0,
                 0,
                 ".".join(str(part) for part in each["loc"]),
-                f"is no calibration: {each['msg']}",
+                f"is not a calibration: {each['msg']}",
             )
             for each in error.errors()
         ]
@@ -188,13 +188,6 @@ def _to_scope(each: _Scope) -> ScopeCalibration:
             for found in each.residuals
         ),
     )
-
-
-def _own_version() -> str:
-    try:
-        return version("fleetplan")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _unreadable(path: Path, why: str) -> InputError:

@@ -44,8 +44,3 @@ class PhaseResult:
     def shares(self) -> FloatArray:
         """Share of the time by `Provenance`, shape (4, n_configs)."""
         return provenance_shares(self.by_provenance_ms)
-
-    @property
-    def bottleneck_names(self) -> list[str]:
-        """Operator that takes most of the time, one a configuration."""
-        return [self.names[position] for position in self.bottleneck]

@@ -18,7 +18,6 @@ import os
 import zipfile
 from dataclasses import asdict, fields
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +27,7 @@ import platformdirs
 from numpy.typing import NDArray
 
 from fleetplan.fleet.files import written_whole
+from fleetplan.fleet.packages import installed_version
 from fleetplan.perfmodel.evaluator import Evaluator
 from fleetplan.perfmodel.landscape.landscape import Landscape, service_landscape
 from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
@@ -105,7 +105,7 @@ def landscape_key(
     """Hash of all that a landscape depends on; None where the source of its times cannot be told apart."""
     if not isinstance(evaluator.source, OperatorSource):
         return None
-    parts = [f"{name} {_version(name)}" for name in _DEPENDENCIES]
+    parts = [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
     parts.append(program_sha256())
     parts += evaluator.source.fingerprint()
     # Frozen dataclasses of numbers and names: equal ones are written alike.
@@ -135,13 +135,6 @@ def program_files() -> list[Path]:
 
 
 @cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def _sources_of(evaluator: Evaluator) -> tuple[TableSource, ...]:
     """Files behind the answers: those that the source has read so far, for whatever reason."""
     return evaluator.source.table_sources() if isinstance(evaluator.source, OperatorSource) else ()

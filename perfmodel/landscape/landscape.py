@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -15,25 +14,8 @@ from fleetplan.perfmodel.landscape.phases import LatencyTarget, RequestShape
 from fleetplan.perfmodel.landscape.reasons import REASONS, USABLE
 from fleetplan.perfmodel.landscape.search_space import SearchSpace
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace, tasks_of
-from fleetplan.perfmodel.landscape.tables import evidence_table, point_table
+from fleetplan.perfmodel.landscape.tables import evidence_columns, layout_columns
 from fleetplan.perfmodel.serving import Scheduling
-
-_COLUMNS: Final = (
-    "phase",
-    "config",
-    "parallelism",
-    "pp",
-    "tp",
-    "cp",
-    "dp",
-    "ffn_tp",
-    "ep",
-    "batch",
-    "accelerators_per_replica",
-    "memory_gib_per_accelerator",
-    "ttft_ms",
-    "tpot_ms",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +100,21 @@ def _table(block: GridBlock, whole: SweepSpace) -> pd.DataFrame:
     """Rows of a block, in its order."""
     excluded = block.excluded.ravel()
     points = points_of(block, np.arange(excluded.size, dtype=np.int64))
-    table = point_table(points, whole, ("",))[list(_COLUMNS)]
-    rate = points.requests_per_s_per_accelerator * table["accelerators_per_replica"]
+    layouts = layout_columns(points)
+    columns = {
+        "phase": points.phase,
+        **layouts,
+        "memory_gib_per_accelerator": points.memory_gib,
+        "ttft_ms": points.ttft_ms,
+        "tpot_ms": points.tpot_ms,
+        "requests_per_s": points.requests_per_s_per_accelerator * layouts["accelerators_per_replica"],
+        "latency_ms": block.known(block.latency_ms),
+        "kv_transfer_ms": block.known(block.kv_transfer_ms),
+    }
     usable = np.flatnonzero(excluded == USABLE)
-    evidence = evidence_table(points.take(usable), whole).set_index(usable).reindex(table.index)
-    texts = evidence[["source", "bottleneck"]].fillna("")
-    return table.assign(
-        requests_per_s=rate,
-        latency_ms=block.known(block.latency_ms),
-        kv_transfer_ms=block.known(block.kv_transfer_ms),
-        **{str(name): texts[name] if name in texts else evidence[name] for name in evidence},
-        excluded=np.array(REASONS, dtype=object)[excluded],
-    )
+    for name, known in evidence_columns(points.take(usable), whole).items():
+        # Only usable rows have evidence.
+        blank = np.full(excluded.size, "" if known.dtype == object else np.nan, dtype=known.dtype)
+        blank[usable] = known
+        columns[name] = blank
+    return pd.DataFrame(columns | {"excluded": np.array(REASONS, dtype=object)[excluded]})

@@ -47,14 +47,32 @@ def pareto_mask(costs: Sequence[FloatArray]) -> BoolArray:
     if not mask.size:
         return mask
     # What all points share decides nothing.
-    deciding = [column for column in costs if (column != column[0]).any()]
-    if not deciding:
+    varying = [column for column in costs if (column != column[0]).any()]
+    if not varying:
         return ~mask
+    deciding = _without_followers(varying)
     kept = np.arange(mask.size)
     if mask.size > _THIN_FROM:
         kept = _thinned(deciding)
     mask[kept[_undominated([column[kept] for column in deciding])]] = True
     return mask
+
+
+def _without_followers(costs: list[FloatArray]) -> list[FloatArray]:
+    """Leave out what only follows the first objective, as the cost of a token follows the rate at one price.
+
+    Wherever the first one is smaller it is no larger, and wherever that is equal it is equal: whether a point
+    dominates another is the same without it.
+    """
+    order = np.argsort(costs[0], kind="stable")
+    first = costs[0][order]
+    same = first[1:] == first[:-1]
+
+    def follows(column: FloatArray) -> bool:
+        then = column[order]
+        return bool((then[1:] >= then[:-1]).all()) and bool((then[1:] == then[:-1])[same].all())
+
+    return [costs[0], *(column for column in costs[1:] if not follows(column))]
 
 
 def _thinned(costs: list[FloatArray]) -> IntArray:

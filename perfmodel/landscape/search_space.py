@@ -178,7 +178,7 @@ def layout_problem(architecture: ModelArchitecture, layout: Parallelism, acceler
     """Say why a layout cannot run, or return an empty string.
 
     Query heads are shared out in whole numbers; key-value heads are repeated where there are fewer of them
-    than accelerators, and experts where their number is no multiple of the groups (redundant experts).
+    than accelerators, and experts where their number is not a multiple of the groups (redundant experts).
     """
     domain = accelerator.scale_up_accelerators
     if layout.pp > architecture.layer_count:

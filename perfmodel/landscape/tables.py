@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fleetplan.perfmodel.evaluator import PhaseResult, disaggregated_requests_per_s, prefill_to_decode_ratio
 from fleetplan.perfmodel.landscape.grid import Option
@@ -13,7 +14,7 @@ from fleetplan.perfmodel.landscape.phases import RequestShape, evaluate_phase
 from fleetplan.perfmodel.landscape.points import Points
 from fleetplan.perfmodel.landscape.sweeps import SweepSpace
 from fleetplan.perfmodel.operators import FloatArray, IntArray, Provenance
-from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism
+from fleetplan.perfmodel.parallelism import Configuration, Layouts, Parallelism, batched_label
 from fleetplan.perfmodel.steps import ConfigurationBatch, weakest_provenance
 
 CLUSTER_ACCELERATORS: Final = 256
@@ -35,9 +36,7 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
         `requests_per_s_per_256`, `ttft_ms`, `tpot_ms`, `usd_per_million_tokens`, `kwh_per_million_tokens`,
         `memory_gib_per_accelerator`.
     """
-    layouts = points.layout.tolist()
     options = [space.options[position] for position in points.option.tolist()]
-    batch = points.batch.tolist()
     return pd.DataFrame(
         {
             "row": points.row,
@@ -46,16 +45,7 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
             "hardware": [option.hardware for option in options],
             "weights": [option.evaluator.precision.weights for option in options],
             "kv": [option.evaluator.precision.kv for option in options],
-            "config": [
-                Configuration(layout, size).label for layout, size in zip(layouts, batch, strict=True)
-            ],
-            "parallelism": [layout.label for layout in layouts],
-            **{
-                name: [getattr(each, name) for each in layouts]
-                for name in ("pp", "tp", "cp", "dp", "ffn_tp", "ep")
-            },
-            "batch": points.batch,
-            "accelerators_per_replica": [layout.accelerators for layout in layouts],
+            **layout_columns(points),
             "requests_per_s_per_accelerator": points.requests_per_s_per_accelerator,
             "requests_per_s_per_256": points.requests_per_s_per_accelerator * CLUSTER_ACCELERATORS,
             "ttft_ms": points.ttft_ms,
@@ -67,7 +57,35 @@ def point_table(points: Points, space: SweepSpace, request_names: tuple[str, ...
     )
 
 
+def layout_columns(points: Points) -> dict[str, IntArray | NDArray[np.object_]]:
+    """Columns `config` to `accelerators_per_replica` of `point_table`: each layout is described once."""
+    known: dict[int, int] = {}
+    of_point = points.layout.tolist()
+    codes = np.array([known.setdefault(id(layout), len(known)) for layout in of_point], dtype=np.int64)
+    distinct = list({id(layout): layout for layout in of_point}.values())
+    labels = [layout.label for layout in distinct]
+    layouts = Layouts.of(distinct)
+    return {
+        "config": np.array(
+            [
+                batched_label(labels[code], size)
+                for code, size in zip(codes.tolist(), points.batch.tolist(), strict=True)
+            ],
+            dtype=object,
+        ),
+        "parallelism": np.array(labels, dtype=object)[codes],
+        **{name: getattr(layouts, name)[codes] for name in ("pp", "tp", "cp", "dp", "ffn_tp", "ep")},
+        "batch": points.batch,
+        "accelerators_per_replica": layouts.accelerators[codes],
+    }
+
+
 def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
+    """Return `evidence_columns` as a table."""
+    return pd.DataFrame(evidence_columns(points, space))
+
+
+def evidence_columns(points: Points, space: SweepSpace) -> dict[str, FloatArray | NDArray[np.object_]]:
     """Return what the numbers of some points rest on, one row a point and in the same order.
 
     Returns
@@ -76,7 +94,7 @@ def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
         Columns `source` (the weakest kind of evidence that holds a tenth of the time), `bottleneck`, and
         `share_measured` to `share_roofline`.
     """
-    columns: dict[str, FloatArray | np.ndarray] = {
+    columns: dict[str, FloatArray | NDArray[np.object_]] = {
         f"share_{each.label}": np.full(points.count, np.nan) for each in Provenance
     }
     columns["source"] = np.full(points.count, "", dtype=object)
@@ -93,7 +111,7 @@ def evidence_table(points: Points, space: SweepSpace) -> pd.DataFrame:
                 columns[f"share_{each.label}"][rows] = shares[each]
             columns["source"][rows] = labels[weakest_provenance(shares)]
             columns["bottleneck"][rows] = np.array(result.names, dtype=object)[result.bottleneck]
-    return pd.DataFrame(columns)
+    return columns
 
 
 def evaluate_points(

@@ -214,7 +214,7 @@ def open_device(
         return CpuDevice(threads, reuse_bytes)
     family, _, index = name.partition(":")
     if family != "cuda" or not (index or "0").isdigit():
-        raise refused(name, "is no device", "allowed: cpu, cuda, cuda:NUMBER")
+        raise refused(name, "is not a device", "allowed: cpu, cuda, cuda:NUMBER")
     from fleetplan.perfmodel.microbench.gpu import CudaDevice  # noqa: PLC0415  (it uses this module)
 
     return CudaDevice(int(index or 0), allow_busy)

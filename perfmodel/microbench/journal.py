@@ -143,7 +143,7 @@ class Journal:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             hint = "name another folder by --out"
             raise InputError(
-                [Issue(str(self.path), 0, 0, "", "is no journal of measurements", hint)]
+                [Issue(str(self.path), 0, 0, "", "is not a journal of measurements", hint)]
             ) from error
 
     def _check(self, first: Mapping[str, object], origin: Origin) -> None:

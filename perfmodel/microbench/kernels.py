@@ -102,11 +102,11 @@ def _fastest(kernels: Sequence[Kernel], device: Device, point: Point) -> Kernel:
             # What torch raises for a kernel or dtype that the device lacks; said below if none is left.
             problem = str(error).splitlines()[0]
             if not device.works():
-                hint = "the same command goes on after the points that are known"
+                hint = "the same command continues after the known points"
                 message = f"{device.name} failed for good at {point.label}: {problem}"
                 raise InputError([Issue("plan optables measure", 0, 0, "", message, hint)]) from error
     if not found:
-        raise Unmeasurable(f"torch cannot run it here: {problem}")
+        raise Unmeasurable(f"torch cannot run it on this device: {problem}")
     return min(found)[2]
 
 

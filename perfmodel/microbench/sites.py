@@ -200,7 +200,7 @@ def site_of(measured: Point) -> Site:
     swept = (CURVES[measured.kind],) if measured.kind in CURVES else AXES[measured.kind]
     fixed = tuple((name, value) for name, value in measured.dims if name not in swept)
     if {name for name, _ in fixed} | set(swept) != set(table_dimensions(measured.kind)):
-        raise ValueError(f"{measured.label} is no point of a table")
+        raise ValueError(f"{measured.label} is not a point of a table")
     return Site(measured.kind, measured.dtype, fixed)
 
 

@@ -28,7 +28,7 @@ def read_cases(path: Path, *, keep_broken: bool = False) -> pd.DataFrame:
     Raises
     ------
     InputError
-        The file cannot be read, is no UTF-8 text, is empty, or a line has too many cells.
+        The file cannot be read, is not UTF-8 text, is empty, or a line has too many cells.
     """
     try:
         text = read_text(path)

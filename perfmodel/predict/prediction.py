@@ -189,7 +189,7 @@ def _runnable(
             answers.reason[row] = layout
         elif cases.n_accelerators[row] % layout.accelerators:
             answers.reason[row] = (
-                f"n_accelerators: {cases.n_accelerators[row]} is no multiple of the "
+                f"n_accelerators: {cases.n_accelerators[row]} is not a multiple of the "
                 f"{layout.accelerators} of one replica ({layout.label})"
             )
         else:

@@ -17,7 +17,7 @@ into, of length L, and its prompt then runs together with those that arrived wit
 m counts the renewals of gamma-distributed times between arrivals with the squared coefficient of variation
 ca2 (Poisson: 1, and m(s) = rate s). Percentiles are that mean times a factor. The exponents and the factors
 were fitted to `fleetplan.perfmodel.replay`; `benchmarks/queueing.py` prints what they are off by. They hold
-up to rp = 0.6, and above `LARGEST_PROMPT_SHARE` a simulation has to answer.
+up to rp = 0.6. Above 0.8 they mean nothing: use the simulation.
 """
 
 from __future__ import annotations
@@ -30,9 +30,6 @@ from scipy.special import gammainc
 
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.perfmodel.serving.iteration_times import IterationTimes
-
-LARGEST_PROMPT_SHARE: Final = 0.8
-"""Share of the time for prompts up to which the formulas mean anything."""
 
 BURST_EXPONENTS: Final = {None: 0.11, 0.95: 0.28, 0.99: 0.33}
 """By how much ca2 lengthens the mean, and percentiles, of TTFT."""

@@ -12,17 +12,17 @@ Formats, as their publishers document them:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from fleetplan.fleet.document.records import JSON_LINES, Table, Watcher, open_table
 from fleetplan.fleet.errors import InputError, Issue, brief
-from fleetplan.fleet.input_files import CsvError, csv_rows, parse_json, read_text
 from fleetplan.fleet.units import MS_PER_S
 from fleetplan.perfmodel.operators import FloatArray, IntArray
 from fleetplan.perfmodel.replay.prefix_blocks import Prefixes, prefixes_of
@@ -74,71 +74,79 @@ class _TraceRow:
 _Reader = Callable[[Mapping[str, object]], _TraceRow]
 
 
-def read_trace(path: Path) -> Trace:
-    """Read a trace of any format that is known.
+@dataclass(slots=True)
+class _Columns:
+    """Requests as they are read: tens of millions take some 40 bytes each."""
+
+    arrival_s: array[float] = field(default_factory=lambda: array("d"))
+    input_tokens: array[int] = field(default_factory=lambda: array("q"))
+    output_tokens: array[int] = field(default_factory=lambda: array("q"))
+    prefix_tokens: array[int] = field(default_factory=lambda: array("q"))
+    session: array[int] = field(default_factory=lambda: array("q"))
+    session_names: dict[str, int] = field(default_factory=dict)
+    blocks: list[tuple[int, ...]] = field(default_factory=list)
+    """Of each request once one has any; empty before."""
+
+    def add(self, row: _TraceRow) -> None:
+        if row.blocks and not self.blocks:
+            self.blocks = [()] * len(self.arrival_s)
+        if row.blocks or self.blocks:
+            self.blocks.append(row.blocks)
+        self.arrival_s.append(row.arrival_s)
+        self.input_tokens.append(row.input_tokens)
+        self.output_tokens.append(row.output_tokens)
+        self.prefix_tokens.append(row.prefix_tokens)
+        names = self.session_names
+        self.session.append(names.setdefault(row.session, len(names)) if row.session else NO_SESSION)
+
+
+def read_trace(path: Path, watch: Watcher | None = None) -> Trace:
+    """Read a trace of any format that is known, also as .gz, .zst or Parquet.
+
+    Parameters
+    ----------
+    path : Path
+        Its file. Memory is taken for the requests, not for the file.
+    watch : Watcher or None
+        Is told how much of the file has been read.
 
     Raises
     ------
     InputError
         The file cannot be read, is of no known format, or no row of it can be used.
     """
-    try:
-        lines = read_text(path).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
-        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
-    rows: list[_TraceRow] = []
+    columns, rejected_rows = _Columns(), 0
     rejected: list[str] = []
-    try:
-        form, read, records = _format(path, lines)
-        for number, record in records:
+    with open_table(path, watch) as table:
+        form, read = _format(path, table)
+        for number, record in table.records:
             try:
-                rows.append(_checked(read(record)))
-            except (KeyError, ValueError, TypeError) as error:
-                rejected.append(f"{path}:{number}: {_reason(error)}")
-    except CsvError as error:
-        raise InputError([Issue(str(path), error.line, 1, "", error.reason)]) from error
-    if not rows:
+                columns.add(_checked(read(record)))
+            except (KeyError, ValueError, TypeError, OverflowError) as error:
+                rejected_rows += 1
+                if len(rejected) < MOST_REASONS:
+                    rejected.append(f"{path}:{number}: {_reason(error)}")
+    if not columns.arrival_s:
         first = f"; the first: {rejected[0]}" if rejected else ""
         raise InputError([Issue(str(path), 0, 0, "", f"none of its rows can be used{first}")])
-    if len(rejected) > MOST_REASONS:
-        rejected[MOST_REASONS:] = [f"{len(rejected) - MOST_REASONS} more rows"]
-    rows.sort(key=lambda row: row.arrival_s)
-    return Trace(path, form, _requests(rows), _prefixes(rows), tuple(rejected))
+    if rejected_rows > MOST_REASONS:
+        rejected.append(f"{rejected_rows - MOST_REASONS} more rows")
+    order = np.argsort(np.frombuffer(columns.arrival_s), kind="stable")
+    blocks = [columns.blocks[place] for place in order.tolist()] if columns.blocks else []
+    prefixes = prefixes_of(blocks) if blocks else None
+    return Trace(path, form, _requests(columns, order, prefixes), prefixes, tuple(rejected))
 
 
-def _format(
-    path: Path, lines: Sequence[str]
-) -> tuple[str, _Reader, Iterator[tuple[int, Mapping[str, object]]]]:
-    """Format of a file, what reads one of its records, and the records with their line numbers."""
-    if lines and lines[0].lstrip().startswith("{"):
-        return "mooncake", _mooncake, _json_records(path, lines)
-    header = [name.strip() for _, fields in csv_rows(lines[:1]) for name in fields]
+def _format(path: Path, table: Table) -> tuple[str, _Reader]:
+    """Format of a file, and what reads one of its records."""
+    if table.form == JSON_LINES or set(_MOONCAKE_COLUMNS) <= set(table.columns):
+        return "mooncake", _mooncake
     for form, (columns, read) in _CSV_FORMATS.items():
-        if set(columns) <= set(header):
-            return form, read, _csv_records(header, lines)
+        if set(columns) <= set(table.columns):
+            return form, read
     known = "; ".join(f"{form}: {', '.join(columns)}" for form, (columns, _) in _CSV_FORMATS.items())
     hint = f"known are JSON lines of Mooncake and CSV files with the columns of {known}"
     raise InputError([Issue(str(path), 1, 1, "", "is a trace of no known format", hint)])
-
-
-def _json_records(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = parse_json(line)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                [Issue(str(path), number, error.colno, "", f"is no JSON: {error.msg}")]
-            ) from error
-        yield number, record if isinstance(record, dict) else {}
-
-
-def _csv_records(header: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for number, fields in csv_rows(lines):
-        if number > 1 and fields:
-            yield number, dict(zip(header, fields, strict=False))
 
 
 def _azure(record: Mapping[str, object]) -> _TraceRow:
@@ -183,7 +191,7 @@ def _own(record: Mapping[str, object]) -> _TraceRow:
 def _mooncake(record: Mapping[str, object]) -> _TraceRow:
     blocks = record.get("hash_ids") or []
     if not isinstance(blocks, list):
-        raise ValueError("hash_ids is no list")
+        raise ValueError("hash_ids is not a list")
     return _TraceRow(
         float(str(record["timestamp"])) / MS_PER_S,
         _tokens(record["input_length"]),
@@ -191,6 +199,8 @@ def _mooncake(record: Mapping[str, object]) -> _TraceRow:
         blocks=tuple(int(block) for block in blocks),
     )
 
+
+_MOONCAKE_COLUMNS: Final = ("timestamp", "input_length", "output_length")
 
 _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
     "azure": (("TIMESTAMP", "ContextTokens", "GeneratedTokens"), _azure),
@@ -202,7 +212,7 @@ _CSV_FORMATS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
 def _tokens(value: object) -> int:
     number = float(str(value))
     if not abs(number) <= MOST_TOKENS or number != int(number):
-        raise ValueError(brief(f"{value!r} is no whole number of tokens up to {MOST_TOKENS:,}"))
+        raise ValueError(brief(f"{value!r} is not a whole number of tokens up to {MOST_TOKENS:,}"))
     return int(number)
 
 
@@ -218,28 +228,17 @@ def _reason(error: Exception) -> str:
     return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else brief(str(error))
 
 
-def _requests(rows: Sequence[_TraceRow]) -> Requests:
-    def column(name: str) -> IntArray:
-        return np.array([getattr(row, name) for row in rows], dtype=np.int64)
+def _requests(columns: _Columns, order: IntArray, prefixes: Prefixes | None) -> Requests:
+    def sorted_column(values: array[int]) -> IntArray:
+        return np.frombuffer(values, dtype=np.int64)[order]
 
-    arrival: FloatArray = np.array([row.arrival_s for row in rows])
+    arrival: FloatArray = np.frombuffer(columns.arrival_s)[order]
+    # Requests that share more than a common beginning are one session; else the trace names them, or nobody.
+    sessions = sorted_column(columns.session) if columns.session_names else np.array([], dtype=np.int64)
     return Requests(
         (arrival - arrival[0]) * MS_PER_S,
-        column("input_tokens"),
-        column("prefix_tokens"),
-        column("output_tokens"),
-        session=_sessions(rows),
+        sorted_column(columns.input_tokens),
+        sorted_column(columns.prefix_tokens),
+        sorted_column(columns.output_tokens),
+        session=sessions if prefixes is None else prefixes.session,
     )
-
-
-def _sessions(rows: Sequence[_TraceRow]) -> IntArray:
-    """Session of each request by number; empty where the trace names none."""
-    if any(row.blocks for row in rows):
-        return prefixes_of([row.blocks for row in rows]).session
-    names: dict[str, int] = {}
-    found = [names.setdefault(row.session, len(names)) if row.session else NO_SESSION for row in rows]
-    return np.array(found if names else [], dtype=np.int64)
-
-
-def _prefixes(rows: Sequence[_TraceRow]) -> Prefixes | None:
-    return prefixes_of([row.blocks for row in rows]) if any(row.blocks for row in rows) else None

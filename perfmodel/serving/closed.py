@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fleetplan.perfmodel.operators import FloatArray
-from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Numbers
+from fleetplan.perfmodel.operators import FloatArray, IntArray
+from fleetplan.perfmodel.serving.iteration_times import IterationTimes, Numbers, some_numbers
 
 _ROUNDS: Final = 60
 """False positions at most; about eight are needed."""
@@ -181,26 +182,55 @@ def _settled(
     By Little's law x requests an iteration keep x L clients busy. That grows with x, so the x of so many
     clients is found by false positions, halving the weight of an end that stays (Illinois).
     """
-    low, high = np.zeros_like(clients), _most_starts(times, clients)
-    below, above = -clients, _busy(times, clients, outside_ms, high) - clients
-    side, answer = np.zeros_like(clients), high
-    open_rows = np.ones(clients.shape, dtype=np.bool_)
+    answer = _most_starts(times, clients)
+    left = _Search(
+        np.arange(clients.size),
+        np.zeros_like(clients),
+        answer,
+        -clients,
+        _busy(times, clients, outside_ms, answer) - clients,
+        np.zeros_like(clients),
+    )
+    # Where even the largest rate leaves clients waiting, it is the answer.
+    left = left.take(left.above > 0)
     for _ in range(_ROUNDS):
-        # Where even the largest rate leaves clients waiting, it is the answer.
-        between = above > 0
-        starts = np.where(between, low - below * (high - low) / np.where(between, above - below, 1.0), high)
-        found = _busy(times, clients, outside_ms, starts) - clients
-        # A row is settled once, so that its answer is the same whichever others are asked with it.
-        answer = np.where(open_rows, starts, answer)
-        open_rows &= (np.abs(found) > _CLOSE * clients) & between
-        if not open_rows.any():
+        if not left.rows.size:
             break
-        short = found < 0
-        above = np.where(short, np.where(side < 0, above / 2, above), found)
-        below = np.where(short, found, np.where(side > 0, below / 2, below))
-        low, high = np.where(short, starts, low), np.where(short, high, starts)
-        side = np.where(short, -1.0, 1.0)
+        rows = left.rows
+        starts = left.low - left.below * (left.high - left.low) / (left.above - left.below)
+        found = _busy(times.take(rows), clients[rows], some_numbers(outside_ms, rows), starts) - clients[rows]
+        # A row is settled once, so that its answer is the same whichever others are asked with it.
+        answer[rows] = starts
+        left = left.narrowed(starts, found).take(np.abs(found) > _CLOSE * clients[rows])
     return _generating(times, answer), answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Rows whose false positions are not close yet, each of shape (n_left,)."""
+
+    rows: IntArray
+    low: FloatArray
+    high: FloatArray
+    below: FloatArray
+    above: FloatArray
+    side: FloatArray
+
+    def narrowed(self, starts: FloatArray, found: FloatArray) -> _Search:
+        """Put `starts`, whose clients differ by `found`, at one of the ends."""
+        short = found < 0
+        return _Search(
+            self.rows,
+            np.where(short, starts, self.low),
+            np.where(short, self.high, starts),
+            np.where(short, found, np.where(self.side > 0, self.below / 2, self.below)),
+            np.where(short, np.where(self.side < 0, self.above / 2, self.above), found),
+            np.where(short, -1.0, 1.0),
+        )
+
+    def take(self, kept: NDArray[np.bool_]) -> _Search:
+        """Return some of the rows."""
+        return _Search(*(getattr(self, name)[kept] for name in _Search.__slots__))
 
 
 def _generating(times: IterationTimes, starts: FloatArray) -> FloatArray:

@@ -56,11 +56,6 @@ class StepCosts:
     prompt_ms: tuple[float, ...]
 
     @property
-    def longest_prompt_tokens(self) -> int:
-        """Most tokens of a prompt, cached ones included. [tokens]."""
-        return (len(self.prompt_ms) - 1) * PROMPT_GRAIN_TOKENS
-
-    @property
     def most_sequences(self) -> int:
         """Most sequences of an iteration."""
         return len(self.decode_ms) - 1
@@ -216,8 +211,10 @@ def interpolated(
     """
     if tables[0].shape[0] == 1:
         return [np.interp(at, points, table[0]) for table in tables]
-    below = np.clip(np.searchsorted(points, at, side="right") - 1, 0, points.size - 2)
-    share = np.clip((at - points[below]) / (points[below + 1] - points[below]), 0.0, 1.0)
+    # Between the inner points: what lies beyond the outer ones is in the outer intervals.
+    below = np.searchsorted(points[1:-1], at, side="right")
+    start = points[below]
+    share = np.minimum(np.maximum((at - start) / (points[below + 1] - start), 0.0), 1.0)
     flat = rows * points.size + below
     found = []
     for table in tables:

@@ -75,6 +75,16 @@ class Lengths:
             lost_ratio=_one(self.lost_ratio, position),
         )
 
+    def take(self, rows: IntArray) -> Lengths:
+        """Return the lengths of some of n loads."""
+        return replace(
+            self,
+            input_tokens=some_numbers(self.input_tokens, rows),
+            prefix_tokens=some_numbers(self.prefix_tokens, rows),
+            output_tokens=some_numbers(self.output_tokens, rows),
+            lost_ratio=some_numbers(self.lost_ratio, rows),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class IterationTimes:
@@ -126,6 +136,11 @@ class IterationTimes:
             self, grids=self.grids.of(layout), lengths=self.lengths.of(position), layouts=_first_layout()
         )
 
+    def take(self, rows: IntArray) -> IterationTimes:
+        """Return the times for some of n loads."""
+        layouts = self.layouts[rows] if self.layouts.size > 1 else self.layouts
+        return replace(self, lengths=self.lengths.take(rows), layouts=layouts)
+
     def decode_ms(self, sequences: FloatArray) -> FloatArray:
         """Time of an iteration without prompts. [ms]."""
         return self._tokens_ms(sequences) + self._generation_ms(sequences)
@@ -173,6 +188,12 @@ class IterationTimes:
         grids = self.grids
         slope, alone = interpolated(sequences, grids.sequences, self.layouts, grids.slope_ms, grids.decode_ms)
         return alone + slope * sequences * self.lengths.context_tokens
+
+
+def some_numbers(value: Numbers, rows: IntArray) -> Numbers:
+    """Return the numbers of some of n loads; one number stands for all."""
+    numbers = np.asarray(value)
+    return numbers[rows] if numbers.size > 1 else value
 
 
 def _one(value: Numbers, position: int) -> float:

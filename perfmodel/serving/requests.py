@@ -53,7 +53,7 @@ class Requests:
         if sizes != {self.output_tokens.size}:
             raise ValueError(f"arrays of requests differ in length: {sorted(sizes)}")
         if self.arrival_ms.size and float(np.diff(self.arrival_ms).min(initial=0.0)) < 0:
-            raise ValueError("requests must stand in the order of their arrival")
+            raise ValueError("requests must be in the order of their arrival")
         if self.input_tokens.min(initial=1) < 1 or self.output_tokens.min(initial=1) < 1:
             raise ValueError("a request has at least one new and one generated token")
 

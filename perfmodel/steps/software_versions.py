@@ -120,7 +120,7 @@ OLDER_KERNELS: Final = (
     OlderKernel(
         "trtllm",
         "2024-02",
-        "every query head reads the cache of its key-value head anew while decoding",
+        "every query head reads the cache of its key-value head again while decoding",
         "docs/source/blogs/Falcon180B-H200.md (December 2023) and XQA-kernel.md (January 2024) of "
         "TensorRT-LLM: kernels for grouped heads come after v0.6, in full with v0.8 (February 2024), and "
         "decode Llama-70B on H200 1.9 to 2.4 times faster",
@@ -129,6 +129,6 @@ OLDER_KERNELS: Final = (
     OlderKernel(
         "trtllm", "2024-06", "prompts attend in 16 bits over any cache", _BUILDS, _prompts_in_16_bits
     ),
-    OlderKernel("trtllm", "2024-06", "gate and up projection are products apart", _BUILDS, _gate_apart),
+    OlderKernel("trtllm", "2024-06", "gate and up projection are separate GEMMs", _BUILDS, _gate_apart),
 )
 """Everything that is known of older software, in the order in which operators are rewritten."""

@@ -24,23 +24,6 @@ STALL_NAME: Final = "offload_stall"
 """The name in a breakdown of the wait for the link."""
 
 
-def break_even_tokens(tflops: float, gb_per_s: float, bytes_per_weight: float) -> float:
-    """Tokens of a step that hide the stream of its weights. [tokens].
-
-    A token takes two operations a weight, so 2 T / peak = bytes / bandwidth.
-
-    Parameters
-    ----------
-    tflops : float
-        What the matrix units reach. [TFLOPS]
-    gb_per_s : float
-        The link. [GB/s]
-    bytes_per_weight : float
-        Of a weight. [bytes]
-    """
-    return bytes_per_weight * tflops * 1e12 / (2 * gb_per_s * 1e9)
-
-
 def stream_ms(offload: Offload, stages: IntArray, weights_gib: FloatArray, kv_gib: FloatArray) -> FloatArray:
     """Time of the link in one pass over all pipeline stages, in ms.
 

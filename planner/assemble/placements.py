@@ -95,7 +95,7 @@ def _in_reading_order(problem: Problem, rows: Iterable[Placement]) -> tuple[Plac
     def place(row: Placement) -> tuple[int, int, str, int, str, str]:
         moment = problem.moment_index(row)
         if moment is None:
-            raise ValueError(f"a placement of {row.service} stands in no moment of the problem")
+            raise ValueError(f"a placement of {row.service} is in no moment of the problem")
         return moment, order[row.service], row.region, phases.index(row.phase), row.pool, row.config
 
     return tuple(sorted(rows, key=place))

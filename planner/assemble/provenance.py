@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.packages import installed_version
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.perfmodel.predict import TPOT_ERROR
 from fleetplan.planner.candidates import CandidateSet
@@ -17,12 +17,8 @@ from fleetplan.planner.search import SearchLimits, SearchResult
 
 def provenance(fleet: Fleet, candidates: CandidateSet, limits: SearchLimits) -> PlanProvenance:
     """Where a plan of a fleet comes from; what its spend rests on is not known yet."""
-    versions = {}
-    for package in ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
+    packages = ("fleetplan", "ortools", "numpy", "pandas", "aiconfigurator-core")
+    versions = {package: installed_version(package) for package in packages}
     prices = {offer.price_source for offer in fleet.offers}
     prices |= {pool.rented.price_source for pool in fleet.pools if pool.rented is not None}
     return PlanProvenance(

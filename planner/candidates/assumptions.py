@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet, Precision, Service
+from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO
 from fleetplan.fleet.units import BYTES_PER_GIB
 from fleetplan.perfmodel.architecture import ModelArchitecture, load_architecture
 from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
@@ -31,7 +32,7 @@ def assumptions(fleet: Fleet, service: Service) -> tuple[str, ...]:
         served = [(each.model, Precision(each.weights, each.kv)) for each in service.variants]
     else:
         served = [(service.model, service.precision)]
-    found: dict[str, None] = {}
+    found: dict[str, None] = dict.fromkeys(_drafted(service))
     for position, (model, precision) in enumerate(served):
         architecture = load_architecture(model, fleet.path.parent)
         found |= dict.fromkeys(_left_out(service, architecture))
@@ -52,6 +53,16 @@ def _left_out(service: Service, architecture: ModelArchitecture) -> Iterator[str
         yield (
             f"{service.name}: the vision tower of {architecture.name} is held in memory, and prompts count "
             "as text tokens (`techniques.image_token_ratio`)"
+        )
+
+
+def _drafted(service: Service) -> Iterator[str]:
+    """Say which acceptance is no figure of the user's own."""
+    drafts = service.techniques.speculative
+    if drafts is not None and drafts.method == "mtp" and drafts.acceptance_ratio == MTP_ACCEPTANCE_RATIO:
+        yield (
+            f"{service.name}: {MTP_ACCEPTANCE_RATIO:.0%} of the tokens that the model's own module proposes "
+            "are taken to be accepted, as published for DeepSeek-V3; measure it on your traffic"
         )
 
 

@@ -25,7 +25,7 @@ class Calibrator:
     Raises
     ------
     InputError
-        The file is no calibration.
+        The file is not a calibration.
     """
 
     def __init__(self, fleet: Fleet) -> None:

@@ -63,7 +63,7 @@ def require_caches(fleet: Fleet, candidates: list[Candidate]) -> None:
         if rate > 0 and (not candidate.kv_gb or candidate.kv_gb[k] is None)
     )
     if unknown:
-        message = "has no column kv_gb_per_request, and kv_links count what its prefill rows hand over"
+        message = "has no column kv_gb_per_request, which kv_links need for its prefill rows"
         raise InputError(
             [Issue(str(fleet.path), 1, 1, f"services.{name}.engines", message) for name in unknown]
         )

@@ -22,7 +22,11 @@ CalibrationFile = Annotated[
 def calibrate_measurements(
     measurements: Annotated[Path, typer.Option(help="CSV of benchmark results", metavar="FILE")],
     out: Annotated[
-        Path, typer.Option(help="calibration file to write; JSON beside it", metavar="CALIBRATION.yaml")
+        Path,
+        typer.Option(
+            help="calibration file to write; a JSON file with the same name is written too",
+            metavar="CALIBRATION.yaml",
+        ),
     ],
 ) -> None:
     """Fit one ratio per phase to your benchmark results, by hardware, framework, version and checkpoint.

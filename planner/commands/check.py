@@ -37,6 +37,7 @@ def verify(
 
     Example: plan verify out/plan.json fleet.yaml
     """
+    from fleetplan.fleet.input_files import read_bytes
     from fleetplan.planner.candidates import prepare
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.verify import Evidence
@@ -51,7 +52,7 @@ def verify(
         candidates.rejections,
         candidates.table_sources,
         candidates.calibrations,
-        "" if baseline is None else hashlib.sha256(baseline.read_bytes()).hexdigest(),
+        "" if baseline is None else hashlib.sha256(read_bytes(baseline)).hexdigest(),
     )
     violations = violations_of(problem, plan, evidence)
     for violation in violations:

@@ -66,7 +66,7 @@ def explain(
     from fleetplan.planner.search import SearchLimits, default_workers
 
     if not marginal and (plot is not None or csv is not None):
-        raise typer.BadParameter("--plot and --csv are those of --marginal")
+        raise typer.BadParameter("--plot and --csv belong to --marginal")
     errors = console(stderr=True)
     limits = SearchLimits(time_limit, ratio(gap), seed, default_workers())
     asked = read_asked_plan(plan_file, fleet_file)
@@ -99,13 +99,13 @@ def _explain_conflict(asked: AskedPlan, resolver: Resolver, out: Console) -> Non
     outcome = asked.outcome
     if not isinstance(outcome, Infeasible) and not outcome.shortages:
         raise typer.BadParameter(
-            "the plan serves everything; ask --why-not WHAT, --service NAME or --marginal"
+            "the plan serves all demand; use --why-not WHAT, --service NAME or --marginal"
         )
     short = outcome.shortages if isinstance(outcome, Infeasible) else ()
     deadline = Deadline.after(CONFLICT_SOLVES * resolver.limits.time_limit_s)
     found = explain_conflict(asked.fleet, short, resolver, deadline, proven=isinstance(outcome, Infeasible))
     if found is None:
-        out.print("no conflict was found in the time; a longer --time-limit may find it")
+        out.print("no conflict found within the time limit; raise --time-limit")
         raise typer.Exit(ExitCode.LIMIT)
     print_conflict(found.record(), out)
 
@@ -118,7 +118,7 @@ def _explain_service(asked: AskedPlan, name: str, resolver: Resolver, out: Conso
     services = {service.name: service for service in asked.fleet.services}
     if name not in services:
         hint = names_hint(name, tuple(services))
-        raise InputError([Issue(f"--service {name}", 0, 0, "", "is no service of the fleet", hint)])
+        raise InputError([Issue(f"--service {name}", 0, 0, "", "is not a service of the fleet", hint)])
     print_story(story(asked.plan, asked.fleet, services[name], resolver), out)
 
 

@@ -90,6 +90,112 @@ def prices(
     run_supply(import_prices(read_text_table(file), str(file)), file, out, console(stderr=True))
 
 
+_Out = Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="FRAGMENT.yaml")]
+_AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="day of the file, such as 2026-11-24; default: its date")
+]
+_Region = Annotated[str | None, typer.Option(help="region of all nodes, by the fleet's name")]
+_Kind = Annotated[str | None, typer.Option(help="accelerators whose kind the nodes do not say")]
+_Capex = Annotated[float | None, typer.Option(help="purchase price of a host [USD]", min=0)]
+_Rent = Annotated[float | None, typer.Option(help="rent of an accelerator and hour [USD/h]", min=0)]
+_Regions = Annotated[
+    list[str] | None,
+    typer.Option("--region", help="a wanted region, as THEIRS or THEIRS=OURS; repeatable; default: all"),
+]
+_Wanted = Annotated[
+    list[str] | None, typer.Option("--hardware", help="a wanted part; repeatable; default: all")
+]
+_SpotShare = Annotated[
+    float | None,
+    typer.Option(help="take spot prices, for at most this share of a service's demand", min=0, max=1),
+]
+
+
+@import_app.command("kubernetes")
+def kubernetes(
+    file: Annotated[Path, typer.Argument(help="output of `kubectl get nodes -o json`", metavar="NODES.json")],
+    out: _Out,
+    region: _Region = None,
+    hardware: _Kind = None,
+    capex_usd_per_host: _Capex = None,
+    rent_usd_per_accelerator_hour: _Rent = None,
+    as_of: _AsOf = None,
+) -> None:
+    """Convert the nodes of a Kubernetes cluster to pools: one for each region and kind of host.
+
+    Example: plan import kubernetes nodes.json --rent-usd-per-accelerator-hour 2.1 --out pools.yaml
+    """
+    from fleetplan.planner.commands.run_import import pool_options, run_supply
+    from fleetplan.planner.importing.clusters import kubernetes_pools
+    from fleetplan.planner.importing.records import read_json
+
+    document = read_json(file)
+    options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
+    run_supply(kubernetes_pools(document, str(file), options), file, out, console(stderr=True))
+
+
+@import_app.command("slurm")
+def slurm(
+    file: Annotated[Path, typer.Argument(help="output of `sinfo --json`", metavar="SINFO.json")],
+    out: _Out,
+    region: _Region = None,
+    hardware: _Kind = None,
+    capex_usd_per_host: _Capex = None,
+    rent_usd_per_accelerator_hour: _Rent = None,
+    as_of: _AsOf = None,
+) -> None:
+    """Convert the nodes of a Slurm cluster to pools: one for each kind of host.
+
+    Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
+    """
+    from fleetplan.planner.commands.run_import import pool_options, run_supply
+    from fleetplan.planner.importing.clusters import slurm_pools
+    from fleetplan.planner.importing.records import read_json
+
+    document = read_json(file)
+    options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
+    run_supply(slurm_pools(document, str(file), options), file, out, console(stderr=True))
+
+
+@import_app.command("skypilot")
+def skypilot(
+    file: Annotated[Path, typer.Argument(help="vms.csv of SkyPilot's catalogue", metavar="VMS.csv")],
+    out: _Out,
+    region: _Regions = None,
+    hardware: _Wanted = None,
+    spot_max_share: _SpotShare = None,
+    as_of: _AsOf = None,
+) -> None:
+    """Convert SkyPilot's catalogue of a cloud to offers: one for each machine and price.
+
+    Example: plan import skypilot vms.csv --hardware h100 --region us-east-1=east --out offers.yaml
+    """
+    from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
+    from fleetplan.planner.importing.price_catalogues import skypilot_offers
+
+    options = offer_options(file, as_of, region or (), hardware or (), spot_max_share)
+    run_price_catalogue(skypilot_offers, file, options, out, console(stderr=True))
+
+
+@import_app.command("focus")
+def focus(
+    file: Annotated[Path, typer.Argument(help="FOCUS 1.x export, CSV or Parquet", metavar="BILLING")],
+    out: _Out,
+    region: _Regions = None,
+    hardware: _Wanted = None,
+    spot_max_share: _SpotShare = None,
+) -> None:
+    """Convert a FOCUS billing export to offers at the prices paid, and to rented pools of what is committed.
+
+    Example: plan import focus billing.parquet --region us-east-1=east --out supply.yaml
+    """
+    from fleetplan.planner.commands.run_import import offer_options, run_price_catalogue
+    from fleetplan.planner.importing.price_catalogues import focus_supply
+
+    options = offer_options(file, None, region or (), hardware or (), spot_max_share)
+    run_price_catalogue(focus_supply, file, options, out, console(stderr=True))
+
+
 @import_app.command("model")
 def model(
     reference: Annotated[
@@ -107,7 +213,7 @@ def model(
 
 @import_app.command("trace")
 def trace(
-    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE.csv|TRACE.jsonl")],
+    file: Annotated[Path, typer.Argument(help="trace of requests", metavar="TRACE")],
     service: Annotated[str, typer.Option(help="name of the service", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")],
     classes: Annotated[int, typer.Option(help="request classes by prompt length", min=1, max=4)] = 1,
@@ -116,7 +222,7 @@ def trace(
     """Convert recorded requests to the traffic of a service: classes, lengths, burstiness, demand.
 
     Known are Azure's LLM inference traces, BurstGPT, Mooncake, and CSV files with arrival_s, input_tokens,
-    output_tokens and, where known, session and prefix_tokens.
+    output_tokens and, where known, session and prefix_tokens; each as it is, as .gz or .zst, or as Parquet.
     Example: plan import trace AzureLLMInferenceTrace_conv.csv --service chat --classes 2 --out traffic
     """
     from fleetplan.planner.importing.traces import run_trace

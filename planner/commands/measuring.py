@@ -135,7 +135,7 @@ def measure_machine(
     )
     journal = Journal(wanted.out, origin)
     if journal.measured:
-        say(f"{journal.path}: goes on after {len(journal.measured)} points")
+        say(f"{journal.path}: continues after {len(journal.measured)} points")
     with torch.inference_mode():
         with _kept_on_cores(wanted):
             figures = measured_figures(device, effort)
@@ -230,7 +230,7 @@ def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
         for variant in service.variants
     }
     if not models:
-        message = "no service names a model, so there is nothing to measure for"
+        message = "no service names a model, so there is nothing to measure"
         raise InputError([Issue(str(wanted.fleet.path), 1, 1, "services", message, "leave out --for")])
     folder = wanted.fleet.path.parent
     return [(load_architecture(model, folder), precision) for model, precision in sorted(models, key=str)]

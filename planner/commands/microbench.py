@@ -60,7 +60,7 @@ def measure(
         with MeasureProgress(errors) as progress:
             measured = measure_machine(wanted, goal, TimingEffort(), progress, progress.say)
     except KeyboardInterrupt:
-        echo(f"interrupted; {out} holds what was measured, and the same command goes on", err=True)
+        echo(f"interrupted; {out} holds the measurements so far; the same command continues", err=True)
         raise typer.Exit(130) from None
     _print_outcome(measured)
 
@@ -122,7 +122,7 @@ def _packaged(system: str | None, name: str, own: list[MeasuredRows]) -> list[Me
     framework = name.partition(":")[2]
     if framework not in FRAMEWORKS:
         hint = names_hint(framework, FRAMEWORKS)
-        raise InputError([Issue(name, 0, 0, "", f"{framework!r} is no framework", hint)])
+        raise InputError([Issue(name, 0, 0, "", f"{framework!r} is not a framework", hint)])
     if system is None:
         raise InputError([Issue(name, 0, 0, "", "the package has no tables of this part")])
     library = TableLibrary(system)
@@ -146,7 +146,7 @@ def _print_outcome(measured: Measured) -> None:
         echo(f"  {each.site.at(each.values).label}: {each.ratio:.0%}")
     late = sum(outcome.disturbed for outcome in measured.outcomes)
     if late:
-        echo(f"{late} points are of times when the machine was slow; the same command repeats them")
+        echo(f"{late} points were measured while the machine was slow; the same command repeats them")
     if any(outcome.over_budget for outcome in measured.outcomes):
-        echo("the time was up before the target was reached; the same command goes on")
+        echo("the time limit ended before the target was reached; the same command continues")
     echo(f"written to {measured.table} and {measured.figures}")

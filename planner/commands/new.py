@@ -31,7 +31,7 @@ def new_fleet_file(
     preset: Annotated[
         list[str] | None,
         typer.Option(
-            help="a service, in place of those of the template; repeatable",
+            help="a service that replaces those of the template; repeatable",
             metavar="|".join(PRESETS),
             autocompletion=_presets,
         ),

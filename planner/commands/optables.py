@@ -30,7 +30,7 @@ REJECTIONS_SHOWN: Final = 20
 
 _NAME_COLUMNS: Final = ("hardware", "framework", "operator", "dtype")
 
-_OWN_PARTS: Final = "the block `hardware` of a fleet file names the table of a part of one's own (`optables`)"
+_OWN_PARTS: Final = "the block `hardware` of a fleet file names the table of your own hardware (`optables`)"
 
 Hardware = Annotated[
     list[str] | None, typer.Option("--hardware", help="a part; may be repeated", metavar="NAME")
@@ -65,7 +65,7 @@ def import_table(
     table = read_own_table(file, hardware, framework)
     _print_import(table)
     if not table.n_accepted:
-        raise InputError([Issue(str(file), 0, 0, "", "no row could be used, so nothing was kept")])
+        raise InputError([Issue(str(file), 0, 0, "", "no row could be used, so nothing was stored")])
     copy = store_own_table(table, hardware, framework)
     echo(f"kept for {hardware} as {copy}, SHA-256 {table.sha256}")
 
@@ -92,7 +92,7 @@ def use(
     use_folder(systems)
     for (system, framework), versions in found.items():
         echo(f"{system} {framework} {', '.join(sorted(versions))}")
-    echo(f"used from now on: {systems} (`plan optables forget` leaves it out again)")
+    echo(f"in use: {systems} (`plan optables forget` removes it)")
 
 
 @optables_app.command()

@@ -45,7 +45,7 @@ def landscape(
     condition: Annotated[
         str | None, typer.Option("--filter", help="rows to show and write, e.g. 'tp <= 8 and batch >= 16'")
     ] = None,
-    usable: Annotated[bool, typer.Option("--usable", help="leave excluded rows out of the files")] = False,
+    usable: Annotated[bool, typer.Option("--usable", help="omit excluded rows from the files")] = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="write all rows", metavar="FILE")] = None,
     parquet: Annotated[Path | None, typer.Option(help="write all rows", metavar="FILE")] = None,
     plot: Annotated[Path | None, typer.Option(help="draw into this folder", metavar="DIR")] = None,

@@ -14,7 +14,7 @@ from fleetplan.planner.export.files import write_plan
 from fleetplan.planner.plan import read_plan
 from fleetplan.planner.questions.compare import Comparison
 from fleetplan.planner.questions.counterfactuals import Counterfactual, Sources, counterfactual
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 
 def read_counterfactuals(
@@ -39,7 +39,7 @@ def read_counterfactuals(
     block = read_document(path).root.child("scenarios")
     sources = Sources(
         scenarios=() if block is None else tuple(block.entries),
-        load_scenario=lambda name: load_expanded_fleet(path, [*scenarios, name], assignments),
+        load_scenario=lambda name: load_fleet(path, [*scenarios, name], assignments),
         read_plan=read_plan,
     )
     found: list[Counterfactual] = []

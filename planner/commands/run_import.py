@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
 
+from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.shared import hardware_option
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
+from fleetplan.planner.importing.clusters import PoolOptions
+from fleetplan.planner.importing.fragments import ImportedSupply, file_date
+from fleetplan.planner.importing.price_catalogues import OfferOptions
+from fleetplan.planner.importing.progress import reading
 from fleetplan.planner.importing.records import Rejected, read_json
-from fleetplan.planner.importing.supply_tables import ImportedSupply
 
 
 def run_benchmarks(
@@ -40,7 +45,9 @@ def run_benchmarks(
         _say(path, len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
-        raise InputError([Issue(str(files[0]), 1, 1, "", "no row can be taken; the reasons stand above")])
+        raise InputError(
+            [Issue(str(files[0]), 1, 1, "", "no row can be imported; the reasons are listed above")]
+        )
     _write(out, csv_text(pd.DataFrame(rows)), errors)
 
 
@@ -54,8 +61,71 @@ def run_supply(found: ImportedSupply, path: Path, out: Path, errors: Console) ->
     """
     _say(path, found.taken, found.rejected, errors)
     if not found.taken:
-        raise InputError([Issue(str(path), 1, 1, "", "no row can be taken; the reasons stand above")])
+        raise InputError([Issue(str(path), 1, 1, "", "no row can be imported; the reasons are listed above")])
     _write(out, found.text, errors)
+
+
+def run_price_catalogue(
+    read: Callable[[Table, str, OfferOptions], ImportedSupply],
+    path: Path,
+    options: OfferOptions,
+    out: Path,
+    errors: Console,
+) -> None:
+    """Write the offers and pools of a large table, with progress.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or no row can be taken.
+    """
+    with reading(path, errors) as watch, open_table(path, watch) as table:
+        found = read(table, str(path), options)
+    run_supply(found, path, out, errors)
+
+
+def pool_options(
+    path: Path,
+    as_of: str | None,
+    region: str | None,
+    hardware: str | None,
+    capex_usd_per_host: float | None,
+    rent_usd_per_accelerator_hour: float | None,
+) -> PoolOptions:
+    """Return what the command line says of nodes.
+
+    Raises
+    ------
+    InputError
+        An unknown part, or both a purchase price and a rent.
+    """
+    if capex_usd_per_host is not None and rent_usd_per_accelerator_hour is not None:
+        hint = "hosts are bought or rented, not both"
+        raise InputError([Issue("--capex-usd-per-host", 0, 0, "", "is given with a rent", hint)])
+    kind = None if hardware is None else hardware_option(hardware)
+    return PoolOptions(
+        as_of or file_date(path), region, kind, capex_usd_per_host, rent_usd_per_accelerator_hour
+    )
+
+
+def offer_options(
+    path: Path,
+    as_of: str | None,
+    regions: Sequence[str],
+    hardware: Sequence[str],
+    spot_max_share: float | None,
+) -> OfferOptions:
+    """Return what the command line wants of a catalogue of prices.
+
+    Raises
+    ------
+    InputError
+        An unknown part.
+    """
+    pairs = [text.partition("=") for text in regions]
+    named = {theirs: ours or theirs for theirs, _, ours in pairs}
+    kinds = frozenset(hardware_option(name) for name in hardware)
+    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share)
 
 
 def read_text_table(path: Path) -> pd.DataFrame:

@@ -82,6 +82,6 @@ def marginal_figure(rows: list[Worth]) -> Figure:
     axes.barh(places, [row.most_usd for row in shown], color="#c9d4e5", label="at most")
     axes.barh(places, [row.least_usd for row in shown], color="#33558b", label="at least")
     axes.set_yticks(places, [f"{row.more.amount:,.4g} {row.more.unit} of {row.more.name}" for row in shown])
-    axes.set_xlabel("lower TCO over the horizon [USD], the price of the thing itself left out")
+    axes.set_xlabel("lower TCO over the horizon [USD], excluding the price of the unit itself")
     axes.legend(loc="lower right", frameon=False)
     return figure

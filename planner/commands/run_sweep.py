@@ -19,7 +19,7 @@ from fleetplan.planner.questions.sweep.results import PointResult, sweep_table
 from fleetplan.planner.questions.sweep.run import SweepTask, run_sweep
 from fleetplan.planner.report.console import money
 from fleetplan.planner.search import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def tasks_of(ground: Ground, axes: Sequence[SweepAxis], limits: SearchLimits) ->
     issues: dict[Issue, None] = {}
     for point in grid_points(axes):
         try:
-            fleet = load_expanded_fleet(
+            fleet = load_fleet(
                 ground.path,
                 [*ground.scenarios, *point.scenarios],
                 [*ground.assignments, *point.assignments],

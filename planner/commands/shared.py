@@ -49,15 +49,15 @@ def ratio(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise typer.BadParameter(f"{text!r} is no ratio; write 0.5% or 0.005")
+        raise typer.BadParameter(f"{text!r} is not a ratio; write 0.5% or 0.005")
     return value
 
 
 def load(path: Path, scenario: list[str] | None, assignment: list[str] | None, errors: Console) -> Fleet:
     """The resolved fleet of a file, its warnings shown."""
-    from fleetplan.scenarios.load import load_expanded_fleet
+    from fleetplan.scenarios.load import load_fleet
 
-    fleet = load_expanded_fleet(path, scenario or (), assignment or ())
+    fleet = load_fleet(path, scenario or (), assignment or ())
     for warning in fleet.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     return fleet

@@ -55,7 +55,7 @@ def sweep(
             lambda text: errors.print(text, style="dim", markup=False),
         )
     except KeyboardInterrupt as interrupt:
-        errors.print("stopped; the same command goes on from here", style="red")
+        errors.print("stopped; the same command continues from here", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt
     except BackendLostError as lost:
         errors.print(f"{lost}; the same command goes on from here", style="red", markup=False)

@@ -154,7 +154,7 @@ def signed_ratios(text: str) -> tuple[float, ...]:
         except ValueError:
             value = -1.0
         if not -1 < value < float("inf"):
-            raise typer.BadParameter(f"{part!r} is no share above -100%; write 10%, -10% or 0.1")
+            raise typer.BadParameter(f"{part!r} is not a share above -100%; write 10%, -10% or 0.1")
         found.append(value)
     return tuple(found)
 

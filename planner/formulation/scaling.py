@@ -188,6 +188,6 @@ def watts_ceil(watts: float) -> int:
     return math.ceil(exact(watts))
 
 
-def watts_floor(kw: float) -> int:
-    """A power limit in whole watts, rounded down."""
-    return math.floor(exact(kw) * WATTS_PER_KW)
+def watts_floor(facility_kw: float, pue: float) -> int:
+    """IT power that a facility's power limit leaves, in whole watts, rounded down."""
+    return math.floor(exact(facility_kw) / exact(pue) * WATTS_PER_KW)

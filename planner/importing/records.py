@@ -47,7 +47,7 @@ def read_json(path: Path) -> object:
     Raises
     ------
     InputError
-        It cannot be read, or is no JSON.
+        It cannot be read, or is not JSON.
     """
     try:
         text = read_text(path)
@@ -63,7 +63,7 @@ def read_json(path: Path) -> object:
         except json.JSONDecodeError:
             pass
         raise InputError(
-            [Issue(str(path), error.lineno, error.colno, "", f"is no JSON: {error.msg}")]
+            [Issue(str(path), error.lineno, error.colno, "", f"is not JSON: {error.msg}")]
         ) from error
 
 

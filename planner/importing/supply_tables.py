@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
-import yaml
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.errors import InputError, Issue, brief, nearest
-from fleetplan.fleet.printable import steering_character
-from fleetplan.fleet.schema import mistakes_of
+from fleetplan.fleet.errors import InputError, Issue, nearest
 from fleetplan.fleet.units import HOURS_PER_MONTH
-from fleetplan.planner.importing.records import Rejected, RejectedRowError, count, known_hardware, number
+from fleetplan.planner.importing.fragments import Block, ImportedSupply, SupplyFragment, check_characters
+from fleetplan.planner.importing.records import RejectedRowError, count, known_hardware, number
 
 RENTS: Final[Mapping[str, Callable[[float, int], float]]] = {
     "rent_usd_per_accelerator_hour": lambda usd, _: usd,
@@ -35,15 +32,6 @@ PRICE_COLUMNS: Final = (
     "name", "hardware", "regions", "per", "capex_usd_per_host", "lead_time_quarters", "max_hosts",
     "max_accelerators", "term_quarters", "price_as_of", "energy_included", *RENTS,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedSupply:
-    """A fragment of a fleet file, and the rows that it does not hold."""
-
-    text: str
-    taken: int
-    rejected: tuple[Rejected, ...]
 
 
 def import_inventory(table: pd.DataFrame, path: str) -> ImportedSupply:
@@ -75,7 +63,7 @@ _Row = Mapping[str, str]
 def _imported(
     table: pd.DataFrame,
     path: str,
-    block: str,
+    block: Block,
     columns: tuple[str, ...],
     needed: tuple[str, ...],
     read: Callable[[_Row], dict[str, object]],
@@ -83,41 +71,25 @@ def _imported(
     unknown = [name for name in table.columns if name not in columns]
     missing = [name for name in needed if name not in table.columns]
     issues = [
-        Issue(path, 1, 1, name, "is no column of this table", f"did you mean {nearest(name, columns)!r}?")
+        Issue(path, 1, 1, name, "is not a column of this table", f"did you mean {nearest(name, columns)!r}?")
         if nearest(name, columns)
-        else Issue(path, 1, 1, name, "is no column of this table", f"allowed: {', '.join(columns)}")
+        else Issue(path, 1, 1, name, "is not a column of this table", f"allowed: {', '.join(columns)}")
         for name in unknown
     ]
     issues += [Issue(path, 1, 1, name, "is a column that is needed") for name in missing]
     if issues:
         raise InputError(issues)
-    taken: list[dict[str, object]] = []
-    rejected = []
+    fragment = SupplyFragment(path)
     for position, (_, cells) in enumerate(table.iterrows()):
         row = {str(name): str(value).strip() for name, value in cells.items() if str(value).strip()}
+
+        def checked(row: _Row = row) -> dict[str, object]:
+            check_characters(tuple(row.items()))
+            return read(row)
+
         # The header is line 1.
-        place = f"line {position + 2}"
-        try:
-            _check_characters(row)
-            found = read(row)
-            mistakes = mistakes_of("pool" if block == "pools" else "offer", found)
-            if mistakes:
-                raise RejectedRowError("; ".join(mistakes))
-            if any(each["name"] == found["name"] for each in taken):
-                raise RejectedRowError(f"there is a {found['name']!r} already")
-            taken.append(found)
-        except RejectedRowError as reason:
-            rejected.append(Rejected(place, brief(str(reason))))
-    head = f"# From {path}: import it in a fleet file with `imports: [FILE]`.\n"
-    text = head + yaml.safe_dump({block: taken}, sort_keys=False, allow_unicode=True)
-    return ImportedSupply(text, len(taken), tuple(rejected))
-
-
-def _check_characters(row: _Row) -> None:
-    for name, value in row.items():
-        found = steering_character(value)
-        if found is not None:
-            raise RejectedRowError(f"{name} holds the character {found}, which steers a terminal")
+        fragment.take(block, f"line {position + 2}", checked)
+    return fragment.done()
 
 
 def _pool(row: _Row) -> dict[str, object]:

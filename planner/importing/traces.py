@@ -15,6 +15,7 @@ from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS, cou
 from fleetplan.perfmodel.operators import IntArray
 from fleetplan.perfmodel.replay import Trace, TraceStatistics, length_classes, read_trace, trace_statistics
 from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.importing.progress import reading
 
 CLASS_NAMES: Final = {
     1: ("all",),
@@ -163,7 +164,8 @@ def run_trace(path: Path, service: str, classes: int, out: Path, force: bool, er
     InputError
         The trace cannot be read, its requests all come at once, or a file is there already.
     """
-    trace = read_trace(path)
+    with reading(path, errors) as watch:
+        trace = read_trace(path, watch)
     for reason in trace.rejected:
         errors.print(f"skipped: {reason}", style="yellow", markup=False, highlight=False)
     if float(trace.requests.arrival_ms[-1]) <= 0:

@@ -143,7 +143,7 @@ def filtered(table: pd.DataFrame, condition: str | None) -> pd.DataFrame:
             "--filter", f"{condition!r} cannot be read: {error}", f"columns: {columns}"
         ) from error
     if not isinstance(kept, pd.DataFrame):
-        raise bad_option("--filter", f"{condition!r} is no condition")
+        raise bad_option("--filter", f"{condition!r} is not a condition")
     return kept.reset_index(drop=True)
 
 

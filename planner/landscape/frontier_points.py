@@ -121,7 +121,7 @@ def read_frontier(path: Path) -> tuple[FrontierPoint, ...]:
     Raises
     ------
     InputError
-        The file is no table of frontiers.
+        The file is not a table of frontiers.
     """
     if not path.exists():
         return ()
@@ -134,5 +134,5 @@ def read_frontier(path: Path) -> tuple[FrontierPoint, ...]:
             table[name] = table[name].map(from_text)
         rows = table[names].astype(dict.fromkeys(names[5:], float))
     except (ValueError, KeyError, OSError) as error:
-        raise InputError([Issue(str(path), 1, 1, "", f"is no table of frontiers: {error}")]) from error
+        raise InputError([Issue(str(path), 1, 1, "", f"is not a table of frontiers: {error}")]) from error
     return tuple(FrontierPoint(*row) for row in rows.itertuples(index=False))

@@ -217,7 +217,7 @@ def question_of_service(fleet: Fleet, name: str | None, search: SearchSpace) -> 
                 )
             )
     if not options:
-        raise _wrong(fleet, service, "no hardware with figures may serve it")
+        raise _wrong(fleet, service, "no hardware with known figures may serve it")
     ttft_ms = None if service.ttft_ms is None else service.ttft_ms - service.outside_ms.total_ms
     space = SweepSpace(
         tuple(options),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.problem.candidate import ConfigurationKey
 from fleetplan.planner.problem.problem import Problem
@@ -57,7 +57,7 @@ def with_baseline(problem: Problem, plan: Plan) -> tuple[Problem, tuple[str, ...
     Returns
     -------
     tuple[Problem, tuple[str, ...]]
-        What is no candidate any more, or stands in a pool that the fleet does not have, ends before the
+        What is not a candidate any more, or stands in a pool that the fleet does not have, ends before the
         first period; a warning says so.
     """
     period = period_in_force(plan, problem.periods)

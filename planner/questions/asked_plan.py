@@ -12,7 +12,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Infeasible, Plan, PlanProvenance, read_outcome, read_plan
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.verify import verify
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 PLAN_AGAIN = "plan the fleet again and ask about that plan"
 
@@ -49,7 +49,12 @@ class AskedPlan:
         """
         if isinstance(self.outcome, Infeasible):
             hint = "plan explain without options says which requirements are in conflict"
-            raise _mistake(self.path, "status", "the fleet is infeasible, so there is no plan to ask", hint)
+            raise _mistake(
+                self.path,
+                "status",
+                "the fleet is infeasible, so there is no plan to ask about",
+                hint,
+            )
         return self.outcome
 
 
@@ -78,7 +83,7 @@ def read_asked_plan(path: Path, fleet_file: Path | None = None) -> AskedPlan:
     """
     outcome = read_outcome(path)
     provenance = outcome.provenance
-    fleet = load_expanded_fleet(
+    fleet = load_fleet(
         fleet_file or _stated_file(path, provenance.fleet_file, "fleet_file", "--fleet FLEET.yaml names it"),
         provenance.scenarios,
         provenance.assignments,
@@ -106,7 +111,7 @@ def require_current(asked: AskedPlan, resolver: Resolver) -> None:
         message = f"the plan is one for {asked.fleet.objective}, and the question is about its cost"
         raise _mistake(asked.path, "objective", message, "ask about a plan with the objective tco")
     if plan.shortages:
-        hint = "plan explain without options says what it would take to serve it"
+        hint = "plan explain without options says what would serve it"
         raise _mistake(asked.path, "unmet", "the plan leaves demand unserved, so its cost says little", hint)
     broken = verify(resolver.problem(asked.fleet)[1], plan)
     if broken:

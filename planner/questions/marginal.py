@@ -56,7 +56,7 @@ class Worth:
     more : More
         One more of what.
     least_usd, most_usd : float
-        The TCO falls by an amount between these, the price of the thing itself left out. [USD]
+        The TCO falls by an amount between these, excluding the price of the unit itself. [USD]
     price_usd : float
         What the thing itself costs over the horizon, as far as it stands whether used or not; what an offer
         brings is paid in the plan and is 0 here. [USD]

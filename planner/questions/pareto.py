@@ -84,7 +84,7 @@ def pareto(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> list[P
     """
     if against not in AGAINST:
         hint = names_hint(against, AGAINST)
-        raise InputError([Issue(f"--against {against}", 0, 0, "", "is no figure that a plan has", hint)])
+        raise InputError([Issue(f"--against {against}", 0, 0, "", "is not a figure of a plan", hint)])
     if against in MINIMISED:
         _require_figures(fleet, against)
         return list(_minimised(plan, fleet, against, resolver))

@@ -143,7 +143,7 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
             issues.append(Issue(plan.fleet, 0, 0, "", message, hint))
         elif lacks_batch(problem, row) and row_key(row) not in candidates:
             message = (
-                f"{row.service} runs {row.config} on {row.hardware} ({row.phase}), which is no candidate"
+                f"{row.service} runs {row.config} on {row.hardware} ({row.phase}), which is not a candidate"
             )
             issues.append(Issue(plan.fleet, 0, 0, "", message, f"{hint}, its scenarios and its settings"))
     if issues:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console
@@ -68,7 +69,8 @@ def print_diff(found: PlanDiff, console: Console) -> None:
         f"[bold]TCO[/] {money(tco.before_usd)} -> {money(tco.after_usd)}: "
         f"{signed_money(tco.delta_usd)}{share}"
     )
-    console.print(_costs("By kind of cost", found.cost_by_kind))
+    kinds = [replace(each, name=each.name.replace("_", " ")) for each in found.cost_by_kind]
+    console.print(_costs("By kind of cost", kinds))
     console.print(_costs("By service", found.cost_by_service))
 
 

@@ -95,7 +95,7 @@ def _verdict(outcome: ReplayOutcome) -> str:
     without = len(missed) - planned
     parts = []
     if planned:
-        parts.append(f"{planned} of the limits that the plan was made for under load do not hold")
+        parts.append(f"{planned} of the limits that the plan promises under load do not hold")
     if without:
         parts.append(
             f"{without} limits on means do not hold, which the plan keeps without queueing only: give "

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation import PlanningModel, build_model
 from fleetplan.planner.formulation.constraints.power import watts_drawn
-from fleetplan.planner.formulation.scaling import watts_floor, whole_weights
+from fleetplan.planner.formulation.scaling import WATTS_PER_KW, whole_weights
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.search.blocks.solve import solve_planning
 from fleetplan.planner.search.result import LEAST_S, SearchLimits
+from fleetplan.planner.search.solvers.cpsat import hint_values
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.request import ModelStatus, SolverLimits
 from fleetplan.planner.units import exact
 
 MOST_STEPS: Final = 2**20
 """Steps that are looked at."""
+
+FINEST: Final = 10**6
+"""Parts of a watt in which a limit is written at most: sums stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +81,55 @@ def least_power(problem: Problem, asked: Sequence[PowerLimit], limits: SearchLim
 
 
 def _least_of_part(problem: Problem, asked: Sequence[PowerLimit], limits: SolverLimits) -> LeastPower | None:
+    """The least of one part: what the first plan without these limits draws, and less of it after that.
+
+    The least of anything but cost may take long to find any plan; at least cost large fleets have one in
+    seconds.
+    """
+    ends = limits.latest.within(limits.time_limit_s)
     planning = build_model(problem, allow_unmet=False)
     model = planning.model
+    model.minimize(planning.total_cost)
+    first = solve_planning(planning, limits, lambda *_: True).values
     steps = {limit.region: model.new_int_var(0, MOST_STEPS, f"steps[{limit.region}]") for limit in asked}
-    for limit in asked:
-        _limit(planning, limit, steps[limit.region])
+    rows = [row for limit in asked for row in _rows(planning, limit)]
+    for row in rows:
+        model.add(row.weight * row.drawn <= row.allowed + row.step * steps[row.region])
+    if first is not None:
+        enough = dict.fromkeys(steps, 0)
+        for row in rows:
+            missing = row.weight * first.value(row.drawn) - row.allowed
+            enough[row.region] = max(enough[row.region], -(-missing // row.step))
+        hint_values(model, [*first.response_proto.solution, *enough.values()])
     weights = whole_weights([exact(limit.step_kw) for limit in asked])
     model.minimize(cp_model.LinearExpr.weighted_sum(list(steps.values()), weights))
     smallest = min(weights)
-    outcome = solve_planning(planning, limits, lambda found, bound: bound > found - smallest)
-    values = outcome.values
-    if values is None:
-        return None
-    needed = {region: values.value(variable) for region, variable in steps.items()}
+    left = replace(limits, time_limit_s=max(ends.left_s, LEAST_S))
+    outcome = solve_planning(planning, left, lambda found, bound: bound > found - smallest)
+    if outcome.values is None:
+        return None if first is None else LeastPower(enough, least=False)
+    needed = {region: outcome.values.value(variable) for region, variable in steps.items()}
     return LeastPower(needed, outcome.status is ModelStatus.SOLVED)
 
 
-def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -> None:
-    """Limit what a region draws, also after the loss of another one, to its power and some steps."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What a region draws in a moment times a weight, what that may be, and what a step adds to it.
+
+    A step alone has no whole watts: rounded down each for itself, forty of 0.1 kW were less than 4 kW.
+    """
+
+    region: str
+    drawn: cp_model.LinearExprT
+    weight: int
+    allowed: int
+    step: int
+
+
+def _rows(planning: PlanningModel, limit: PowerLimit) -> Iterator[_Row]:
+    """What a region draws in every moment, also after the loss of another one."""
     part, variables, region = planning.problem, planning.variables, limit.region
-    pue = part.regions[region].pue
+    pue, step = exact(part.regions[region].pue), WATTS_PER_KW * exact(limit.step_kw)
     running: dict[tuple[str | None, int], dict[tuple[int, int], cp_model.IntVar]] = defaultdict(dict)
     # What stands idle draws power also where nothing may run.
     running |= {(None, m): {} for m in range(len(part.moments))}
@@ -107,6 +141,8 @@ def _limit(planning: PlanningModel, limit: PowerLimit, steps: cp_model.IntVar) -
     for (_, m), runs in running.items():
         period = part.moments[m].period
         drawn = watts_drawn(part, variables, runs, (region, period))
-        allowed = watts_floor(limit.limit_kw[period] / pue) + watts_floor(limit.step_kw / pue) * steps
         if not isinstance(drawn, int):
-            planning.model.add(drawn <= allowed)
+            allowed = WATTS_PER_KW * exact(limit.limit_kw[period])
+            unit = min(math.lcm(pue.denominator, step.denominator, allowed.denominator), FINEST)
+            whole = (math.ceil(pue * unit), math.floor(allowed * unit), math.floor(step * unit))
+            yield _Row(region, drawn, *whole)

@@ -33,7 +33,7 @@ def merge_parts(
     for part, result in zip(parts, results, strict=True):
         solution = result.solution
         if solution is None:
-            raise ValueError("a part without a plan cannot be joined")
+            raise ValueError("a part without a plan cannot be merged")
         whole.add(solution, cells=part.cell_indices)
     objective = elsewhere_usd + sum(result.objective_usd or 0.0 for result in results)
     bound = elsewhere_usd + sum(result.bound_usd or 0.0 for result in results)

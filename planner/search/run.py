@@ -155,7 +155,7 @@ class Run(UnmetStages):
 
     def prefer_local(self, planning: PlanningModel, result: SearchResult) -> SearchResult:
         """The same plan, with as few requests as may be served in another region."""
-        if self.values is None or self.limits.reproducible:
+        if self.values is None or self.limits.reproducible or self.limits.latest.passed:
             return result
         planning.model.add(planning.total_cost <= self.values.value(planning.total_cost))
         solver = prefer_local_serving(planning, self.values, self.limits.seed)

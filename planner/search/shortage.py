@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
-from fleetplan.planner.formulation import build_model, fixed_usd, rate_scales, replicas_for_load
+from fleetplan.planner.formulation import build_model, rate_scales, replicas_for_load
 from fleetplan.planner.formulation.constraints import (
     budgets,
     capacity,
@@ -242,9 +242,3 @@ def _needed(
         if ways:
             result[hardware] = min(ways)
     return dict(sorted(result.items(), key=lambda item: item[1]))
-
-
-def budget_shortfall_usd(problem: Problem) -> float:
-    """What the TCO budget lacks to pay for the hardware that exists already; 0 if it does. [USD]"""
-    limit = problem.fleet.budget.tco_usd
-    return 0.0 if limit is None else max(0.0, fixed_usd(problem) - limit)

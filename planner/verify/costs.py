@@ -88,7 +88,7 @@ def _model_charge(check: PlanCheck, kinds: Mapping[str, float]) -> Iterator[Viol
     """The solver charged what the plan costs, and whatever else its solution had."""
     model_usd, unused = check.plan.model_usd, check.plan.model_unused_usd
     if check.plan.format_version not in OLDER_FORMATS and None in (model_usd, unused):
-        yield Violation("cost", "what the solver's model charged is not stated")
+        yield Violation("cost", "the charges of the solver's model are missing")
     if model_usd is None:
         return
     total, rounding = sum(kinds.values()), model_rounding_usd(check, kinds)

@@ -82,7 +82,7 @@ def placement_faults(names: Names, row: Placement) -> list[str]:
     label = f"{row.service} {row.phase} {row.config}"
     candidate = names.candidates.get((row.service, row.phase, row.hardware, row.config))
     if candidate is None:
-        return [f"{label} is no candidate"]
+        return [f"{label} is not a candidate"]
     if row.pool not in names.pools:
         return [f"{label}: there is no pool {row.pool!r}"]
     if missing := names.at_fault(row, row.service, tuple(row.requests_per_s_by_class)):
@@ -109,7 +109,7 @@ def _origin_faults(problem: Problem, row: Placement, label: str) -> list[str]:
     total: dict[str, float] = defaultdict(float)
     for origin, by_class in row.requests_per_s_by_origin.items():
         if origin == row.region or origin not in problem.regions:
-            return [f"{label}: there is no other region {origin!r}"]
+            return [f"{label}: no other region exists {origin!r}"]
         for name, rate in by_class.items():
             total[name] += rate
             if not rate >= 0 or name not in row.requests_per_s_by_class:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fleetplan.fleet.inventory import Finance, Fleet, Offer, Owned
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.verify.supply_rules import FleetPool, is_bought, stands
 
 HOURS_PER_YEAR: Final = 8760.0

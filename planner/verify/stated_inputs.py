@@ -55,7 +55,7 @@ def _stated_inputs(check: PlanCheck) -> Iterator[Violation]:
     inputs, fleet, periods = check.plan.inputs, check.problem.fleet, check.problem.periods
     if inputs is None:
         if check.plan.format_version not in FORMATS_WITHOUT_INPUTS:
-            yield Violation("inputs", "the plan does not say what it was made from")
+            yield Violation("inputs", "the plan does not state its inputs")
         return
     services = [_service(service) for service in fleet.services]
     regions = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetplan.fleet.inventory import Fleet, Hardware, Offer, Pool, Region
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify.packing import fits
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from benchmarks.fleets import write_fleet
 
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 
 @pytest.mark.parametrize("seed", [72, 73])
 def test_every_service_of_a_fleet_has_an_engine_or_a_model(tmp_path: Path, seed: int) -> None:
     """In seed 73 the first draw has a service that no part runs."""
-    fleet = load_expanded_fleet(write_fleet(tmp_path, "small", seed), (), ())
+    fleet = load_fleet(write_fleet(tmp_path, "small", seed))
     assert len(fleet.services) == 5

@@ -22,7 +22,7 @@ from benchmarks.solve_runs import SolverRun
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.problem import Phase
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 VARIANTS = (
     "plain",
@@ -39,7 +39,7 @@ VARIANTS = (
 
 
 def _load(folder: Path, size: str, variant: str, seed: int = 1) -> Fleet:
-    return load_expanded_fleet(write_fleet(folder, size, seed, variant), (), ())
+    return load_fleet(write_fleet(folder, size, seed, variant))
 
 
 def _document(folder: Path, size: str, variant: str, seed: int = 1) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_every_model_of_every_kind_runs_on_h100_at_about_its_pace(tmp_path: Path
     offer = {"name": "h100", "hardware": "H100-SXM", "rent_usd_per_accelerator_hour": 2.0}
     document = {"version": 1, "name": "kinds", "offers": [offer], "services": services}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    candidates = build_candidates(load_expanded_fleet(path, (), ()), lambda _: None).candidates
+    candidates = build_candidates(load_fleet(path), lambda _: None).candidates
     best: dict[tuple[str, Phase], float] = {}
     for each in candidates:
         key = (each.service, each.phase)
@@ -180,7 +180,7 @@ def test_the_command_writes_a_file(
     monkeypatch.setattr(sys, "argv", words)
     command.main()
     assert capsys.readouterr().out.strip() == str(path)
-    assert load_expanded_fleet(path, (), ()).name == "team-percentiles-3"
+    assert load_fleet(path).name == "team-percentiles-3"
 
 
 def test_the_command_refuses_an_unknown_switch(

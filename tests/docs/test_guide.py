@@ -8,9 +8,13 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.planner.export.test_launch import plan
+from tests.planner.importing.test_clusters import NODES, SINFO
 from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
+from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
 
 from fleetplan.planner.cli import app, main
 
@@ -33,6 +37,10 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     (tmp_path / "inventory.csv").write_text(INVENTORY, encoding="utf-8")
     (tmp_path / "prices.csv").write_text(PRICES, encoding="utf-8")
     (tmp_path / "result.json").write_text(json.dumps(VLLM), encoding="utf-8")
+    (tmp_path / "nodes.json").write_text(json.dumps(NODES), encoding="utf-8")
+    (tmp_path / "sinfo.json").write_text(json.dumps(SINFO), encoding="utf-8")
+    (tmp_path / "vms.csv").write_text(SKYPILOT, encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist(BILL), tmp_path / "billing.parquet")
     (tmp_path / "plan.json").write_text(plan().model_dump_json(), encoding="utf-8")
     found = commands(page)
     assert found

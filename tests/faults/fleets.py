@@ -72,6 +72,20 @@ def long_search(folder: Path) -> Path:
     return _written(folder, file)
 
 
+def trivial_services(folder: Path, count: int) -> Path:
+    """Write a fleet of services with one way to run each, all from one table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = "phase,hardware,accelerators_per_replica,config,requests_per_s\naggregated,gpu,1,c,10\n"
+    (folder / "engines.csv").write_text(rows, encoding="utf-8")
+    file = {
+        "version": 1,
+        "hardware": {"gpu": {"accelerators_per_host": 8}},
+        "offers": [{"name": "rent", "hardware": "gpu", "rent_usd_per_accelerator_hour": 2.0}],
+        "services": [{"name": f"s{n}", "engines": "engines.csv", "demand": 5 + n % 7} for n in range(count)],
+    }
+    return _written(folder, file)
+
+
 def _written(folder: Path, file: object) -> Path:
     path = folder / "fleet.yaml"
     path.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")

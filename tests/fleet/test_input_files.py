@@ -47,9 +47,9 @@ def test_text_loses_its_byte_order_mark(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 100_000, "nested too deeply"),
         (f'{{"a": {"1" * 5000}}}', "11111111111111111111... has more than 20 digits"),
-        ('{"a": 1e999}', "1e999 is no finite number"),
-        ('{"a": NaN}', "NaN is no finite number"),
-        ('{"a": -Infinity}', "-Infinity is no finite number"),
+        ('{"a": 1e999}', "1e999 is not a finite number"),
+        ('{"a": NaN}', "NaN is not a finite number"),
+        ('{"a": -Infinity}', "-Infinity is not a finite number"),
         ('{"a": }', "Expecting value"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "services-and-regions.md"
 SNIPPETS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)

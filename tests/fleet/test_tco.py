@@ -75,7 +75,7 @@ def offer(capex_usd_per_host: float | None, lead_time_quarters: int, life_quarte
 def test_a_purchase_is_written_off_from_its_delivery() -> None:
     # Ordered in the second period, delivered one later, written off over three.
     assert tco.purchase_write_off_usd(offer(420_000.0, 1, 3), 1, 6) == (0, 0, 140_000, 140_000, 140_000, 0)
-    with pytest.raises(ValueError, match="no purchase"):
+    with pytest.raises(ValueError, match="not a purchase"):
         tco.purchase_write_off_usd(offer(None, 0, 16), 0, 1)
 
 

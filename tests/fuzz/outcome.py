@@ -10,7 +10,7 @@ from typing import Protocol
 from fleetplan.planner.api import NoPlanFoundError, prepare, solve_problem
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 from tests.fuzz.laws import Law
 from tests.oracles.independent.planned import unmet_by_priority
 
@@ -60,7 +60,7 @@ class Outcome:
 
 def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
     """Plan a fleet file; exceptions are the planner's own."""
-    fleet = load_expanded_fleet(path, (), ())
+    fleet = load_fleet(path)
     candidates, problem = prepare(fleet, lambda _: None, baseline)
     limits = SearchLimits(solves.time_limit_s, solves.gap_ratio, workers=solves.workers)
     started = time.monotonic()

@@ -1,6 +1,8 @@
-"""One process that gives a reader every hostile file in turn, under a clock and a limit of memory.
+"""A process that gives a reader every hostile file in turn, under a clock and a limit of memory.
 
-`python -m tests.hostile.driver READER FOLDER` prints one line of JSON for each input.
+`python -m tests.hostile.driver` loads the command line once. Each line that it reads, a reader and a folder
+with a tab between them, is then answered by a fork of its own: one line of JSON for each input in
+the folder's `answers`, what went wrong in its `errors`, and the exit code to standard output.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 from tests.hostile.inputs import INPUTS, inputs_of
 from tests.hostile.readers import READERS
@@ -34,18 +36,40 @@ def _ring(number: int, frame: Any) -> None:
     raise TooLongError
 
 
-def main(name: str, folder: Path) -> None:
-    """Give one reader all its inputs."""
-    from fleetplan.planner import cli  # noqa: PLC0415
+def main() -> None:
+    """Answer until the input ends."""
+    from fleetplan.planner import api, cli  # noqa: F401, PLC0415
 
+    for line in sys.stdin:
+        name, folder = line.rstrip("\n").split("\t")
+        child = os.fork()
+        if not child:
+            _answer_all(cli, name, Path(folder))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _answer_all(cli: Any, name: str, folder: Path) -> NoReturn:
+    """Give one reader all its inputs, and end the process."""
+    errors = (folder / "errors").open("w")
+    try:
+        os.environ |= {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_DATA_HOME": str(folder / "data")}
+        with (folder / "answers").open("w") as answers:
+            _give(cli, name, folder, answers)
+    except BaseException:
+        traceback.print_exc(file=errors)
+        errors.flush()
+        os._exit(1)
+    os._exit(0)
+
+
+def _give(cli: Any, name: str, folder: Path, answers: IO[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     signal.signal(signal.SIGALRM, _ring)
-    answers = os.dup(1)
     # The first one pays for what is imported when it is needed.
     _answer(cli, name, "absent", folder / "first")
     for each in inputs_of(READERS[name]):
         found = _answer(cli, name, each, folder / each.replace(" ", "-"))
-        os.write(answers, (json.dumps({"input": each, **found}) + "\n").encode())
+        answers.write(json.dumps({"input": each, **found}) + "\n")
 
 
 def _answer(cli: Any, name: str, each: str, folder: Path) -> dict[str, Any]:
@@ -122,4 +146,4 @@ def _files(folder: Path) -> set[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main()

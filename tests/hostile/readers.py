@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ VLLM = """\
 {"backend": "vllm", "model_id": "llama3.1-8b", "num_prompts": 100, "completed": 100, "max_concurrency": 8,
  "total_input_tokens": VALUE, "total_output_tokens": 12800, "duration": 30.0, "request_throughput": 3.3,
  "mean_ttft_ms": 100.0, "mean_tpot_ms": 10.0}
+"""
+
+KUBERNETES = """\
+{"items": [{"kind": "Node", "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H200"}},
+ "status": {"capacity": {"nvidia.com/gpu": VALUE}}}]}
 """
 
 FORMS = {"fleet": "yaml", "imported": "yaml", "plan": "json", "config": "json", "vllm": "json"}
@@ -94,6 +100,13 @@ def _check(hostile: Path, folder: Path) -> Sequence[object]:
     return ["check", hostile]
 
 
+def _packed(hostile: Path) -> Path:
+    """The hostile file as a .gz of it, where it is an ordinary file that can be read."""
+    if hostile.is_file() and hostile.stat().st_size < 2**30 and not hostile.is_symlink():
+        hostile.write_bytes(gzip.compress(hostile.read_bytes(), 1))
+    return hostile
+
+
 SEPARATOR = "\n"
 
 READERS: dict[str, Reader] = {
@@ -135,10 +148,34 @@ READERS: dict[str, Reader] = {
         "csv", "name,hardware,regions,rent_usd_per_accelerator_hour\no,H100-SXM,r,VALUE\n",
         lambda hostile, folder: ["import", "prices", hostile, "--out", folder / "offers.yaml"],
     ),
+    "nodes of Kubernetes": Reader(
+        "json", KUBERNETES,
+        lambda hostile, folder: ["import", "kubernetes", hostile, "--out", folder / "pools.yaml"],
+    ),
+    "nodes of Slurm": Reader(
+        "json", '{"nodes": [{"name": "n", "gres": "gpu:h100:VALUE", "state": "idle"}]}',
+        lambda hostile, folder: ["import", "slurm", hostile, "--out", folder / "pools.yaml"],
+    ),
+    "SkyPilot's catalogue": Reader(
+        "csv", "InstanceType,AcceleratorName,AcceleratorCount,Price,Region\nx,H100,8,VALUE,r\n",
+        lambda hostile, folder: ["import", "skypilot", hostile, "--out", folder / "offers.yaml"],
+    ),
+    "FOCUS": Reader(
+        "csv",
+        "ChargeCategory,EffectiveCost,ChargePeriodStart,ChargePeriodEnd,RegionId,ConsumedQuantity,ConsumedUnit,"
+        "x_InstanceType\nUsage,VALUE,2026-10-01,2026-10-02,r,1,Hours,p5.48xlarge\n",
+        lambda hostile, folder: ["import", "focus", hostile, "--out", folder / "offers.yaml"],
+    ),
     "trace": Reader(
         "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",
         lambda hostile, folder: [
             "import", "trace", hostile, "--service", "chat", "--out", folder / "traffic",
+        ],
+    ),
+    "packed trace": Reader(
+        "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",
+        lambda hostile, folder: [
+            "import", "trace", _packed(hostile), "--service", "chat", "--out", folder / "traffic",
         ],
     ),
     "measurements": Reader(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,21 +31,30 @@ MOST_LETTERS = 3_000
 """Of a line: a message, a hint and a path."""
 
 
-@pytest.mark.parametrize("name", list(READERS))
-def test_a_hostile_file_is_one_error_in_words(name: str, tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.hostile.driver", name, str(tmp_path)],
-        capture_output=True,
+@pytest.fixture(scope="module")
+def driver() -> Iterator[subprocess.Popen[str]]:
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.hostile.driver"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
         cwd=ROOT,
-        timeout=300,
-        env=os.environ
-        | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        | {"XDG_DATA_HOME": str(tmp_path / "data")},
-    )
-    assert ended.returncode == 0, ended.stderr
-    answers = {row["input"]: row for row in map(json.loads, ended.stdout.splitlines())}
+        env=os.environ | {"PYTHONPATH": path},
+    ) as started:
+        yield started
+
+
+@pytest.mark.parametrize("name", list(READERS))
+def test_a_hostile_file_is_one_error_in_words(
+    name: str, driver: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    print(name, tmp_path, sep="\t", file=driver.stdin, flush=True)
+    assert driver.stdout.readline() == "0\n", (tmp_path / "errors").read_text(encoding="utf-8")
+    lines = (tmp_path / "answers").read_text(encoding="utf-8").splitlines()
+    answers = {row["input"]: row for row in map(json.loads, lines)}
     assert list(answers) == inputs_of(READERS[name])
     wrong = {each: fault for each, row in answers.items() if (fault := _fault(row))}
     assert wrong == {}

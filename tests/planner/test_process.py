@@ -200,7 +200,7 @@ def test_a_stop_before_the_first_plan_says_so(
     done = _stopped_while("return problem, SimpleNamespace(status=SolveStatus.NO_PLAN), ()", number)
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.endswith(
-        "stopping at the best plan; once more to give up\nstopped before there was a plan\n"
+        "stopping at the best plan; press Ctrl-C again to abort\nstopped before there was a plan\n"
     )
 
 

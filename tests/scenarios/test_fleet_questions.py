@@ -9,7 +9,7 @@ from tests.scenarios.test_scenarios import plan_of, scenario_file
 
 from fleetplan.planner.plan import Plan
 from fleetplan.scenarios.head_and_tail import TAIL, fleet_text
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 
 def power_kw(plan: Plan) -> float:
@@ -75,7 +75,7 @@ def test_outliving_a_region_costs_what_is_bought_for_it() -> None:
 def test_the_head_and_its_tail_are_what_the_script_writes() -> None:
     file = scenario_file("head-and-tail")
     assert file.read_text(encoding="utf-8") == fleet_text()
-    services = load_expanded_fleet(file, (), ()).services
+    services = load_fleet(file).services
     rates = [sum(service.demand_requests_per_s.values()) for service in services]
     assert len(rates) == TAIL + 1
     assert all(one >= other for one, other in pairwise(rates))

@@ -13,7 +13,7 @@ from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios import __name__ as scenarios_package
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 
 def scenario_file(name: str = "percentiles") -> Path:
@@ -25,7 +25,7 @@ def scenario_file(name: str = "percentiles") -> Path:
 def plans() -> dict[str, Plan]:
     found = {}
     for name, scenarios in (("percentiles", ()), ("means", ("means",))):
-        fleet = load_expanded_fleet(scenario_file(), scenarios, ())
+        fleet = load_fleet(scenario_file(), scenarios, ())
         outcome = plan_fleet(fleet, SearchLimits(30.0, 5e-3, seed=1, workers=2)).outcome
         assert isinstance(outcome, Plan)
         found[name] = outcome
@@ -34,7 +34,7 @@ def plans() -> dict[str, Plan]:
 
 def replayed(plan: Plan, seed: int) -> ReplayOutcome:
     # Real lengths and bursts, whatever the plan was made on.
-    problem = build_problem(load_expanded_fleet(scenario_file(), (), ()), ())
+    problem = build_problem(load_fleet(scenario_file()), ())
     choice = TrafficChoice(Arrivals.AS_PLANNED, duration_s=200.0, seed=seed)
     return replay_plan(problem, plan, choice, ReplayScope("2027Q1"))
 
@@ -53,7 +53,7 @@ def test_the_difference_has_a_price(plans: dict[str, Plan]) -> None:
 def test_the_ratio_of_prefill_to_decode_moves_with_the_mix_and_static_pools_cost() -> None:
     plans = []
     for scenarios in ((), ("static",)):
-        fleet = load_expanded_fleet(scenario_file("prefill-decode-day"), scenarios, ())
+        fleet = load_fleet(scenario_file("prefill-decode-day"), scenarios, ())
         outcome = plan_fleet(fleet, SearchLimits(30.0, 1e-2, seed=1, workers=2)).outcome
         assert isinstance(outcome, Plan)
         plans.append(outcome)

@@ -13,7 +13,7 @@ from fleetplan.planner.plan import Placement, Plan
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.verify import verify
 from fleetplan.scenarios import __name__ as scenarios_package
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = (
     "tiny",
@@ -47,7 +47,7 @@ def scenario_file(name: str) -> Path:
 @lru_cache
 def plan_of(name: str, *scenarios: str, gap_ratio: float = 1e-3, time_limit_s: float = 30.0) -> Plan:
     """A verified plan of a packaged scenario."""
-    fleet = load_expanded_fleet(scenario_file(name), scenarios, ())
+    fleet = load_fleet(scenario_file(name), scenarios, ())
     planned = plan_fleet(fleet, SearchLimits(time_limit_s, gap_ratio, seed=1, workers=8))
     assert isinstance(planned.outcome, Plan)
     assert verify(planned.problem, planned.outcome) == []
@@ -73,7 +73,7 @@ def rate_per_accelerator(rows: list[Placement]) -> float:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_is_a_fleet_without_other_warnings(name: str) -> None:
-    fleet = load_expanded_fleet(scenario_file(name), (), ())
+    fleet = load_fleet(scenario_file(name))
     assert fleet.services
     assert fleet.warnings == WARNINGS.get(name, ())
 
@@ -168,7 +168,7 @@ def test_a_year_buys_ahead_and_retires_what_is_too_old() -> None:
 
 
 def test_quarterly_is_a_heterogeneous_fleet_that_buys() -> None:
-    fleet = load_expanded_fleet(scenario_file("quarterly"), (), ())
+    fleet = load_fleet(scenario_file("quarterly"))
     assert len(fleet.services) >= 6
     assert len(fleet.regions) == 3
     assert len({pool.hardware for pool in fleet.pools} | {offer.hardware for offer in fleet.offers}) >= 5
@@ -187,7 +187,7 @@ def test_quarterly_has_a_verified_plan_in_seconds() -> None:
     assert plan.purchases
     assert len({row.hardware for row in plan.placements}) >= 3
     assert {row.service for row in plan.placements} == {
-        service.name for service in load_expanded_fleet(scenario_file("quarterly"), (), ()).services
+        service.name for service in load_fleet(scenario_file("quarterly")).services
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_the_fleet_in_the_readme_is_planned(tmp_path: Path) -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
     path = tmp_path / "my.yaml"
     path.write_text(block, encoding="utf-8")
-    fleet = load_expanded_fleet(path, (), ())
+    fleet = load_fleet(path)
     assert fleet.warnings == ()
     planned = plan_fleet(fleet, SearchLimits(20.0, 0.01, seed=1, workers=8))
     assert isinstance(planned.outcome, Plan)

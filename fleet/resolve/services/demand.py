@@ -166,7 +166,7 @@ def _growth(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str,
         if once or context.check_name(place, "region", region, context.region_names, at_key=True):
             ratio = growth_per_quarter(text)
             if ratio is None:
-                context.error(place, f"is no growth: {text!r}", GROWTH_EXAMPLES)
+                context.error(place, f"is not a growth: {text!r}", GROWTH_EXAMPLES)
             else:
                 found[region] = ratio
     return found

@@ -147,7 +147,7 @@ def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | No
 def _stated_quantity(context: Context, key_path: KeyPath, text: str, *, per_day: bool) -> Quantity | None:
     found = quantity(text)
     if found is None:
-        context.error(key_path, f"is no quantity of demand: {text!r}", EXAMPLES)
+        context.error(key_path, f"is not a quantity of demand: {text!r}", EXAMPLES)
     elif per_day and not found.total:
         context.error(key_path, "must be a total by day, week or month: offline work has no peak")
         return None

@@ -84,7 +84,7 @@ def _text(context: Context, key_path: KeyPath, path: Path) -> str | None:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        context.error(key_path, f"{path} is no UTF-8 text", "save the table as CSV in UTF-8")
+        context.error(key_path, f"{path} is not UTF-8 text", "save the table as CSV in UTF-8")
         return None
     return text
 

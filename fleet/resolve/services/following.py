@@ -11,9 +11,6 @@ from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.schema.service_parts import FollowsSpec
 
-DemandByClass = Mapping[tuple[str, str, str], float]
-"""Requests per second by (region, period, class)."""
-
 
 def in_order_of_following(
     context: Context,

@@ -132,7 +132,9 @@ def _model(context: Context, key_path: KeyPath, reference: str) -> str:
             return reference
     path = Path(context.document.place(key_path).file).parent / reference
     if not is_file(path):
-        context.error(key_path, f"there is no file {path}", "the path is relative to this file")
+        there = os.path.exists(path)  # noqa: PTH110 - Path.exists raises for a name that is too long
+        message = f"{path} is no ordinary file" if there else f"there is no file {path}"
+        context.error(key_path, message, "the path is relative to this file")
     return Path(os.path.relpath(path, context.document.path.parent)).as_posix()
 
 
@@ -182,7 +184,7 @@ def _class_specs(
 def _stated(context: Context, key_path: KeyPath, spec: WorkloadSpec) -> dict[str, RequestClassSpec] | None:
     if spec.classes is not None:
         if (spec.input_tokens, spec.output_tokens, spec.context_tokens) != (None, None, None):
-            context.error(key_path, "lengths stand either here or in the classes, not in both")
+            context.error(key_path, "give lengths either here or in the classes, not in both")
             return None
         return spec.classes if _lengths_agree(context, (*key_path, "classes"), spec.classes) else None
     if spec.input_tokens is None or spec.output_tokens is None:

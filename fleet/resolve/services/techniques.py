@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Techniques
+from fleetplan.fleet.inventory.techniques import MTP_ACCEPTANCE_RATIO, MTP_COST_RATIO
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import RequestClassSpec, ServiceSpec
 from fleetplan.fleet.schema.techniques import KvTransferSpec, TechniquesSpec
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 def resolve_techniques(spec: TechniquesSpec) -> Techniques:
     """Return the switches of a `techniques` block."""
-    return _resolved(spec, Techniques)
+    found = _resolved(spec, Techniques)
+    stated = spec.speculative
+    if found.speculative is None or stated is None:
+        return found
+    accepted = MTP_ACCEPTANCE_RATIO if stated.acceptance_ratio is None else stated.acceptance_ratio
+    cost = MTP_COST_RATIO if stated.draft_cost_ratio is None else stated.draft_cost_ratio
+    drafts = replace(found.speculative, acceptance_ratio=accepted, draft_cost_ratio=cost)
+    return replace(found, speculative=drafts)
 
 
 _Made = TypeVar("_Made", bound="DataclassInstance")

@@ -48,7 +48,7 @@ def resolve_hardware(context: Context, block: Mapping[str, HardwareSpec]) -> dic
         base_name = spec.like if spec.like is not None else (name if name in catalogue else None)
         if base_name is not None and base_name not in catalogue:
             hint = hardware_hint(base_name)
-            context.error((*key_path, "like"), f"there is no catalogue part {base_name!r}", hint)
+            context.error((*key_path, "like"), f"the catalogue has no part {base_name!r}", hint)
             continue
         part = (
             _changed(context, key_path, name, catalogue[base_name], spec)

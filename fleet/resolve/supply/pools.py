@@ -7,7 +7,7 @@ from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import Hardware, Owned, Pool, Region, Rented
-from fleetplan.fleet.periods import quarter_index
+from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.finance import resolve_residual
 from fleetplan.fleet.resolve.supply.prices import PriceBook
@@ -107,7 +107,7 @@ def _check_retirement(context: Context, key_path: KeyPath, spec: OwnedSpec) -> N
         place = "end_of_life" if spec.resale_usd_per_host is None else "resale_usd_per_host"
         context.error((*key_path, place), "needs quarters as periods, such as 2027Q1")
     elif spec.in_service is None:
-        message = "is missing, and a retirement needs it for what the hosts are worth in the books"
+        message = "is missing, and a retirement needs it for the book value of the hosts"
         context.error((*key_path, "in_service"), message, "the first quarter in service, such as 2025Q3")
     end = None if spec.end_of_life is None else quarter_index(spec.end_of_life)
     if end is not None and last is not None and end > last:
@@ -136,7 +136,7 @@ def _owned(context: Context, key_path: KeyPath, spec: OwnedSpec) -> Owned:
         first = quarter_index(context.periods[0])
         start = quarter_index(spec.in_service)
         if first is None:
-            message = f"the period {context.periods[0]!r} is no quarter, so every period is charged"
+            message = f"the period {context.periods[0]!r} is not a quarter, so every period is charged"
             context.warn((*key_path, "in_service"), message)
         elif start is not None and start > first:
             context.error(

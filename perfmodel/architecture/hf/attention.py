@@ -122,7 +122,9 @@ def _head_dim(reader: ConfigReader, heads: int) -> int:
     if reader.model_type not in DERIVED_HEAD_DIM:
         return reader.count("head_dim")
     if hidden_size % heads:
-        reader.refuse(f"hidden_size {hidden_size} is no multiple of {heads} heads and 'head_dim' is missing")
+        reader.refuse(
+            f"hidden_size {hidden_size} is not a multiple of {heads} heads and 'head_dim' is missing"
+        )
     return hidden_size // heads
 
 

@@ -7,7 +7,6 @@ newest, unless a service or a fleet names one (`framework_version`).
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import platformdirs
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.files import write_whole
+from fleetplan.fleet.packages import installed_version
 
 PACKAGE: Final = "aiconfigurator-core"
 FOLDER: Final = "folder"
@@ -68,7 +68,9 @@ def table_roots() -> tuple[TableRoot, ...]:
             hint = f"`plan optables forget {root.path}` leaves it out"
             raise InputError([Issue(str(root.path), 0, 0, "", "this folder of tables is gone", hint)])
     own = data_folder()
-    return (*roots, *([] if own is None else [TableRoot(own, PACKAGE, _package_version())]))
+    if own is None:
+        return tuple(roots)
+    return (*roots, TableRoot(own, PACKAGE, installed_version(PACKAGE, "not recorded")))
 
 
 def used_folders() -> tuple[Path, ...]:
@@ -117,10 +119,3 @@ def _beneath(folder: Path) -> list[Path]:
 
 def _note(folders: Sequence[Path]) -> None:
     write_whole(note_file(), json.dumps([str(each) for each in folders], indent=2) + "\n")
-
-
-def _package_version() -> str:
-    try:
-        return importlib.metadata.version(PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
-        return "not recorded"

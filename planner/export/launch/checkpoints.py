@@ -38,7 +38,7 @@ def launched(deployment: LaunchedGroup) -> str:
     variant = deployment.variant
     named = variant.model if variant.checkpoint is None else variant.checkpoint
     if not named:
-        raise RefusedError(f"{variant.model} states shapes alone: name what is launched in `checkpoint`")
+        raise RefusedError(f"{variant.model} states only shapes: name the model to launch in `checkpoint`")
     return named
 
 

@@ -33,7 +33,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
         pair, cell = variables.kv_pairs[cell_index, k].pairs[g], problem.cells[cell_index]
         for used in pair.links:
             if pair.kv_gb is None:
-                raise ValueError(f"{cell.service} hands over caches of unknown size")
+                raise ValueError(f"{cell.service} transfers KV caches of unknown size")
             gb_per_unit = exact(pair.kv_gb) / scales[cell.service].units_per_request_per_s
             loads.setdefault((used, cell.moment), []).append((passed, gb_per_unit))
     for (index, m), terms in loads.items():

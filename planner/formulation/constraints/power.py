@@ -32,7 +32,7 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             continue
         for m, moment in enumerate(problem.moments):
             drawn = watts_drawn(problem, variables, running[m], (region.name, moment.period))
-            limit = watts_floor(region.power_kw[moment.period] / region.pue)
+            limit = watts_floor(region.power_kw[moment.period], region.pue)
             model.add(drawn <= limit).with_name(f"power[{region.name},{moment.label}]")
 
 

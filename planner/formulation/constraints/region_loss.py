@@ -181,7 +181,7 @@ def _power(model: cp_model.CpModel, problem: Problem, variables: Variables, lost
             }
             if running:
                 drawn = watts_drawn(problem, variables, running, (region.name, moment.period))
-                limit = watts_floor(region.power_kw[moment.period] / region.pue)
+                limit = watts_floor(region.power_kw[moment.period], region.pue)
                 model.add(drawn <= limit).with_name(
                     f"surviving_power[{lost} lost,{region.name},{moment.label}]"
                 )

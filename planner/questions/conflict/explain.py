@@ -114,7 +114,8 @@ def explain_conflict(
     by_name = named(universe)
     clock = _Clock(resolver, deadline)
     ways = _Ways(forbidden, clock)
-    if any(row.power_short_kw is not None for row in shortages):
+    # Without any shortage not even what stands idle has its power.
+    if not shortages or any(row.power_short_kw is not None for row in shortages):
         # Nothing else is needed to say how much of it would do.
         clock.deadline = deadline.share(SHARE_FOR_POWER)
         way = _more_power(forbidden, universe, clock)
@@ -180,7 +181,7 @@ def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) ->
     limited = [each for each in universe if each.power_limit is not None]
     for requirement in limited:
         fleet = requirement.drop(fleet)
-    if clock.out_of_time():
+    if not limited or clock.out_of_time():
         return None
     resolver = clock.own
     asked = [each.power_limit for each in limited if each.power_limit is not None]

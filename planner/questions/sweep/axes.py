@@ -146,7 +146,7 @@ def _ratio_edit(key: str, value: str) -> Callable[[Fleet], Fleet]:
     except ValueError:
         ratio = -1.0
     if not 0 < ratio < float("inf"):
-        raise InputError([Issue(label, 0, 0, "", f"{value!r} is no ratio above 0")])
+        raise InputError([Issue(label, 0, 0, "", f"{value!r} is not a ratio above 0")])
     readers = {"demand": _demand, "price": _price, "slo": _latency}
     return lambda fleet: readers[kind](fleet, name, ratio, label)
 

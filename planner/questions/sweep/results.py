@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleetplan.fleet.files import write_whole
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.packages import installed_version
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.sweep.axes import SweepAxis, SweepPoint
 from fleetplan.planner.search import SearchLimits
@@ -73,7 +73,7 @@ def figures_of(plan: Plan) -> tuple[Figure, ...]:
 
 def point_key(fleet: Fleet, point: SweepPoint, limits: SearchLimits) -> str:
     """Hash of everything that the result of a point depends on."""
-    parts = [f"{name} {_version(name)}" for name in _DEPENDENCIES]
+    parts = [f"{name} {installed_version(name)}" for name in _DEPENDENCIES]
     parts.append(program_sha256())
     parts += [f"{name} {digest}" for name, digest in sorted(fleet.input_hashes.items())]
     parts += [*fleet.scenarios, "", *fleet.assignments, "", repr(point.values), repr(limits)]
@@ -90,13 +90,6 @@ def program_sha256() -> str:
             digest.update(str(path.relative_to(package)).encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def result_file(folder: Path, key: str) -> Path:

@@ -122,7 +122,7 @@ def read_subject(text: str, fleet: Fleet, share: float) -> Subject:
             f"{names_hint(name, tuple(dict.fromkeys(names)))}; of a layout the batch that serves most within "
             "the limits counts"
         )
-        raise _mistake(text, "is no hardware, offer, runtime, region or configuration", hint)
+        raise _mistake(text, "is not a hardware kind, offer, runtime, region or configuration", hint)
     return replace(found[0], must_use=replace(found[0].must_use, share=share))
 
 

@@ -63,7 +63,7 @@ class LeftOut:
     by_hardware: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 
-REASONS = {**REASON_TEXTS, "dominated": "another one is at least as good in everything"}
+REASONS = {**REASON_TEXTS, "dominated": "another configuration is at least as good in every figure"}
 """Reasons that the log abbreviates."""
 
 

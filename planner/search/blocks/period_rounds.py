@@ -130,7 +130,7 @@ class PeriodRounds:
         if values is not None and following is not None:
             values = self._periods.completed(values, workers.solve_one(following))
         if values is not None and self._offer(values):
-            self._state.tell("periods", "what runs in each period with supply that pays")
+            self._state.tell("periods", "plan period by period for the best supply")
 
     def _effort(self, share: float) -> Effort:
         """Effort for one program, for so much of the time."""

@@ -284,7 +284,7 @@ class BlockSearch:
         return objective is not None and prices.to_gain < LEAD_SHARE * (float(objective) - prices.bound)
 
     def _supply_round(self, workers: Workers, supply: IntegerSupply) -> None:
-        """Find the best integer supply for what is known of the blocks, and price the blocks for it."""
+        """Find best integer supply for the known cuts, and price the blocks for it."""
         pending = self._masters.take_pending()
         columns = list(self._pool.columns)
         first = [self._supply_side_job(supply)]
@@ -592,7 +592,7 @@ class BlockSearch:
         def on_answer(answer: Answer) -> None:
             self._state.raise_bound(supply.bound(answer), "integer supply")
             # The search may end by it, and the next step be its last.
-            self._state.tell("supply", "the best integer supply for what is known of the blocks")
+            self._state.tell("supply", "best integer supply for the known cuts")
 
         return replace(supply.job(effort), length=math.inf), on_answer
 

@@ -117,7 +117,10 @@ def solve_in_blocks(
     offset = model.proto.objective.offset
 
     def completed(values: IntArray) -> IntArray | None:
-        solver = complete(model, planning.continuous, values.tolist(), COMPLETION_LIMIT_S, reproducible)
+        seconds = COMPLETION_LIMIT_S
+        if not reproducible:
+            seconds = min(seconds, max(limits.latest.left_s, LEAST_SEARCH_S))
+        solver = complete(model, planning.continuous, values.tolist(), seconds, reproducible)
         return None if solver is None else _values(solver)
 
     request = Request(

@@ -1,8 +1,9 @@
 """HiGHS in a process of its own: reads jobs from stdin and writes answers to stdout, pickled, one by one.
 
 It runs apart because highspy and OR-Tools cannot live in one process, and because a search cannot be stopped
-from outside. A tuple that is read holds the programs that the jobs after it name by number. A `SearchJob` is the
-last job of its process: every better plan and bound goes out at once, and requests for more searches come in.
+from outside. A tuple that is read holds the programs that the jobs after it name by number. A `SearchJob` is
+the last job of its process: every better plan and bound goes out at once, and requests for more searches
+come in.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def solve(job: AnyJob, known: Known) -> Answer:
     unit = cost_unit(job.cost)
     if job.effort is None:
         if isinstance(job.rows, int):
-            raise ValueError("the linear relaxation of a block is nobody's question")
+            raise ValueError("blocks are not solved as linear relaxations")
         return _linear(job.rows, job.cost, unit)
     if isinstance(job.rows, int):
         rows, solver = known.solver(job.rows)

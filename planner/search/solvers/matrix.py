@@ -76,7 +76,7 @@ def read_program(model: cp_model.CpModel) -> Program:
         linear = constraint.linear
         domain = linear.domain
         if len(domain) != 2 or len(constraint.enforcement_literal):
-            raise ValueError(f"row {constraint.name!r} is no plain linear row")
+            raise ValueError(f"row {constraint.name!r} is not a plain linear row")
         columns.extend(linear.vars)
         coefficients.extend(linear.coeffs)
         starts.append(len(columns))
@@ -87,7 +87,7 @@ def read_program(model: cp_model.CpModel) -> Program:
         raise ValueError("a row uses the complement of a literal")
     bounds = [variable.domain for variable in proto.variables]
     if any(len(domain) != 2 for domain in bounds):
-        raise ValueError("the values of a variable are no interval")
+        raise ValueError("the values of a variable are not an interval")
     shape = (len(lower), len(bounds))
     rows = sp.csr_array(
         (np.array(coefficients, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(starts)),

@@ -15,7 +15,7 @@ from fleetplan.fleet.catalog.hardware_names import (
     instance_types,
 )
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 TABLE = Path(__file__).parents[3] / "fleet" / "catalog" / "hardware_names.yaml"
 

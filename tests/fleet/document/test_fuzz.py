@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fleetplan.fleet.document import Document, Node, SourcePlace, read_document, read_fragment
 from fleetplan.fleet.errors import InputError, Issue
-from fleetplan.fleet.resolve import build_fleet, load_fleet
+from fleetplan.fleet.resolve import build_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
@@ -148,7 +148,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "2027Q1: 9",
         "2027Q1: many",
         [
-            "16:32: services.chat.demand.us-east.2027Q1: is no quantity of demand: 'many'; such as 120, "
+            "16:32: services.chat.demand.us-east.2027Q1: is not a quantity of demand: 'many'; such as 120, "
             "3.2 M requests/day, 40 k output tokens/s or 2 M users x 6 requests/day",
         ],
     ),
@@ -475,7 +475,7 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "hardware: {fast: {like: H2000-SXM}}\npools:",
         [
             (
-                "7:25: hardware.fast.like: there is no catalogue part 'H2000-SXM'; allowed: one of 28 names; "
+                "7:25: hardware.fast.like: the catalogue has no part 'H2000-SXM'; allowed: one of 28 names; "
                 "did you mean 'H200-SXM'?"
             ),
         ],
@@ -497,8 +497,8 @@ BROKEN: list[tuple[str, str, str, list[str]]] = [
         "name: east h200",
         [
             (
-                "8:12: pools.east h200.name: is no name: 'east h200'; names hold no blanks, commas, brackets "
-                "or bars"
+                "8:12: pools.east h200.name: is not a name: 'east h200'; "
+                "names hold no blanks, commas, brackets or bars"
             ),
         ],
     ),

@@ -6,7 +6,7 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, RequestClass
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 # The example of the file format, whole.
 CONTRACT = """\

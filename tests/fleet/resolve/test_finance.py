@@ -10,7 +10,8 @@ import pytest
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet, stale_prices
+from fleetplan.fleet.resolve import stale_prices
+from fleetplan.scenarios.load import load_fleet
 
 BASE = """\
 version: 1
@@ -197,9 +198,9 @@ def test_values_by_age_are_resolved() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("2025Q1}", "2025Q1, residual_ratio: {0: 0.6}}"), "'0' is no age within the write-off"),
+        (("2025Q1}", "2025Q1, residual_ratio: {0: 0.6}}"), "'0' is not an age within the write-off"),
         (("2025Q1}", "2025Q1, residual_ratio: {17: 0.6}}"), "quarters from 1 to 16"),
-        (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is no age"),
+        (("2025Q1}", "2025Q1, residual_ratio: {2027Q1: 0.6}}"), "'2027Q1' is not an age"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 0.3, 8: 0.6}}"), "0.6 at the age of 8 is more than 0.3"),
         (("2025Q1}", "2025Q1, residual_ratio: {4: 1.6}}"), "must be at most 1"),
         (("in_service: 2025Q1}", "residual_ratio: {4: 0.6}}"), "values by age need it"),

@@ -9,7 +9,7 @@ import pytest
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import DemandScenario, Fleet, Offline, Service, Slice, Tidal, case_demand
 from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, peak_and_ratios
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FILE = """\
 version: 1

@@ -99,7 +99,7 @@ def test_a_quantity_has_a_number_a_unit_and_a_time(
 def test_what_is_no_quantity_is_refused_with_examples(tmp_path: Path, text: str) -> None:
     assert quantity(text) is None
     found = refused(tmp_path, f"demand: {{east: '{text}'}}")
-    assert found == [f"services.s0.demand.east: is no quantity of demand: {text!r}"]
+    assert found == [f"services.s0.demand.east: is not a quantity of demand: {text!r}"]
 
 
 def test_a_total_is_spread_in_the_shape_of_the_day(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_every_way_of_stating_the_same_demand_is_the_same_demand(tmp_path: Path)
             "demand: {east: 1}, demand_by_slice: consumr",
             "demand_by_slice: there is no shape of the day 'consumr'",
         ),
-        ("demand: {east: 1}, growth: 10 percent", "growth: is no growth: '10 percent'"),
+        ("demand: {east: 1}, growth: 10 percent", "growth: is not a growth: '10 percent'"),
         ("demand: {east: 1}, growth: {north: 1 %/year}", "growth.north: there is no region 'north'"),
         (
             "demand: {east: {low: 1 requests/s, mid: 2 requests/day}}",

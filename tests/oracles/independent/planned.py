@@ -11,7 +11,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 GAP_RATIO = 1e-6
 """`plan --gap 0.0001%`."""
@@ -48,7 +48,7 @@ class Planned:
 
 def planned(path: Path, time_limit_s: float, workers: int) -> Planned:
     """Plan a fleet file; exceptions are the planner's own."""
-    fleet = load_expanded_fleet(path, (), ())
+    fleet = load_fleet(path)
     try:
         found = plan_fleet(fleet, SearchLimits(time_limit_s, GAP_RATIO, workers=workers)).outcome
     except NoPlanFoundError:

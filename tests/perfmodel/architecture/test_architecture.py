@@ -291,7 +291,7 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
     ({"hidden_size": True}, "'hidden_size' must be a whole number from 1 to 16,777,216, but is True"),
     ({"num_hidden_layers": -1}, "'num_hidden_layers' must be a whole number from 1 to 10,000, but is -1"),
     ({"num_key_value_heads": 3}, "8 heads cannot share 3 key-value heads evenly"),
-    ({"hidden_size": 65}, "hidden_size 65 is no multiple of 8 heads and 'head_dim' is missing"),
+    ({"hidden_size": 65}, "hidden_size 65 is not a multiple of 8 heads and 'head_dim' is missing"),
     ({"tie_word_embeddings": "no"}, "'tie_word_embeddings' must be true or false, but is 'no'"),
     ({"layer_types": ["full_attention"]}, "'layer_types' describes 1 layers, but the model has 3"),
     ({"layer_types": "full_attention"}, "'layer_types' must be a list, but is 'full_attention'"),

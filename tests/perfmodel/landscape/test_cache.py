@@ -109,7 +109,7 @@ def test_anything_that_changes_changes_the_name(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(landscape_cache, "program_sha256", lambda: "another program")
     names.append(named(own))
     monkeypatch.undo()
-    monkeypatch.setattr(landscape_cache, "_version", lambda _: "another version")
+    monkeypatch.setattr(landscape_cache, "installed_version", lambda _: "another version")
     names.append(named(own))
     monkeypatch.undo()
     assert named(evaluator("a 1")) == names[0]

@@ -39,6 +39,18 @@ def test_large_sets_with_a_curved_frontier() -> None:
     assert 10 < mask.sum() < 3000
 
 
+@settings(max_examples=100, deadline=None)
+@given(count=st.integers(1, 300), levels=st.sampled_from([3, 50]), seed=st.integers(0, 2**32 - 1))
+def test_an_objective_that_follows_another_decides_nothing(count: int, levels: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    points = random.integers(1, levels, (count, 3)).astype(np.float64)
+    # Steps and a strict function of the first objective, and one that is a function of the second.
+    followers = [points[:, 0] // 2, np.exp(points[:, 0] / 9), -1 / points[:, 1], np.full(count, np.inf)]
+    whole = np.column_stack([points, *followers])
+    assert pareto_mask(list(whole.T)).tolist() == brute_force(whole).tolist()
+    assert pareto_mask(list(points.T)).tolist() == brute_force(whole).tolist()
+
+
 def test_equal_points_all_stay_and_nothing_compares_with_nan() -> None:
     twice = np.array([1.0, 1.0, 2.0])
     assert pareto_mask([twice, twice]).tolist() == [True, True, False]

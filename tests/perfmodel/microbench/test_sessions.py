@@ -200,8 +200,8 @@ def test_a_line_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
     [
         ('{"format": 2, "hardware": "other"}\n', "holds points of hardware 'other', not of 'my-part'"),
         ('{"format": 1}\n', "holds points of format 1, not of 2"),
-        ("what\n", "is no journal of measurements; name another folder"),
-        ("[1]\n", "is no journal of measurements"),
+        ("what\n", "is not a journal of measurements; name another folder"),
+        ("[1]\n", "is not a journal of measurements"),
     ],
 )
 def test_points_of_another_device_are_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -159,7 +159,7 @@ def test_kernels_that_fail_are_passed_over_and_running_out_of_memory_is_named(
     ((part,),) = kernels.kernel(each, cpu).sets
     assert part() == 1
     makes(fails)
-    with pytest.raises(Unmeasurable, match=r"torch cannot run it here: no such kernel$"):
+    with pytest.raises(Unmeasurable, match=r"torch cannot run it on this device: no such kernel$"):
         kernels.kernel(each, cpu)
     makes(too_large)
     with pytest.raises(Unmeasurable, match="ran out of memory"):
@@ -320,7 +320,7 @@ def test_threads_stay_on_their_cores_while_they_are_held(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("tpu", "is no device; allowed: cpu, cuda"), ("cuda:x", "is no device")],
+    [("tpu", "is not a device; allowed: cpu, cuda"), ("cuda:x", "is not a device")],
 )
 def test_devices_that_there_are_not(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -428,7 +428,7 @@ def test_a_gpu_that_failed_for_good_ends_the_run_and_skips_nothing(monkeypatch: 
 
     monkeypatch.setitem(kernels.MAKERS, each.kind, lambda asked, operands: [fails])
     monkeypatch.setattr(torch.cuda, "synchronize", fails)
-    message = "GPU failed for good at gemm bf16 .*illegal memory access.*the same command goes on"
+    message = "GPU failed for good at gemm bf16 .*illegal memory access.*the same command continues"
     with pytest.raises(InputError, match=message):
         kernels.kernel(each, device)
 

@@ -58,7 +58,7 @@ def run(*changes: dict[str, object]) -> pd.DataFrame:
         ({"mode": "closed_loop", "concurrency": None}, "concurrency: missing"),
         ({"mode": "open_loop", "requests_per_s": -1}, "requests_per_s: must be above 0"),
         ({"mode": "open_loop", "requests_per_s": 1e6}, "requests_per_s: the configuration sustains"),
-        ({"n_accelerators": 12, "tp": 8}, "12 is no multiple of the 8 of one replica \\(TP8\\)"),
+        ({"n_accelerators": 12, "tp": 8}, "12 is not a multiple of the 8 of one replica \\(TP8\\)"),
         ({"input_tokens": 0, "tp": 0}, "input_tokens: 0 is .*; tp: 0 is"),
     ],
 )

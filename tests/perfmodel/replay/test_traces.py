@@ -96,7 +96,7 @@ def test_a_session_goes_on_over_several_turns() -> None:
     [
         ("a,b\n1,2\n", "is a trace of no known format"),
         ("arrival_s,input_tokens,output_tokens\n1,0,5\n", "none of its rows can be used; the first:"),
-        ('{"timestamp": 0\n', "is no JSON"),
+        ('{"timestamp": 0\n', "is not JSON"),
         ("", "is a trace of no known format"),
     ],
 )

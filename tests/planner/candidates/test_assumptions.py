@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.candidates.assumptions import assumptions
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

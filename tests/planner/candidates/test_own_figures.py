@@ -9,12 +9,12 @@ from typing import Final
 import pytest
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.perfmodel.optables.measured.folders import data_folder
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search.result import SearchLimits
+from fleetplan.scenarios.load import load_fleet
 
 pytestmark = pytest.mark.skipif(data_folder() is None, reason="the measured tables are not installed")
 

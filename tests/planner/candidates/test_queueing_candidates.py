@@ -12,7 +12,7 @@ from fleetplan.planner.candidates.queueing import derived_headroom, lines_of
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
@@ -41,13 +41,13 @@ def fleet_file(tmp_path: Path, *changes: tuple[str, str]) -> Path:
 
 
 def candidates(tmp_path: Path, *changes: tuple[str, str]) -> dict[tuple[str, str], Candidate]:
-    fleet = load_expanded_fleet(fleet_file(tmp_path, *changes), (), ())
+    fleet = load_fleet(fleet_file(tmp_path, *changes))
     found = build_candidates(fleet, lambda _: None).candidates
     return {(each.phase, each.config.split()[0]): each for each in found}
 
 
 def plan_usd(tmp_path: Path, *changes: tuple[str, str]) -> float:
-    fleet = load_expanded_fleet(fleet_file(tmp_path, *changes), (), ())
+    fleet = load_fleet(fleet_file(tmp_path, *changes))
     outcome = plan_fleet(fleet, SearchLimits(20.0, 1e-4, seed=1, workers=2)).outcome
     assert isinstance(outcome, Plan)
     return outcome.objective_usd

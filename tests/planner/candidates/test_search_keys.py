@@ -6,7 +6,6 @@ import pytest
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.perfmodel.evaluator import build_evaluator
 from fleetplan.perfmodel.landscape import RequestShape, SearchSpace, search_layouts
 from fleetplan.perfmodel.landscape.search_space import fitted
@@ -16,6 +15,7 @@ from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.candidates import build_candidates
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.search import SearchLimits
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

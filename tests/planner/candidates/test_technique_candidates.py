@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.candidates.build import CandidateSet, build_candidates
 from fleetplan.planner.problem import Phase
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

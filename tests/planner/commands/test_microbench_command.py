@@ -93,7 +93,7 @@ def test_a_plan_rests_on_a_table_of_this_cpu(capsys: pytest.CaptureFixture[str])
     assert run(*measure, *quick) == 0
     again = capsys.readouterr()
     assert "(0 new)" in again.out
-    assert "goes on after" in again.err
+    assert "continues after" in again.err
     block = yaml.safe_load(Path("own/hardware.yaml").read_text(encoding="utf-8"))["hardware"]["cpu-host"]
     assert block["optables"] == "optable.csv"
     fleet = yaml.safe_load(FLEET)
@@ -127,7 +127,7 @@ def test_an_interruption_leaves_a_table(
     monkeypatch.setattr(single, "measure_alone", interrupted)
     command = ("optables", "measure", "--hardware", "cpu-host", "--for", "fleet.yaml", "--out", "own")
     assert run(*command, "--device", "cpu", "--step-tokens", "64") == 130
-    assert "interrupted; own holds what was measured" in capsys.readouterr().err
+    assert "interrupted; own holds the measurements so far" in capsys.readouterr().err
     assert len(pd.read_csv("own/optable.csv")) == 3
 
 
@@ -135,7 +135,7 @@ def test_an_interruption_leaves_a_table(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--device", "tpu"), "--device tpu: is no device; allowed: cpu, cuda"),
+        (("--device", "tpu"), "--device tpu: is not a device; allowed: cpu, cuda"),
         (("--device", "cpu", "--for", "none.yaml"), "none.yaml"),
     ],
 )
@@ -159,7 +159,10 @@ def test_two_tables_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("a.csv", "b.csv", "--hardware", "MI300"), "'MI300' is not in the catalogue"),
         (("a.csv", "none.csv", "--hardware", "MI300X"), "none.csv"),
-        (("a.csv", "packaged:vlm", "--hardware", "H200-SXM"), "'vlm' is no framework; .*did you mean 'vllm'"),
+        (
+            ("a.csv", "packaged:vlm", "--hardware", "H200-SXM"),
+            "'vlm' is not a framework; .*did you mean 'vllm'",
+        ),
         (("a.csv", "packaged:vllm", "--hardware", "MI300X"), "the package has no tables of this part"),
     ],
 )

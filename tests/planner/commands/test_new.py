@@ -19,7 +19,7 @@ from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.schema import schema_text
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.cli import app, main
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 from fleetplan.scenarios.presets import PRESETS, TEMPLATES
 
 # Table 2 of Meta, "Optimizing Deployment Configurations for LLM Inference": tokens in, tokens out, context,
@@ -49,7 +49,7 @@ def run(*arguments: str) -> int:
 
 
 def loaded(path: str = "fleet.yaml") -> Fleet:
-    fleet = load_expanded_fleet(Path(path), (), ())
+    fleet = load_fleet(Path(path))
     assert fleet.warnings == ()
     return fleet
 
@@ -71,7 +71,7 @@ def test_the_commands_in_a_template_load(template: str) -> None:
     assert run("new", "my fleet.yaml", "--template", template) == 0
     text = Path("my fleet.yaml").read_text("utf-8")
     used = re.findall(r"-s ([\w-]+)", text)
-    block = load_expanded_fleet(Path("my fleet.yaml"), used, ())
+    block = load_fleet(Path("my fleet.yaml"), used, ())
     assert block.services
     assert "plan 'my fleet.yaml'" in text or not used
 
@@ -162,9 +162,9 @@ def test_a_file_system_without_links_is_written_to(monkeypatch: pytest.MonkeyPat
             "--template: there is no template 'tinny'; allowed: tiny, hetero, ",
         ),
         (["a.yaml", "--preset", "text_agents"], "did you mean 'text-agent'?"),
-        (["a.yaml", "--name", " "], "--name: ' ' is no name; use one or more printable characters"),
-        (["a.yaml", "--name", "a\nversion: 2"], r"--name: 'a\nversion: 2' is no name"),
-        (["a\nb.yaml"], r"'a\nb.yaml' is no name"),
+        (["a.yaml", "--name", " "], "--name: ' ' is not a name; use one or more printable characters"),
+        (["a.yaml", "--name", "a\nversion: 2"], r"--name: 'a\nversion: 2' is not a name"),
+        (["a\nb.yaml"], r"'a\nb.yaml' is not a name"),
         (["a.json"], "a.json: a fleet file ends in .yaml; name it a.yaml"),
         (["gone/a.yaml"], "gone/a.yaml: cannot be written: No such file or directory"),
     ],

@@ -50,7 +50,7 @@ def test_reading_the_rows_leaves_the_model_as_it_is() -> None:
 def test_a_limit_that_nothing_keeps_is_linear_and_infeasible() -> None:
     planning = built(without_supply())
     planning.model.add(sum([]) >= 1)  # what a family without terms would state
-    with pytest.raises(ValueError, match="no plain linear row"):
+    with pytest.raises(ValueError, match="not a plain linear row"):
         read_program(planning.model)
     # As build_model leaves such a row:
     state_linearly(planning.model)

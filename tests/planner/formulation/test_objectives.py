@@ -13,13 +13,13 @@ from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.formulation import goal_of
 from fleetplan.planner.plan import Plan, StatedGoal
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.search.result import SolveStatus
 from fleetplan.planner.verify import verify
+from fleetplan.scenarios.load import load_fleet
 
 QUARTER_H = 2190
 RUNS = (

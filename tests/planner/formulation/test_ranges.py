@@ -19,7 +19,7 @@ from fleetplan.fleet.schema.values import (
 )
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 ENDS = (LEAST_REQUESTS_PER_S, 1.0, MOST_REQUESTS_PER_S)
 
@@ -105,6 +105,6 @@ def test_costs_beyond_that_are_said_with_their_line(tmp_path: Path) -> None:
     )
     (tmp_path / "rates.csv").write_text(rates, encoding="utf-8")
     with pytest.raises(InputError) as refused:
-        plan_fleet(load_expanded_fleet(path, (), ()), SearchLimits(2.0, 0.01))
+        plan_fleet(load_fleet(path), SearchLimits(2.0, 0.01))
     (issue,) = refused.value.issues
     assert (issue.path, issue.line, issue.column, issue.key_path) == (str(path), 6, 3, "offers.dear")

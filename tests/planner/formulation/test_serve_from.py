@@ -11,7 +11,6 @@ from tests.planner.builders import candidate, fleet, hardware, region, rent_offe
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.candidates.build import build_candidates
 from fleetplan.planner.candidates.dominance import prune_dominated
 from fleetplan.planner.candidates.rejections import RejectionLog
@@ -22,6 +21,7 @@ from fleetplan.planner.problem import Candidate, Phase, build_problem
 from fleetplan.planner.problem.independent_parts import components
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.verify import verify
+from fleetplan.scenarios.load import load_fleet
 
 PLACES = ("east", "west")
 RENT = 2190.0

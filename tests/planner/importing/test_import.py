@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
 from fleetplan.planner.importing.records import read_json
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 GIVEN = MeasuredDeployment(
     hardware="H100-SXM", framework_version="0.24.0", weights="bf16", kv="bf16", tp=1, model="llama3.1-8b"
@@ -364,7 +365,7 @@ def test_rows_that_a_fleet_file_would_not_take_are_rejected_with_their_reason() 
     assert [each.reason for each in found.rejected] == [
         "owned.in_service: must be a quarter such as 2025Q3, not '2025Q9'",
         "owned.price_as_of: there is no such day",
-        "name: is no name: 'c c'; names hold no blanks, commas, brackets or bars",
+        "name: is not a name: 'c c'; names hold no blanks, commas, brackets or bars",
         "name holds the character U+001B, which steers a terminal",
     ]
     prices = "name,hardware,per,capex_usd_per_host,price_as_of\nb,H200-SXM,host,5,2026-13\n"
@@ -392,7 +393,7 @@ def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
         "regions": {"east": {}, "west": {}}, "services": [service],
     }  # fmt: skip
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
-    built = load_expanded_fleet(tmp_path / "fleet.yaml", (), ())
+    built = load_fleet(tmp_path / "fleet.yaml")
     assert [pool.name for pool in built.pools] == ["old", "hired"]
     assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]
 
@@ -428,6 +429,17 @@ def test_a_model_is_described_or_refused(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "zebra"}), encoding="utf-8")
     assert run("import", "model", str(tmp_path)) == 2
     assert "zebra" in capsys.readouterr().err
+
+
+def test_a_model_that_is_no_ordinary_file_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    places = {tmp_path / "pipe": "it is a pipe", tmp_path / "folder": "it is a folder"}
+    for place, words in (places | {Path("/dev/zero"): "it is a device"}).items():
+        assert run("import", "model", str(place)) == 2
+        assert f"{place}: cannot be read: {words}" in capsys.readouterr().err
 
 
 def test_the_command_line_names_the_formats_that_there_are() -> None:

@@ -1,14 +1,21 @@
 """`plan import trace`: what is written can be planned with, and says what the trace says."""
 
+import gzip
+import io
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from rich.console import Console
 
+from fleetplan.perfmodel.replay import read_trace
 from fleetplan.planner.cli import main
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.planner.importing.traces import run_trace
+from fleetplan.scenarios.load import load_fleet
 
 REST = """\
 version: 1
@@ -52,7 +59,7 @@ def test_what_is_written_loads_as_a_service(tmp_path: Path, classes: int) -> Non
     (out / "fleet.yaml").write_text(
         REST + yaml.safe_dump({"services": [service]}, sort_keys=False), encoding="utf-8"
     )
-    found = load_expanded_fleet(out / "fleet.yaml", (), ()).services[0]
+    found = load_fleet(out / "fleet.yaml").services[0]
     assert found.traffic is not None
     assert found.traffic.burstiness == pytest.approx(1.0, abs=0.2)
     names = [each.name for each in found.classes]
@@ -99,3 +106,56 @@ def test_requests_that_come_at_once_have_no_rate(tmp_path: Path, capsys: pytest.
     path.write_text("arrival_s,input_tokens,output_tokens\n1,5,5\n1,5,5\n", encoding="utf-8")
     assert run(str(path), "--service", "chat", "--out", str(tmp_path)) == 2
     assert "no two requests at different times" in capsys.readouterr().err
+
+
+PUBLISHED = {
+    "azure": [
+        {"TIMESTAMP": f"2024-05-10 00:{n // 60:02}:{n % 60:02}.1234567+00:00", "ContextTokens": 100 + n,
+         "GeneratedTokens": 10 + n % 7}
+        for n in range(240)
+    ],
+    "burstgpt": [
+        {"Timestamp": float(n), "Request tokens": 100 + n, "Response tokens": 10 + n % 7, "Session ID": n % 9}
+        for n in range(240)
+    ],
+    "mooncake": [
+        {"timestamp": 1000 * n, "input_length": 100 + n, "output_length": 10 + n % 7, "hash_ids": [n % 3]}
+        for n in range(240)
+    ],
+}  # fmt: skip
+"""Rows as the publishers document them."""
+
+
+@pytest.mark.parametrize("form", list(PUBLISHED))
+@pytest.mark.parametrize("pack", ["plain", "gz", "zst", "parquet"])
+def test_a_published_trace_says_the_same_however_it_is_packed(tmp_path: Path, form: str, pack: str) -> None:
+    rows = PUBLISHED[form]
+    lines = (
+        "\n".join(map(json.dumps, rows))
+        if form == "mooncake"
+        else "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)])
+    )
+    path = tmp_path / f"trace.{pack}"
+    if pack == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif pack == "zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as out:
+            out.write(lines.encode())
+    else:
+        path.write_bytes(gzip.compress(lines.encode()) if pack == "gz" else lines.encode())
+    trace = read_trace(path)
+    assert trace.form == form
+    assert trace.rejected == ()
+    assert np.diff(trace.requests.arrival_ms) == pytest.approx(1000.0)
+    assert trace.requests.input_tokens.tolist() == list(range(100, 340))
+    assert int(trace.requests.output_tokens.sum()) == sum(10 + n % 7 for n in range(240))
+    assert (trace.prefixes is not None) == (form == "mooncake")
+    assert run(str(path), "--service", "chat", "--out", str(tmp_path / "out")) == 0
+
+
+def test_a_terminal_sees_how_far_the_reading_is(tmp_path: Path) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80)
+    run_trace(trace_file(tmp_path), "chat", 1, tmp_path / "out", force=False, errors=console)
+    assert "reading trace.csv" in out.getvalue()
+    assert "100%" in out.getvalue()

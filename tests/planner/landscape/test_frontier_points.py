@@ -9,14 +9,14 @@ import pytest
 
 from fleetplan.planner.landscape import frontier_points as module
 from fleetplan.planner.landscape.frontier_points import FrontierPoint, frontier_points
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 @pytest.fixture(scope="module")
 def points() -> tuple[FrontierPoint, ...]:
-    return frontier_points(load_expanded_fleet(SCENARIOS / "tiny.yaml", (), ()), ["chat"])
+    return frontier_points(load_fleet(SCENARIOS / "tiny.yaml"), ["chat"])
 
 
 def line(point: FrontierPoint) -> tuple[str, str]:
@@ -43,7 +43,7 @@ def test_a_long_line_keeps_both_ends(
     points: tuple[FrontierPoint, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_POINTS", 3)
-    thin = frontier_points(load_expanded_fleet(SCENARIOS / "tiny.yaml", (), ()), ["chat"])
+    thin = frontier_points(load_fleet(SCENARIOS / "tiny.yaml"), ["chat"])
     for key, own in groupby(thin, key=line):
         kept, whole = list(own), [point for point in points if line(point) == key]
         assert len(kept) == 3
@@ -51,6 +51,6 @@ def test_a_long_line_keeps_both_ends(
 
 
 def test_services_that_are_not_asked_or_bring_their_own_rates_have_none() -> None:
-    assert frontier_points(load_expanded_fleet(SCENARIOS / "tiny.yaml", (), ()), []) == ()
-    own = load_expanded_fleet(SCENARIOS / "bring-your-own-rates" / "fleet.yaml", (), ())
+    assert frontier_points(load_fleet(SCENARIOS / "tiny.yaml"), []) == ()
+    own = load_fleet(SCENARIOS / "bring-your-own-rates" / "fleet.yaml")
     assert frontier_points(own, [service.name for service in own.services]) == ()

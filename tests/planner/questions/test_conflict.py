@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
 from tests.oracles import brute_force
 from tests.oracles.brute_force import TooLargeError, brute_force_usd
 from tests.parts import first_parts
-from tests.planner.builders import buy_offer, fleet, hardware, owned_pool, region, rent_offer, service
+from tests.planner.builders import (
+    buy_offer,
+    fleet,
+    hardware,
+    owned_pool,
+    region,
+    rent_offer,
+    rented_pool,
+    service,
+)
 from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
 from tests.planner.random_fleets import large_case, tiny_case
 
@@ -27,8 +37,9 @@ from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
-from fleetplan.planner.search import Deadline, PowerLimit, SearchLimits, least_power
+from fleetplan.planner.search import Deadline, PowerLimit, SearchLimits, least_power, more_power
 from fleetplan.planner.search.feasible import Verdict
+from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 
 RANDOM_INFEASIBLE_FLEETS = 30
 MOST_PLANS_TRIED = 200
@@ -144,6 +155,49 @@ def test_kilowatts_that_are_short_are_counted() -> None:
     )
     assert core(found) == ["power of here is 20 kW", "chat in here is served, 100 requests/s"]
     assert ways(found)[0] == "4 kW more in here"
+
+
+def test_power_that_does_not_even_do_for_what_stands_idle_is_a_way_out() -> None:
+    """No demand was short, so that nothing was said of power: 24 idle cards of 100 W and 10 kW of work."""
+    question = one_kind(
+        hardware=[hardware("A", 8, 1000.0, 100.0)],
+        pools=[rented_pool("own", 3, 1.0, hardware="A")],
+        regions=[region("here", power_kw=(2.0,), pue=1.0)],
+    )
+    stated = stated_outcome(question, EXACT, None, lambda _: None, infeasible(question))
+    assert isinstance(stated, Infeasible)
+    assert stated.shortages == ()
+    assert stated.conflict is not None
+    (give,) = stated.conflict.ways_out[0].gives
+    assert give.change.endswith("kW more in here")
+    assert give.least
+
+
+def test_kilowatts_that_are_enough_are_said_where_the_fewest_are_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solved = []
+    original = more_power.solve_planning
+
+    def first_plan_alone(*arguments: Any) -> ModelOutcome:
+        solved.append(original(*arguments))
+        late = ModelOutcome(ModelStatus.UNKNOWN, None, None, None, "", 0.0)
+        return solved[-1] if len(solved) % 2 else late
+
+    monkeypatch.setattr(more_power, "solve_planning", first_plan_alone)
+    problem = Resolver(EXACT).problem(two_rooms())[1]
+    free = {name: replace(each, power_kw=None) for name, each in problem.regions.items()}
+    asked = [PowerLimit(name, (16.0,), 1.0) for name in free]
+    found = least_power(replace(problem, regions=free), asked, EXACT)
+    assert found is not None
+    assert not found.least
+    # The first plan need not be the one that draws least.
+    assert found.steps["west"] >= 16
+    monkeypatch.undo()
+    most = tuple(
+        replace(each, power_kw=(16.0 + found.steps.get(each.name, 0),)) for each in two_rooms().regions
+    )
+    assert Resolver(EXACT).feasible(two_rooms(regions=most)) is Verdict.YES
 
 
 def two_rooms(**changes: object) -> Fleet:

@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tests.planner.builders import HOURS_PER_QUARTER, candidate, fleet, hardware, rent_offer, service
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import solve
@@ -14,6 +15,7 @@ from tests.planner.solving import solve
 from fleetplan.planner import cli
 from fleetplan.planner.plan import Plan, Retired, Unmet
 from fleetplan.planner.questions.diff import IDLE, Action, DiffSubject, FigureChange, PlanDiff, diff
+from fleetplan.planner.report.diff_console import print_diff
 
 
 def plan_for(
@@ -166,6 +168,13 @@ def test_costs_add_up_to_the_tco() -> None:
         for costs in (found.cost_by_kind, found.cost_by_service):
             assert sum(cost.before_usd for cost in costs) == pytest.approx(old.objective_usd)
             assert sum(cost.after_usd for cost in costs) == pytest.approx(new.objective_usd)
+
+
+def test_kinds_of_cost_are_printed_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = random_plans(1)[0]
+    changed = plan.model_copy(update={"cost_breakdown": {**plan.cost_breakdown, "idle_energy": 12.0}})
+    print_diff(diff(plan, changed), Console(width=200))
+    assert "idle energy" in capsys.readouterr().out
 
 
 def run(*arguments: object) -> int:

@@ -111,7 +111,7 @@ def test_marginal_values_are_printed_written_and_drawn(plan_file: Path, tmp_path
 def test_options_that_have_nothing_to_act_on_are_refused(
     plan_file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert "--plot and --csv are those of --marginal" in failed(
+    assert "--plot and --csv belong to --marginal" in failed(
         capsys, "explain", plan_file, "--plot", tmp_path / "x.svg"
     )
     assert "the plan serves everything" in failed(capsys, "explain", plan_file)

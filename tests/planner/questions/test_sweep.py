@@ -35,7 +35,7 @@ from fleetplan.planner.questions.sweep.run import run_sweep
 from fleetplan.planner.search.result import SearchLimits, SolveStatus
 from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers import reproducible
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SCENARIO = SCENARIOS / "bring-your-own-rates" / "fleet.yaml"
@@ -171,7 +171,7 @@ def test_ctrl_c_stops_a_sweep_which_then_goes_on(points: int, tmp_path: Path) ->
         started.kill()
         started.wait()
     assert started.returncode == 4
-    assert b"the same command goes on from here" in errors
+    assert b"the same command continues from here" in errors
     before = stamps(tmp_path)
     assert 2 <= len(before) < points
     subprocess.run(command, check=True, capture_output=True)
@@ -211,17 +211,17 @@ def test_a_point_is_solved_again_when_anything_it_depends_on_changes(tmp_path: P
         shutil.copy(SCENARIO.with_name(name), tmp_path / name)
     path = tmp_path / "fleet.yaml"
     point = SweepPoint((("demand", "1"),))
-    fleet = load_expanded_fleet(path, (), ())
+    fleet = load_fleet(path)
     key = point_key(fleet, point, LIMITS)
-    assert key == point_key(load_expanded_fleet(path, (), ()), point, LIMITS)
+    assert key == point_key(load_fleet(path), point, LIMITS)
     others = [
         point_key(fleet, SweepPoint((("demand", "2"),)), LIMITS),
-        point_key(load_expanded_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
+        point_key(load_fleet(path, (), ["services.chat.headroom=0.1"]), point, LIMITS),
         point_key(fleet, point, SearchLimits(60.0, 0.1, 1, 1, reproducible=True)),
     ]
     rates = tmp_path / "engines.csv"
     rates.write_text(rates.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    others.append(point_key(load_expanded_fleet(path, (), ()), point, LIMITS))
+    others.append(point_key(load_fleet(path), point, LIMITS))
     assert len({key, *others}) == 5
 
 
@@ -280,8 +280,8 @@ def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
         ("demand.chta=1", "did you mean 'chat'"),
         ("price.big=1", "no offer is or brings 'big'"),
         ("slo.chta=1", "there is no service"),
-        ("demand=-1", "is no ratio above 0"),
-        ("demand=much", "is no ratio above 0"),
+        ("demand=-1", "is not a ratio above 0"),
+        ("demand=much", "is not a ratio above 0"),
         ("services.chta.headroom=1", "did you mean 'chat'"),
         ("scenario=growth", "there is no scenario"),
     ],

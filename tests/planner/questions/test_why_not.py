@@ -14,7 +14,6 @@ from tests.planner.random_fleets import tiny_case
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
@@ -24,6 +23,7 @@ from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER
 from fleetplan.planner.questions.why_not.break_even import MOST_SPEED, SPEED_RESOLUTION
 from fleetplan.planner.questions.why_not.reasons import Cause
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind, read_subject
+from fleetplan.scenarios.load import load_fleet
 
 HOURS = 2190.0
 
@@ -194,7 +194,7 @@ def test_names_that_mean_nothing_or_two_things() -> None:
     with pytest.raises(InputError, match=r"names 2 different things; write hardware:B or offer:B"):
         read_subject("B", question, 0.1)
     assert read_subject("offer:B", question, 0.1).kind is SubjectKind.OFFER
-    with pytest.raises(InputError, match=r"no hardware, offer, runtime.*'MI300X'"):
+    with pytest.raises(InputError, match=r"not a hardware kind, offer, runtime.*'MI300X'"):
         read_subject("MI-30OX", question, 0.1)
     # A name that others give a part is that part.
     assert read_subject("MI-300X", question, 0.1).name == "MI300X"
@@ -301,5 +301,5 @@ services:
     assert "cannot run DP4-TP4 for prefill: attention data parallelism" in first.text
     assert "data_parallel_deployment" in first.text
     assert answer.forced is None
-    with pytest.raises(InputError, match="is no hardware"):
+    with pytest.raises(InputError, match="is not a hardware kind"):
         asked(question, "DP4 x")

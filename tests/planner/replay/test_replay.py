@@ -21,7 +21,7 @@ from fleetplan.planner.replay.plots import latency_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def planned(folder: Path) -> tuple[Problem, Plan]:
-    fleet = load_expanded_fleet(folder / "fleet.yaml", (), ())
+    fleet = load_fleet(folder / "fleet.yaml")
     found = plan_fleet(fleet, SearchLimits(20.0, 1e-3, seed=1, workers=2))
     assert isinstance(found.outcome, Plan)
     (folder / "plan.json").write_text(found.outcome.model_dump_json(), encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.search.result import SearchLimits
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
@@ -42,7 +42,7 @@ def planned(path: Path, workers: int, limit_s: float, gap: float) -> str:
     """plan.json without the time of the run."""
     limits = SearchLimits(limit_s, gap, workers=workers, reproducible=True)
     try:
-        found = plan_fleet(load_expanded_fleet(path, (), ()), limits).outcome
+        found = plan_fleet(load_fleet(path), limits).outcome
     except NoPlanFoundError as error:
         return str(error)
     solve = found.solve.model_copy(update={"wall_s": 0.0})

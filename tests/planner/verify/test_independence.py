@@ -27,7 +27,7 @@ from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Candidate, capacity_costs
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.planner.verify import verify
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 OWN_RATES = Path(__file__).parents[3] / "scenarios" / "bring-your-own-rates" / "fleet.yaml"
 
@@ -70,7 +70,7 @@ assert "fleetplan.planner.verify" in sys.modules
 
 
 def test_verifying_loads_no_solver_and_nothing_that_made_the_plan(tmp_path: Path) -> None:
-    planned = plan_fleet(load_expanded_fleet(OWN_RATES, (), ()), SearchLimits(gap_ratio=0.01, workers=2))
+    planned = plan_fleet(load_fleet(OWN_RATES), SearchLimits(gap_ratio=0.01, workers=2))
     assert isinstance(planned.outcome, Plan)
     write_plan(planned.outcome, tmp_path)
     command = [sys.executable, "-c", VERIFYING, str(tmp_path / "plan.json"), str(OWN_RATES)]

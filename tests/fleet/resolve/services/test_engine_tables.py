@@ -7,7 +7,7 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
@@ -182,7 +182,7 @@ def test_all_mistakes_come_at_once() -> None:
     [
         ("", "rates.csv:1:1: the file is empty; columns: phase, hardware"),
         ("phase,hardware\n", "rates.csv:1:1: the file has a header but no rows; columns: phase, hardware"),
-        (b"\xff\xfe\x00", "fleet.yaml:7:27: services.chat.engines: rates.csv is no UTF-8 text"),
+        (b"\xff\xfe\x00", "fleet.yaml:7:27: services.chat.engines: rates.csv is not UTF-8 text"),
     ],
 )
 def test_files_that_are_no_tables(table: str | bytes, expected: str) -> None:

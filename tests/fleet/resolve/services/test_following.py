@@ -6,7 +6,7 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import Fleet, Follows, OutsideLatency, Service
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 HEAD = """\
 version: 1

@@ -16,7 +16,7 @@ from fleetplan.fleet.inventory import (
     SpeculativeDecoding,
     Techniques,
 )
-from fleetplan.fleet.resolve import load_fleet
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1
@@ -91,6 +91,15 @@ def test_every_switch_arrives() -> None:
     )
 
 
+def test_one_token_of_the_model_s_own_module_has_published_figures() -> None:
+    drafts = service("techniques: {speculative: {draft_tokens: 1, method: mtp}}").techniques.speculative
+    # DeepSeek-V3: 85 to 90 % accepted; 0.58 + 0.10 + 0.93 of 37 billion parameters are read for it.
+    assert drafts == SpeculativeDecoding(1, 0.85, 0.044, method="mtp")
+    assert drafts.draft_cost_ratio == pytest.approx((0.58 + 0.10 + 0.93) / 37, abs=5e-4)
+    own = "techniques: {speculative: {draft_tokens: 1, method: mtp, acceptance_ratio: 0.6}}"
+    assert service(own).techniques.speculative == SpeculativeDecoding(1, 0.6, 0.044, method="mtp")
+
+
 def test_variants_inherit_what_they_leave_out() -> None:
     found = service(VARIANTS)
     assert found.quality_floor == 0.8
@@ -109,6 +118,11 @@ def test_variants_inherit_what_they_leave_out() -> None:
         ("techniques: {chunk_token: 5}", "did you mean 'chunk_tokens'"),
         ("techniques: {chunk_tokens: 0}", "chunk_tokens"),
         ("techniques: {speculative: {draft_tokens: 3}}", "acceptance_ratio"),
+        ("techniques: {speculative: {draft_tokens: 1}}", "needs acceptance_ratio and draft_cost_ratio"),
+        (
+            "techniques: {speculative: {draft_tokens: 2, method: mtp, acceptance_ratio: 0.8}}",
+            "needs draft_cost_ratio; only one token of the method mtp has published figures",
+        ),
         (
             "techniques: {speculative: {draft_tokens: 3, acceptance_ratio: 2, draft_cost_ratio: 0}}",
             "acceptance_ratio",

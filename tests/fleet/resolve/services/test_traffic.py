@@ -6,8 +6,8 @@ import pytest
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory import LatencyLimit, LengthBin, LengthHistogram, Service
-from fleetplan.fleet.resolve import load_fleet
 from fleetplan.fleet.resolve.services.length_files import counted_bins
+from fleetplan.scenarios.load import load_fleet
 
 FLEET = """\
 version: 1

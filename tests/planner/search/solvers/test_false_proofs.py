@@ -22,7 +22,7 @@ from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.race import solve_model
 from fleetplan.planner.search.solvers.reproducible import solve_reproducibly
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus, SolverLimits, Step
-from fleetplan.scenarios.load import load_expanded_fleet
+from fleetplan.scenarios.load import load_fleet
 
 AS_IT_COMES = 100_000_000
 """OR-Tools' own work limit of the step that is unsound."""
@@ -128,7 +128,7 @@ NO_IDLE_POWER = ["hardware.gpu-a.idle_w=0", "hardware.gpu-b.idle_w=0"]
 def test_fleets_that_were_proven_falsely(folder: str, settings: list[str], usd: float) -> None:
     if not (SHARED / folder).is_dir():
         pytest.skip("the fleet lies beside the project")
-    fleet = load_expanded_fleet(SHARED / folder / "fleet.yaml", [], settings)
+    fleet = load_fleet(SHARED / folder / "fleet.yaml", [], settings)
     outcome = plan_fleet(fleet, SearchLimits(LIMIT_S, 1e-5, 1, 8)).outcome
     assert outcome.status in ("optimal", "within_gap")
     assert outcome.objective_usd == pytest.approx(usd, rel=1e-5)

@@ -60,7 +60,7 @@ def test_rows_that_are_not_linear_are_refused() -> None:
     model = cp_model.CpModel()
     x, b = model.new_int_var(0, 3, "x"), model.new_bool_var("b")
     model.add(x <= 1).only_enforce_if(b)
-    with pytest.raises(ValueError, match="no plain linear row"):
+    with pytest.raises(ValueError, match="not a plain linear row"):
         read_program(model)
 
 

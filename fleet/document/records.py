@@ -1,0 +1,188 @@
+"""Large tables read record by record: CSV and JSON lines, also as .gz or .zst, and Parquet.
+
+Memory is bounded by the longest line or one batch of rows, whatever the size of the file. What a file is
+follows from its first bytes, not from its name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import CsvError, csv_rows, opened, parse_json
+
+MAX_TABLE_BYTES: Final = 64 * 1024**3
+"""Most of a table that is read piece by piece, as it lies on disk [B]."""
+MAX_LINE_LETTERS: Final = 16 * 1024**2
+"""Longest line of text; longer ones are no table."""
+
+CSV, JSON_LINES, PARQUET = "csv", "json lines", "parquet"
+
+_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_BATCH_ROWS: Final = 1 << 13
+_ROWS_PER_NOTICE: Final = 1 << 16
+
+Watcher = Callable[[float], None]
+"""Is told which share of the file has been read, from 0 to 1."""
+
+NumberedRecord = tuple[int, Mapping[str, object]]
+"""A record with its line, or for Parquet its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is open.
+
+    Attributes
+    ----------
+    form : str
+        csv, json lines or parquet.
+    columns : tuple[str, ...]
+        Its columns; empty for JSON lines.
+    records : Iterator
+        Of `NumberedRecord`, each once.
+    """
+
+    form: str
+    columns: tuple[str, ...]
+    records: Iterator[NumberedRecord]
+
+
+@contextmanager
+def open_table(
+    path: Path, watch: Watcher | None = None, most_bytes: int = MAX_TABLE_BYTES
+) -> Iterator[Table]:
+    """Open a table of any form.
+
+    Parameters
+    ----------
+    path : Path
+        Its file.
+    watch : Watcher or None
+        Is called every some ten thousand rows.
+    most_bytes : int
+        Largest file that is opened. [B]
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or a line is not CSV or no JSON; also while records are taken.
+    """
+    try:
+        with opened(path, most_bytes) as file:
+            yield _table(path, file, watch)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or f"it is cut short or damaged ({error})"
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
+    except UnicodeDecodeError as error:
+        reason = "it is not a text file in UTF-8"
+        raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
+    except CsvError as error:
+        raise InputError([Issue(str(path), error.line, 1, "", error.reason)]) from error
+
+
+def _table(path: Path, file: BinaryIO, watch: Watcher | None) -> Table:
+    start = file.peek(4)[:4] if isinstance(file, io.BufferedReader) else b""
+    if start == _PARQUET:
+        columns, rows = _parquet(path, file)
+        return Table(PARQUET, columns, _watched(rows, file, watch))
+    lines = _lines(path, _decompressed(file, start))
+    first = next(lines, "")
+    rest = _chained(first, lines)
+    if first.lstrip().startswith("{"):
+        return Table(JSON_LINES, (), _watched(_json_records(path, rest), file, watch))
+    rows_of_fields = csv_rows(rest)
+    _, header = next(rows_of_fields, (1, []))
+    columns = tuple(name.strip() for name in header)
+    found = ((line, dict(zip(columns, row, strict=False))) for line, row in rows_of_fields if row)
+    return Table(CSV, columns, _watched(found, file, watch))
+
+
+def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:
+    if start.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+    if start.startswith(_ZSTD):
+        import pyarrow as pa  # noqa: PLC0415 - some tenths of a second
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+    return file
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[str]:
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    number = 0
+    while line := text.readline(MAX_LINE_LETTERS):
+        number += 1
+        if len(line) == MAX_LINE_LETTERS:
+            raise InputError(
+                [Issue(str(path), number, 1, "", f"is longer than {MAX_LINE_LETTERS:,} letters")]
+            )
+        yield line
+    # The file is closed by who opened it.
+    text.detach()
+
+
+def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
+    if first:
+        yield first
+    yield from lines
+
+
+def _json_records(path: Path, lines: Iterator[str]) -> Iterator[NumberedRecord]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                [Issue(str(path), number, error.colno, "", f"is not JSON: {error.msg}")]
+            ) from error
+        yield number, record if isinstance(record, dict) else {}
+
+
+def _parquet(path: Path, file: BinaryIO) -> tuple[tuple[str, ...], Iterator[NumberedRecord]]:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        table = pq.ParquetFile(file)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError([Issue(str(path), 0, 0, "", f"is no Parquet file: {error}")]) from error
+
+    def records() -> Iterator[NumberedRecord]:
+        number = 0
+        try:
+            for batch in table.iter_batches(_BATCH_ROWS):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+        except (pa.ArrowException, ValueError) as error:
+            raise InputError(
+                [Issue(str(path), 0, 0, "", f"row {number + 1} cannot be read: {error}")]
+            ) from error
+
+    return tuple(table.schema_arrow.names), records()
+
+
+def _watched(
+    records: Iterator[NumberedRecord], file: BinaryIO, watch: Watcher | None
+) -> Iterator[NumberedRecord]:
+    if watch is None:
+        yield from records
+        return
+    size = max(1, os.fstat(file.fileno()).st_size)
+    for count, record in enumerate(records):
+        if count % _ROWS_PER_NOTICE == 0:
+            watch(min(1.0, file.tell() / size))
+        yield record
+    watch(1.0)

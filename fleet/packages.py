@@ -1,0 +1,23 @@
+"""Versions of the packages that a result depends on."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+
+@cache
+def installed_version(package: str, otherwise: str = "not installed") -> str:
+    """Version of an installed package, looked up once: its file is parsed for it.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    otherwise : str
+        What is said of a package that is not installed.
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return otherwise

@@ -1,0 +1,323 @@
+"""SkyPilot's catalogue of machines and FOCUS billing exports as offers and pools of a fleet file.
+
+What is read, as documented (November 2026):
+
+* SkyPilot (skypilot-org/skypilot-catalog, catalogs/v8/CLOUD/vms.csv): InstanceType, AcceleratorName,
+  AcceleratorCount, Price and SpotPrice of a machine [USD/h], Region, AvailabilityZone, GpuInfo.
+* FOCUS 1.0 to 1.2 (focus.finops.org), CSV or Parquet: usage in hours and its effective cost, by instance
+  type, region and pricing category. Standard prices become offers; what is committed becomes rented pools of
+  as many hosts as ran in the mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.document.records import Table
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.importing.fragments import (
+    ImportedSupply,
+    SupplyFragment,
+    check_characters,
+    plain_name,
+)
+from fleetplan.planner.importing.records import Record, RejectedRowError, count, known_hardware, number
+
+SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
+FOCUS_COLUMNS: Final = ("ChargeCategory", "EffectiveCost", "ChargePeriodStart", "ChargePeriodEnd", "RegionId")
+
+MEMORY_RATIO: Final = 0.1
+"""How far the memory of a card may be off the catalogue's: data sheets and drivers differ by 7 % at most."""
+_PCIE: Final = re.compile("pcie", re.IGNORECASE)
+_MIB: Final = re.compile(r"'SizeInMiB': (\d{1,9})")
+_MIB_PER_GIB: Final = 1024
+_WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+_HOURS_PER_UNIT: Final = {"hours": 1.0, "hour": 1.0, "hrs": 1.0, "h": 1.0, "instancehours": 1.0,
+                          "seconds": 1 / 3600, "second": 1 / 3600, "minutes": 1 / 60}  # fmt: skip
+_INSTANCE_COLUMNS: Final = (
+    "SkuPriceDetails", "x_InstanceType", "x_UsageType", "x_SkuDetails", "SkuMeter", "x_SkuMeterName",
+    "ResourceType", "ChargeDescription", "x_SkuDescription",
+)  # fmt: skip
+"""Columns that may name an instance type: a property since FOCUS 1.2, before it columns of the providers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferOptions:
+    """What is wanted of a catalogue of prices.
+
+    Attributes
+    ----------
+    as_of : str
+        Day of the file.
+    regions : Mapping[str, str]
+        The fleet's names of the cloud's regions that are wanted; empty for all, by their own names.
+    hardware : frozenset[str]
+        Wanted parts by the catalogue's names; empty for all.
+    spot_max_share : float or None
+        Most of a service's demand that spot capacity may serve; None leaves spot prices out.
+    """
+
+    as_of: str
+    regions: Mapping[str, str] = field(default_factory=dict)
+    hardware: frozenset[str] = frozenset()
+    spot_max_share: float | None = None
+
+    def region(self, name: str) -> str | None:
+        """Return the fleet's name of a region; None where it is not wanted."""
+        return self.regions.get(name) if self.regions else name
+
+
+def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return the offers of SkyPilot's catalogue: one for each machine and price, with its regions.
+
+    Raises
+    ------
+    InputError
+        A column is missing.
+    """
+    _need(table, path, SKYPILOT_COLUMNS)
+    fragment = SupplyFragment(path)
+    cheapest: dict[tuple[str, str, int, str, bool], float] = {}
+    rows = 0
+    for line, record in table.records:
+        try:
+            found = _skypilot_machine(record, options)
+        except RejectedRowError as reason:
+            fragment.reject(f"line {line}", str(reason))
+            continue
+        if found is None:
+            continue
+        rows += 1
+        machine, hardware, accelerators_each, region, prices = found
+        for spot, usd in prices:
+            # Zones of a region may differ in price.
+            place = (machine, hardware, accelerators_each, region, spot)
+            cheapest[place] = min(usd, cheapest.get(place, usd))
+    fragment.says.append(
+        f"SkyPilot's catalogue, {options.as_of}: {rows} rows with accelerators that are wanted."
+    )
+    alike: dict[tuple[str, str, int, bool, float], list[str]] = {}
+    for (machine, hardware, each, region, spot), usd in cheapest.items():
+        alike.setdefault((machine, hardware, each, spot, usd), []).append(region)
+    price_counts = Counter((machine, spot) for machine, _, _, spot, _ in alike)
+    for (machine, hardware, each, spot, usd), regions in alike.items():
+        # One machine may have several prices, told apart by their first region.
+        words = (machine, "spot" if spot else "", regions[0] if price_counts[machine, spot] > 1 else "")
+        read = partial(_offer, fragment, (hardware, each), regions, usd / each, options, spot=spot)
+        fragment.take("offers", machine, partial(_named, plain_name(*words), read))
+    return fragment.done()
+
+
+def _skypilot_machine(
+    record: Record, options: OfferOptions
+) -> tuple[str, str, int, str, list[tuple[bool, float]]] | None:
+    """Machine, hardware, accelerators, region and prices of a row; None for one that is not wanted."""
+    kind = str(record.get("AcceleratorName") or "").strip()
+    region = options.region(str(record.get("Region") or ""))
+    if not kind:
+        raise RejectedRowError("has no accelerators")
+    machine = str(record.get("InstanceType") or "").strip()
+    if region is None:
+        return None
+    known = instance_types().get(plain_hardware(machine))
+    if known is None:
+        hardware, number_each = _named_part(record, machine, kind)
+    else:
+        hardware, number_each = known.hardware, known.accelerators
+    if options.hardware and hardware not in options.hardware:
+        return None
+    if not machine:
+        raise RejectedRowError("is the price of accelerators without their machine")
+    check_characters([("InstanceType", machine), ("Region", region)])
+    prices = []
+    if record.get("Price") not in (None, ""):
+        prices.append((False, number(record["Price"], "Price")))
+    if options.spot_max_share is not None and record.get("SpotPrice") not in (None, ""):
+        prices.append((True, number(record["SpotPrice"], "SpotPrice")))
+    if not prices:
+        raise RejectedRowError("has no price")
+    return machine, hardware, number_each, region, prices
+
+
+def _named_part(record: Record, machine: str, kind: str) -> tuple[str, int]:
+    """The part that a row names, where the machine is none that is known: no other card of the same name."""
+    hardware = known_hardware(kind)
+    if _PCIE.search(machine):
+        raise RejectedRowError(f"{kind} of {machine} is a PCIe card, another part than {hardware}")
+    memory = _MIB.search(str(record.get("GpuInfo") or ""))
+    if memory is not None:
+        gib, wanted = int(memory[1]) / _MIB_PER_GIB, accelerators()[hardware].hbm_gib
+        if abs(gib - wanted) > MEMORY_RATIO * wanted:
+            raise RejectedRowError(f"{kind} has {gib:.0f} GiB, and {hardware} {wanted:.0f}")
+    return hardware, count(record.get("AcceleratorCount"), "AcceleratorCount")
+
+
+def _offer(
+    fragment: SupplyFragment,
+    kind: tuple[str, int],
+    regions: list[str],
+    usd_per_accelerator_hour: float,
+    options: OfferOptions,
+    *,
+    spot: bool,
+) -> dict[str, object]:
+    hardware, accelerators_each = kind
+    single = accelerators_each == 1
+    offer: dict[str, object] = {
+        "hardware": hardware if single else fragment.host_kind(hardware, accelerators_each),
+        "regions": sorted(dict.fromkeys(regions)),
+        "per": "accelerator" if single else "host",
+        "rent_usd_per_accelerator_hour": round(usd_per_accelerator_hour, 6),
+        "energy_included": True,
+        "price_as_of": options.as_of,
+    }
+    return offer | ({"spot": True, "max_share": options.spot_max_share} if spot else {})
+
+
+def _named(name: str, read: Callable[[], dict[str, object]]) -> dict[str, object]:
+    return {"name": name, **read()}
+
+
+@dataclass(slots=True)
+class _Usage:
+    """What was paid for one kind of instance in one region under one pricing category."""
+
+    usd: float = 0.0
+    hours: float = 0.0
+    rows: int = 0
+
+
+def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return offers and rented pools of a FOCUS billing export.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or costs are not in USD.
+    """
+    _need(table, path, FOCUS_COLUMNS)
+    fragment = SupplyFragment(path)
+    usage: dict[tuple[InstanceType, str, str], _Usage] = {}
+    span: list[datetime] = []
+    for line, record in table.records:
+        try:
+            instance, region, category, usd, hours = _focus_row(record)
+            start, end = _moment(record, "ChargePeriodStart"), _moment(record, "ChargePeriodEnd")
+        except RejectedRowError as reason:
+            fragment.reject(f"row {line}", str(reason))
+            continue
+        span = [min(start, *span[:1] or [start]), max(end, *span[1:] or [end])]
+        wanted = options.region(region)
+        if wanted is None or (options.hardware and instance.hardware not in options.hardware):
+            continue
+        found = usage.setdefault((instance, wanted, category), _Usage())
+        found.usd, found.hours, found.rows = found.usd + usd, found.hours + hours, found.rows + 1
+    if span:
+        window_hours = (span[1] - span[0]).total_seconds() / 3600
+        day = span[1].date().isoformat()
+        fragment.says.append(f"FOCUS billing export, {span[0].date()} to {day} ({window_hours:,.0f} hours).")
+        dated = OfferOptions(day, options.regions, options.hardware, options.spot_max_share)
+        for key, paid in sorted(usage.items(), key=lambda each: str(each[0])):
+            _take_usage(fragment, key, paid, window_hours, dated)
+    return fragment.done()
+
+
+def _take_usage(
+    fragment: SupplyFragment,
+    key: tuple[InstanceType, str, str],
+    paid: _Usage,
+    window_hours: float,
+    options: OfferOptions,
+) -> None:
+    instance, region, category = key
+    place = f"{instance.name} in {region} ({category.lower()})"
+    if paid.usd <= 0 or paid.hours <= 0 or window_hours <= 0:
+        fragment.reject(place, "has no cost by the hour: credits, or a cost without usage")
+        return
+    usd = paid.usd / paid.hours / instance.accelerators
+    spot = category == "Dynamic"
+    if spot and options.spot_max_share is None:
+        fragment.reject(place, "is spot capacity: give --spot-max-share")
+        return
+    if category != "Committed":
+        kind = (instance.hardware, instance.accelerators)
+        read = partial(_offer, fragment, kind, [region], usd, options, spot=spot)
+        name = plain_name(instance.name, "spot" if spot else "", region)
+        fragment.take("offers", place, partial(_named, name, read), paid.rows)
+        return
+    hosts = max(1, round(paid.hours / window_hours))
+    pool: dict[str, object] = {
+        "name": plain_name(instance.name, "committed", region),
+        "region": region,
+        "hardware": fragment.host_kind(instance.hardware, instance.accelerators),
+        "hosts": hosts,
+        "rented": {
+            "usd_per_accelerator_hour": round(usd, 6),
+            "energy_included": True,
+            "price_as_of": options.as_of,
+        },
+    }
+    fragment.take("pools", place, lambda: pool, paid.rows)
+
+
+def _focus_row(record: Record) -> tuple[InstanceType, str, str, float, float]:
+    """Instance type, region, pricing category, cost [USD] and hours of a row of usage."""
+    if str(record.get("ChargeCategory")) != "Usage":
+        raise RejectedRowError(f"charge category {record.get('ChargeCategory')}: is no usage")
+    instance = _instance(record)
+    currency = record.get("BillingCurrency")
+    if currency not in (None, "", "USD"):
+        raise RejectedRowError(f"costs are in {currency}, not in USD")
+    for quantity, unit in (("ConsumedQuantity", "ConsumedUnit"), ("PricingQuantity", "PricingUnit")):
+        plain = re.sub("[^a-z]", "", str(record.get(unit) or "").lower())
+        if plain in _HOURS_PER_UNIT and record.get(quantity) not in (None, ""):
+            hours = number(record[quantity], quantity) * _HOURS_PER_UNIT[plain]
+            break
+    else:
+        raise RejectedRowError(f"usage is in {record.get('ConsumedUnit')!r}, not in hours")
+    region = str(record.get("RegionId") or "").strip()
+    if not region:
+        raise RejectedRowError("RegionId is missing")
+    check_characters([("RegionId", region)])
+    category = str(record.get("PricingCategory") or "Standard")
+    if category not in {"Standard", "Committed", "Dynamic"}:
+        raise RejectedRowError(f"pricing category {category}: not Standard, Committed or Dynamic")
+    return instance, region, category, number(record.get("EffectiveCost"), "EffectiveCost"), hours
+
+
+def _instance(record: Record) -> InstanceType:
+    known = instance_types()
+    for name in _INSTANCE_COLUMNS:
+        for word in _words(record.get(name)):
+            if (found := known.get(plain_hardware(word))) is not None:
+                return found
+    raise RejectedRowError("names no instance type with accelerators of the catalogue")
+
+
+def _words(value: object) -> Iterator[str]:
+    yield from _WORDS.findall(str(value or "")[:2000])
+
+
+def _moment(record: Record, name: str) -> datetime:
+    value = record.get(name)
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+    except ValueError as error:
+        raise RejectedRowError(f"{name} is {value!r}, no time such as 2026-10-01T00:00:00Z") from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _need(table: Table, path: str, columns: tuple[str, ...]) -> None:
+    missing = [name for name in columns if name not in table.columns]
+    if missing:
+        raise InputError(
+            [Issue(path, 1, 1, missing[0], "is a column that is needed", f"needed: {', '.join(columns)}")]
+        )

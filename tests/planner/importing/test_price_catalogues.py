@@ -1,0 +1,187 @@
+"""SkyPilot's catalogue and FOCUS billing exports as offers and pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from fleetplan.fleet.document.records import open_table
+from fleetplan.planner.cli import main
+from fleetplan.planner.importing.fragments import ImportedSupply
+from fleetplan.planner.importing.price_catalogues import OfferOptions, focus_supply, skypilot_offers
+from fleetplan.scenarios.load import load_fleet
+
+SKYPILOT = """\
+InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice,AvailabilityZone
+m5.large,,,2,8,0.096,us-east-1,,0.04,us-east-1a
+p5.48xlarge,H100,8,192,2048,60.0,us-east-1,,20.0,us-east-1a
+p5.48xlarge,H100,8,192,2048,56.0,us-east-1,,24.0,us-east-1b
+p5.48xlarge,H100,8,192,2048,56.0,us-west-2,,,us-west-2a
+p5.48xlarge,H100,8,192,2048,80.0,eu-west-1,,,eu-west-1a
+box-h200,H200,1,16,200,3.5,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 144384}}]}",1.45,
+box-h200x4,H200,4,64,800,14.0,us-east-1,,,
+Standard_NC40ads_H100_v5,H100,1,40,320,7.0,us-east-1,"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 95830}}]}",,
+gpu_1x_h100_pcie,H100,1,26,200,2.5,us-east-1,,,
+,H100,8,,,50.0,us-east-1,,,
+g5.xlarge,A10G,1,4,16,1.0,us-east-1,,,
+p5e.48xlarge,H200,8,192,2048,,us-east-1,,,
+"""
+"""By the columns of catalogs/v8; the prices are made up."""
+
+OPTIONS = OfferOptions("2026-11-24")
+
+
+def read(path: Path, options: OfferOptions = OPTIONS) -> ImportedSupply:
+    with open_table(path) as table:
+        importer = skypilot_offers if path.name.startswith("vms") else focus_supply
+        return importer(table, str(path), options)
+
+
+def offers(found: ImportedSupply) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in yaml.safe_load(found.text).get("offers", [])}
+
+
+@pytest.fixture
+def vms(tmp_path: Path) -> Path:
+    path = tmp_path / "vms.csv"
+    path.write_text(SKYPILOT, encoding="utf-8")
+    return path
+
+
+def test_a_machine_is_an_offer_for_each_price_with_its_regions(vms: Path) -> None:
+    found = read(vms)
+    by_name = offers(found)
+    assert by_name["p5.48xlarge-us-east-1"] == {
+        "name": "p5.48xlarge-us-east-1", "hardware": "H100-SXM", "regions": ["us-east-1", "us-west-2"],
+        "per": "host", "rent_usd_per_accelerator_hour": 7.0, "energy_included": True,
+        "price_as_of": "2026-11-24",
+    }  # fmt: skip
+    assert by_name["p5.48xlarge-eu-west-1"]["rent_usd_per_accelerator_hour"] == 10.0
+    assert (by_name["box-h200"]["per"], by_name["box-h200"]["hardware"]) == ("accelerator", "H200-SXM")
+    assert by_name["box-h200x4"]["hardware"] == "H200-SXM-x4"
+    assert yaml.safe_load(found.text)["hardware"] == {
+        "H200-SXM-x4": {"like": "H200-SXM", "accelerators_per_host": 4}
+    }
+    assert set(by_name) == {"p5.48xlarge-us-east-1", "p5.48xlarge-eu-west-1", "box-h200", "box-h200x4"}
+    reasons = {each.place: each.reason for each in found.rejected}
+    for place, said in {
+        "line 2": "has no accelerators",
+        "line 9": "has 94 GiB",
+        "line 10": "is a PCIe card",
+        "line 11": "without their machine",
+        "line 12": "A10G",
+        "line 13": "has no price",
+    }.items():
+        assert said in reasons.pop(place)
+    assert reasons == {}
+
+
+def test_what_is_wanted_is_chosen_and_regions_are_renamed(vms: Path) -> None:
+    chosen = OfferOptions("2026-11", {"us-east-1": "east"}, frozenset({"H100-SXM"}), 0.3)
+    by_name = offers(read(vms, chosen))
+    assert {name: each["regions"] for name, each in by_name.items()} == {
+        "p5.48xlarge": ["east"],
+        "p5.48xlarge-spot": ["east"],
+    }
+    # The cheaper of two zones.
+    assert by_name["p5.48xlarge-spot"]["rent_usd_per_accelerator_hour"] == 2.5
+    assert (by_name["p5.48xlarge-spot"]["spot"], by_name["p5.48xlarge-spot"]["max_share"]) == (True, 0.3)
+
+
+def billed(**change: object) -> dict[str, object]:
+    """An hour of one p5.48xlarge, by FOCUS 1.2."""
+    return {
+        "BillingCurrency": "USD",
+        "ChargeCategory": "Usage",
+        "ChargePeriodStart": "2026-10-01T00:00:00Z",
+        "ChargePeriodEnd": "2026-10-01T01:00:00Z",
+        "EffectiveCost": 56.0,
+        "ConsumedQuantity": 1.0,
+        "ConsumedUnit": "Hours",
+        "PricingCategory": "Standard",
+        "RegionId": "us-east-1",
+        "SkuPriceDetails": '{"InstanceType": "p5.48xlarge"}',
+        "x_UsageType": "",
+        **change,
+    }
+
+
+BILL = [
+    billed(),
+    # Two hours at a lower price: 84 USD for three hours.
+    billed(EffectiveCost=28.0, ConsumedQuantity=2.0, ChargePeriodEnd="2026-10-01T04:00:00Z"),
+    # Twelve hours within four: three hosts are held.
+    billed(EffectiveCost=288.0, ConsumedQuantity=12.0, PricingCategory="Committed"),
+    billed(EffectiveCost=8.0, ConsumedQuantity=3600.0, ConsumedUnit="Seconds", PricingCategory="Dynamic"),
+    billed(SkuPriceDetails="", x_UsageType="BoxUsage:p5e.48xlarge", EffectiveCost=80.0, RegionId="us-west-2"),
+    billed(SkuPriceDetails='{"InstanceType": "m5.large"}'),
+    billed(ChargeCategory="Tax"),
+    billed(BillingCurrency="EUR"),
+    billed(ConsumedUnit="GB"),
+    billed(EffectiveCost=-5.0),
+    billed(RegionId=""),
+    billed(ChargePeriodStart="yesterday"),
+]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"billing.{form}"
+    if form == "csv":
+        pd.DataFrame(BILL).to_csv(path, index=False)
+    else:
+        pq.write_table(pa.Table.from_pylist(BILL), path)
+    found = read(path)
+    document = yaml.safe_load(found.text)
+    by_name = offers(found)
+    assert by_name["p5.48xlarge-us-east-1"]["rent_usd_per_accelerator_hour"] == 84 / 3 / 8
+    assert by_name["p5.48xlarge-us-east-1"]["price_as_of"] == "2026-10-01"
+    assert by_name["p5e.48xlarge-us-west-2"]["hardware"] == "H200-SXM"
+    (pool,) = document["pools"]
+    assert pool == {
+        "name": "p5.48xlarge-committed-us-east-1", "region": "us-east-1", "hardware": "H100-SXM", "hosts": 3,
+        "rented": {"usd_per_accelerator_hour": 3.0, "energy_included": True, "price_as_of": "2026-10-01"},
+    }  # fmt: skip
+    assert "2026-10-01 to 2026-10-01 (4 hours)" in found.text
+    said = " ".join(each.reason for each in found.rejected)
+    for reason in ("spot-max-share", "names no instance type", "Tax", "EUR", "'GB'", "EffectiveCost",
+                   "RegionId is missing", "no time such as"):  # fmt: skip
+        assert reason in said
+    spot = offers(read(path, OfferOptions("2026-11-24", spot_max_share=0.2)))["p5.48xlarge-spot-us-east-1"]
+    assert spot["rent_usd_per_accelerator_hour"] == 1.0
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(each) for each in arguments])
+    return int(ended.value.code or 0)
+
+
+def test_offers_and_pools_are_part_of_a_fleet(
+    vms: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bill = tmp_path / "billing.parquet"
+    pq.write_table(pa.Table.from_pylist(BILL), bill)
+    region = ("--region", "us-east-1=east")
+    assert run("import", "skypilot", vms, *region, "--out", tmp_path / "offers.yaml") == 0
+    assert run("import", "focus", bill, *region, "--hardware", "h100", "--out", tmp_path / "paid.yaml") == 0
+    (tmp_path / "fleet.yaml").write_text(
+        "version: 1\nimports: [offers.yaml, paid.yaml]\nregions: {east: {}}\nservices:\n  - {name: chat, "
+        "model: llama3.1-8b, workload: {input_tokens: 9, output_tokens: 9}, slo: {tpot_ms: 50}, demand: 1}\n",
+        encoding="utf-8",
+    )
+    fleet = load_fleet(tmp_path / "fleet.yaml", (), ())
+    assert {"p5.48xlarge", "box-h200", "p5.48xlarge-east"} <= {offer.name for offer in fleet.offers}
+    assert [pool.hosts for pool in fleet.pools] == [3]
+    capsys.readouterr()
+    assert run("import", "skypilot", bill, "--out", tmp_path / "x.yaml") == 2
+    assert "InstanceType: is a column that is needed" in capsys.readouterr().err
+    assert run("import", "focus", tmp_path / "none.csv", "--out", tmp_path / "x.yaml") == 2
+    assert run("import", "skypilot", vms, "--hardware", "h1oo", "--out", tmp_path / "x.yaml") == 2
+    assert not (tmp_path / "x.yaml").exists()
