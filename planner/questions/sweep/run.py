@@ -93,4 +93,4 @@ def run_sweep(
         write_result(path, result)
         known[path] = result
         say(f"{task.point.text}: {result.status} ({done} of {len(missing)})")
-    return [result for path in files if (result := known[path]) is not None]
+    return [kept for path in files if (kept := known[path]) is not None]
