@@ -33,11 +33,11 @@ the fleet. A chosen figure."""
 
 TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "Arc-Pro-B60": PublishedError(0.290, 0.364, 6),
-    "B200-SXM": PublishedError(0.096, 0.301, 1204),
-    "B300-SXM": PublishedError(0.092, 0.252, 250),
+    "B200-SXM": PublishedError(0.096, 0.290, 1073),
+    "B300-SXM": PublishedError(0.092, 0.244, 250),
     "GB200-NVL72": PublishedError(0.613, 0.851, 19),
-    "H100-SXM": PublishedError(0.048, 0.151, 770),
-    "H200-SXM": PublishedError(0.068, 0.373, 640),
+    "H100-SXM": PublishedError(0.048, 0.151, 768),
+    "H200-SXM": PublishedError(0.068, 0.374, 591),
     "MI300X": PublishedError(0.078, 0.151, 37),
     "MI325X": PublishedError(0.062, 0.200, 34),
     "MI355X": PublishedError(0.122, 0.481, 209),

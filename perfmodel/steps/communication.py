@@ -9,6 +9,7 @@ are those of one. Groups of the feed-forward part are `ffn_tp` neighbours each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,11 @@ from fleetplan.perfmodel.architecture import MoeFfn
 from fleetplan.perfmodel.operators import ACTIVATION_BYTES, IntArray, Operator, OperatorKind, groups_reached
 from fleetplan.perfmodel.parallelism import Layouts
 from fleetplan.perfmodel.steps.shapes import StepShape
+
+_SENT_AS: Final = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4"}
+"""Data type in which tokens travel to experts, by that of the experts; BF16 for all others. Source of FP4:
+TensorRT-LLM's NVLink kernels and vLLM's FlashInfer all-to-all quantise before they send; SGLang does with
+`SGLANG_MOE_NVFP4_DISPATCH`, which launch scripts for DeepSeek in NVFP4 on GB200 set (ai-dynamo, 2025-12)."""
 
 
 def embedding_reduction(hidden_size: int, rank_tokens: IntArray, layouts: Layouts) -> Iterator[Operator]:
@@ -132,8 +138,8 @@ def _routed(
         "low_latency": (shape.prefill_sequences == 0).astype(np.int64),
     }
     count = np.where(needed, float(layers), 0.0)
-    # Experts that compute on FP8 or FP4 activations get FP8 ones; what comes back is BF16.
-    sent_as = "fp8" if expert_dtype in {"fp8", "fp8_block", "fp4"} else "bf16"
+    # Experts that compute on FP8 or FP4 activations get those; what comes back is BF16.
+    sent_as = _SENT_AS.get(expert_dtype, "bf16")
     yield Operator("expert_dispatch", OperatorKind.EXPERT_DISPATCH, sent_as, dims, count)
     yield Operator("expert_combine", OperatorKind.EXPERT_COMBINE, "bf16", dims, count)
 

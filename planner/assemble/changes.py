@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from fleetplan.planner.assemble.row_place import row_place
 from fleetplan.planner.formulation import ReplicaKey, started_usd, switched_usd
 from fleetplan.planner.plan import Transition
 from fleetplan.planner.problem import Problem
@@ -139,19 +140,10 @@ def tides(problem: Problem, replicas: Mapping[ReplicaKey, int]) -> tuple[Transit
 def _transition(problem: Problem, key: ReplicaKey, before: int, count: int, usd: float) -> Transition:
     """One change of the number of replicas."""
     c, p, m = key
-    candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
     return Transition(
-        period=problem.periods[moment.period],
-        slice=moment.slice,
-        scenario=moment.scenario,
-        region=pool.region,
-        pool=pool.name,
-        service=candidate.service,
-        phase=candidate.phase.value,
-        hardware=candidate.hardware,
-        config=candidate.config,
+        **row_place(problem, c, p, m),
         replicas_before=before,
         replicas=count,
-        accelerators=(count - before) * candidate.accelerators,
+        accelerators=(count - before) * problem.candidates[c].accelerators,
         usd=usd,
     )

@@ -51,7 +51,7 @@ def reached_goal(
         unit=goal.unit,
         value=value,
         bound=bound,
-        gap=goal.gap(value, bound),
+        gap=goal.told_gap(value, bound),
         model_value=reached.value,
     )
 

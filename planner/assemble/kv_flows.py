@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.plan import Binding, KvFlow, MomentKey
 from fleetplan.planner.problem import Problem, Slot
@@ -78,11 +79,8 @@ def _row(
     problem: Problem, place: tuple[int, int], pair: Pair, sender: Slot, receiver: Slot, rate: float
 ) -> KvFlow:
     cell = problem.cells[place[0]]
-    moment = problem.moments[cell.moment]
     return KvFlow(
-        period=problem.periods[moment.period],
-        slice=moment.slice,
-        scenario=moment.scenario,
+        **row_moment(problem, cell.moment),
         service=cell.service,
         request_class=problem.services[cell.service].classes[place[1]].name,
         origin=cell.region,

@@ -11,10 +11,10 @@ from fleetplan.planner.formulation.objective.tco import (
     started_usd,
     switched_usd,
 )
-from fleetplan.planner.formulation.rates import load_units
 from fleetplan.planner.formulation.scaling import usd_units
 from fleetplan.planner.formulation.solution import Solution
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.units import USD_RESOLUTION
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from fleetplan.fleet.units import SECONDS_PER_HOUR
+from fleetplan.planner.assemble.row_place import row_moment
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import OfflineWork
 from fleetplan.planner.problem import Problem
@@ -48,12 +49,9 @@ def offline_rows(problem: Problem, put_off: Mapping[tuple[int, int, int], float]
     rows = []
     for (i, j, k), per_day in sorted(put_off.items()):
         arising, done = problem.cells[i], problem.cells[j]
-        moment = problem.moments[done.moment]
         rows.append(
             OfflineWork(
-                period=problem.periods[moment.period],
-                slice=moment.slice,
-                scenario=moment.scenario,
+                **row_moment(problem, done.moment),
                 arises_in=problem.moments[arising.moment].slice,
                 region=arising.region,
                 service=arising.service,

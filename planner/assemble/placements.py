@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from fleetplan.planner.assemble.changes import started_replicas, switched_replicas
 from fleetplan.planner.assemble.pools import pool_usd, units_in_pool
+from fleetplan.planner.assemble.row_place import row_moment, row_place
 from fleetplan.planner.assemble.traffic import ServedTraffic
 from fleetplan.planner.formulation import (
     ReplicaKey,
@@ -54,15 +55,7 @@ def placements(problem: Problem, traffic: ServedTraffic, solution: Solution) -> 
         share = footprint / (units * pool.accelerators_per_unit) * moment.weight
         rows.append(
             Placement(
-                period=problem.periods[moment.period],
-                slice=moment.slice,
-                scenario=moment.scenario,
-                region=pool.region,
-                pool=pool.name,
-                service=candidate.service,
-                phase=candidate.phase.value,
-                hardware=candidate.hardware,
-                config=candidate.config,
+                **row_place(problem, c, p, m),
                 replicas=replicas,
                 accelerators=replicas * candidate.accelerators,
                 requests_per_s=sum(by_class.values()),
@@ -129,12 +122,9 @@ def unmet_rows(problem: Problem, traffic: ServedTraffic) -> tuple[Unmet, ...]:
     rows = []
     for (cell_index, k), rate in sorted(traffic.unmet.items()):
         cell = problem.cells[cell_index]
-        moment = problem.moments[cell.moment]
         rows.append(
             Unmet(
-                period=problem.periods[moment.period],
-                slice=moment.slice,
-                scenario=moment.scenario,
+                **row_moment(problem, cell.moment),
                 region=cell.region,
                 service=cell.service,
                 request_class=problem.services[cell.service].classes[k].name,

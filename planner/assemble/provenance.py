@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.packages import installed_version
 from fleetplan.fleet.resolve import stale_prices
-from fleetplan.perfmodel.predict import TPOT_ERROR
-from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import ModelError, Placement, PlanProvenance, Solve
+from fleetplan.planner.candidates import CandidateSet, model_errors
+from fleetplan.planner.plan import Placement, PlanProvenance, Solve
 from fleetplan.planner.search import SearchLimits, SearchResult
 
 
@@ -61,16 +60,6 @@ def with_evidence(known: PlanProvenance, rows: Sequence[Placement]) -> PlanProve
     return known.model_copy(
         update={"spend_share": _spend_share(rows), "model_errors": model_errors(modelled)}
     )
-
-
-def model_errors(hardware: Iterable[str]) -> tuple[ModelError, ...]:
-    """Published errors of parts whose rates the performance model gives, by name."""
-    found = []
-    for name in sorted(hardware):
-        error = TPOT_ERROR.get(name)
-        known = (None, None, 0) if error is None else (error.median_ratio, error.p90_ratio, error.rows)
-        found.append(ModelError(hardware=name, median_ratio=known[0], p90_ratio=known[1], rows=known[2]))
-    return tuple(found)
 
 
 def _spend_share(rows: Sequence[Placement]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from fleetplan.planner.assemble.row_place import row_place
 from fleetplan.planner.formulation import Solution
 from fleetplan.planner.plan import SurvivingPlacement
 from fleetplan.planner.problem import Phase, Problem, Slot
@@ -85,7 +86,7 @@ def _in_proportion(rates: Mapping[Slot, float], wanted: float) -> Iterator[tuple
 
 def _row(problem: Problem, place: Place, rates: Mapping[int, float]) -> SurvivingPlacement:
     lost, m, c, p = place
-    candidate, pool, moment = problem.candidates[c], problem.pools[p], problem.moments[m]
+    candidate = problem.candidates[c]
     service = problem.services[candidate.service]
     load = sum(rate * service.planned_ratio / candidate.requests_per_s[k] for k, rate in rates.items())
     replicas = 1
@@ -93,15 +94,7 @@ def _row(problem: Problem, place: Place, rates: Mapping[int, float]) -> Survivin
         replicas += 1
     return SurvivingPlacement(
         lost_region=lost,
-        period=problem.periods[moment.period],
-        slice=moment.slice,
-        scenario=moment.scenario,
-        region=pool.region,
-        pool=pool.name,
-        service=candidate.service,
-        phase=candidate.phase.value,
-        hardware=candidate.hardware,
-        config=candidate.config,
+        **row_place(problem, c, p, m),
         replicas=replicas,
         requests_per_s_by_class={service.classes[k].name: rate for k, rate in sorted(rates.items())},
     )

@@ -20,11 +20,11 @@ from fleetplan.planner.formulation import (
     PairKey,
     ReplicaKey,
     Solution,
-    load_units,
     rate_scales,
 )
 from fleetplan.planner.problem import Candidate, Phase, Problem, Slot
 from fleetplan.planner.problem.kv_pairs import KvPairs, cell_pairs
+from fleetplan.planner.problem.load_units import load_units
 
 LOAD_TOLERANCE = 1e-7
 """Load above a whole number of replicas that is rounding, not traffic. [replicas]"""

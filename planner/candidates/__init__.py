@@ -12,8 +12,8 @@ from fleetplan.planner.candidates.landscape import (
     service_evaluator,
     service_scheduling,
     service_space,
-    service_variants,
 )
+from fleetplan.planner.candidates.model_errors import model_errors
 from fleetplan.planner.candidates.prepare import prepare
 from fleetplan.planner.candidates.queueing import front_end_of, request_kind
 from fleetplan.planner.candidates.rejections import (
@@ -24,6 +24,7 @@ from fleetplan.planner.candidates.rejections import (
     UNDER_LOAD,
     RejectionLog,
 )
+from fleetplan.planner.candidates.variants import service_variants
 
 __all__ = [
     "BELOW_QUALITY_FLOOR",
@@ -36,6 +37,7 @@ __all__ = [
     "RejectionLog",
     "build_candidates",
     "front_end_of",
+    "model_errors",
     "prepare",
     "replaces",
     "request_kind",

@@ -10,7 +10,7 @@ from typing import Final
 import pandas as pd
 
 from fleetplan.fleet.errors import InputError, Issue, names_hint
-from fleetplan.fleet.inventory import Fleet, Hardware, Precision, RequestClass, Service
+from fleetplan.fleet.inventory import Fleet, Hardware, RequestClass, Service
 from fleetplan.fleet.units import BYTES_PER_GB
 from fleetplan.perfmodel.architecture import load_architecture
 from fleetplan.perfmodel.evaluator import Evaluator, matured
@@ -36,7 +36,7 @@ from fleetplan.planner.candidates.queueing import (
     load_question,
     under_load,
 )
-from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, DOMINATED, UNDER_LOAD, RejectionLog
+from fleetplan.planner.candidates.rejections import DOMINATED, UNDER_LOAD, RejectionLog
 from fleetplan.planner.candidates.remote import ways_ms
 from fleetplan.planner.plan import StatedTable
 from fleetplan.planner.problem import Candidate, Phase, ProvenanceShares
@@ -220,43 +220,6 @@ def check_framework_version(fleet: Fleet, service: Service) -> None:
     message = f"no table has {service.framework} {service.framework_version}"
     hint = names_hint(service.framework_version, known)
     raise InputError([Issue(str(fleet.path), 1, 1, key, message, hint)])
-
-
-def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
-    """The service as each of its admissible variants would serve it, by the name of the variant.
-
-    Parameters
-    ----------
-    service : Service
-        Without variants it is the only one, and its name is empty.
-    hardware : str
-        For the log.
-    log : RejectionLog
-        Receives the variants below the quality floor.
-    """
-    if not service.variants:
-        return [("", service)]
-    found = []
-    for variant in service.variants:
-        if service.quality_floor is not None and variant.quality < service.quality_floor:
-            log.add(service.name, hardware, BELOW_QUALITY_FLOOR)
-            continue
-        classes = tuple(_compressed(each, variant.input_tokens_ratio) for each in service.classes)
-        precision = Precision(variant.weights, variant.kv)
-        served = replace(service, model=variant.model, precision=precision, classes=classes)
-        found.append((variant.name, served))
-    return found
-
-
-def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> RequestClass:
-    """A class with its new prompt tokens compressed; what is cached stays as it is."""
-    if request_class.input_tokens is None:
-        return request_class
-    input_tokens = max(1, round(request_class.input_tokens * input_tokens_ratio))
-    context_tokens = request_class.context_tokens
-    if context_tokens is not None:
-        context_tokens -= request_class.input_tokens - input_tokens
-    return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)
 
 
 def service_space(service: Service, space: SearchSpace = EVERYTHING) -> SearchSpace:

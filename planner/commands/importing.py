@@ -228,3 +228,38 @@ def trace(
     from fleetplan.planner.importing.traces import run_trace
 
     run_trace(file, service, classes, out, force, console(stderr=True))
+
+
+@import_app.command("prometheus")
+def prometheus(
+    source: Annotated[
+        str, typer.Argument(help="URL of a server, or a folder of saved answers", metavar="URL|FOLDER")
+    ],
+    system: Annotated[
+        str, typer.Option(help="whose metrics", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the fragment and its lengths", metavar="DIR")
+    ] = None,
+    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
+    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
+    percentile: Annotated[float, typer.Option(help="of rates, which demand is", min=0, max=100)] = 99.0,
+    slices: Annotated[int, typer.Option(help="equal parts of the day, in UTC", min=1, max=24)] = 1,
+    region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
+    region: Annotated[str | None, typer.Option(help="region of series without such a label")] = None,
+    save: Annotated[Path | None, typer.Option(help="folder to keep a server's answers in")] = None,
+    queries: Annotated[bool, typer.Option("--queries", help="print the range queries and end")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
+) -> None:
+    """Convert what a Prometheus server recorded to the demand of services: rates, lengths, shape of the day.
+
+    A folder holds an answer of /api/v1/query_range in NAME.json for each query that --queries prints.
+    Example: plan import prometheus http://localhost:9090 --system vllm --slices 4 --out demand
+    """
+    from fleetplan.planner.commands.run_prometheus import Asked, print_queries, run_prometheus
+
+    asked = Asked(source, system, days, step, percentile, slices, region_label, region)
+    if queries:
+        print_queries(asked, console())
+        return
+    run_prometheus(asked, out, save, force, console(stderr=True))

@@ -21,7 +21,7 @@ from fleetplan.planner.formulation.objective.tco import (
     unmet_units,
     unmet_units_per_request,
 )
-from fleetplan.planner.formulation.rates import load_units, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.solution import Reached, Solution, values_of
 from fleetplan.planner.formulation.variables import AcquireKey, LoadKey, PairKey, ReplicaKey, Variables
 
@@ -46,7 +46,6 @@ __all__ = [
     "goal_of",
     "goal_units",
     "grid_kg_per_kwh",
-    "load_units",
     "places",
     "rate_scales",
     "replicas_for_load",

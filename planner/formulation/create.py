@@ -15,12 +15,13 @@ from fleetplan.planner.formulation.bounds import (
     units_after_loss,
     units_that_serve_everything,
 )
-from fleetplan.planner.formulation.rates import hour_weights, load_parts, rate_scales, rate_units
+from fleetplan.planner.formulation.rates import hour_weights, rate_scales, rate_units
 from fleetplan.planner.formulation.scaling import RateScale, usd_units
 from fleetplan.planner.formulation.variables import Variables, cell_label, replica_label, with_label
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.deferral import work_places
 from fleetplan.planner.problem.kv_pairs import cell_pairs
+from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 REGRET_RANGE = 100

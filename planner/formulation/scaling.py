@@ -14,18 +14,11 @@ from functools import lru_cache
 from typing import Final
 
 from fleetplan.perfmodel.queueing import CapacityLine
+from fleetplan.planner.problem.load_units import FASTEST_RATIO
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, USD_RESOLUTION, exact
 
 DEMAND_RESOLUTION: Final = 10**8
 """Rate units that the largest demand of a service is divided into: 1e-8 of it is the rounding."""
-
-MOST_PARTS: Final = 2**16
-"""Parts of a load unit at most: what a replica holds in them stays far below 64 bits, and what fills one far
-above the tolerance of a row in HiGHS, 1e-6 of a replica."""
-
-FASTEST_RATIO: Final = 4 * MOST_PARTS
-"""A replica that does more than so many times the largest demand of its service counts as doing that: a load
-then takes 4e-6 of it too much at most, less than one load unit, and sums stay within 64 bits."""
 
 WATTS_PER_KW: Final = 1000
 
@@ -80,15 +73,6 @@ class RateScale:
     def demand_units(self, requests_per_s: float) -> int:
         """Demand with its headroom, rounded up. [rate units]"""
         return math.ceil(_scaled(requests_per_s, self.headroom, self.exponent))
-
-    def parts(self, requests_per_s: float) -> int:
-        """Parts that a load unit of a replica has, so that one serves little of the largest demand.
-
-        A power of two: 1 for a replica that does up to four times that demand. Of faster ones a part serves
-        between 2 and 4 demands over the load units of a replica, 7e-5 of one at most.
-        """
-        wholes = int(min(requests_per_s, self.fastest_requests_per_s) / self.largest_requests_per_s) // 2
-        return int(min(1 << max(wholes.bit_length() - 1, 0), MOST_PARTS))
 
     def rate_units(self, requests_per_s: float, parts: int = 1) -> int:
         """Rate of a part of a replica, `FASTEST_RATIO` demands in all at most, rounded down. [rate units]"""

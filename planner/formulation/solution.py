@@ -51,7 +51,7 @@ class Reached:
     @property
     def gap(self) -> float:
         """How far the plan may be from the best one, as a share of the larger figure."""
-        return self.goal.gap(self.value, self.bound)
+        return self.goal.told_gap(self.value, self.bound)
 
 
 def values_of(variables: Variables, solver: cp_model.CpSolver) -> Solution:

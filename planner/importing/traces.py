@@ -87,7 +87,12 @@ def import_trace(trace: Trace, classes: int) -> ImportedTrace:
 
 
 def _class(name: str, input_tokens: IntArray, output_tokens: IntArray, count: int) -> TraceClass:
-    bins = counted_bins(zip(input_tokens.tolist(), output_tokens.tolist(), strict=True))
+    # Tens of millions of requests have some hundred thousand pairs of lengths.
+    width = int(output_tokens.max()) + 1
+    pairs, requests = np.unique(input_tokens * width + output_tokens, return_counts=True)
+    bins = counted_bins(
+        zip((pairs // width).tolist(), (pairs % width).tolist(), requests.tolist(), strict=True)
+    )
     rows = [f"{b.input_from},{b.input_to},{b.output_from},{b.output_to},{b.share:.8g}" for b in bins]
     return TraceClass(
         name,

@@ -9,8 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetplan.fleet.inventory import Fleet
-from fleetplan.planner.assemble.provenance import model_errors
-from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.candidates import CandidateSet, model_errors
 from fleetplan.planner.problem import Candidate, Phase
 from fleetplan.planner.report.weak_parts import print_weak_parts
 

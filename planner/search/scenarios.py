@@ -12,6 +12,7 @@ from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.search.result import SearchLimits, SearchResult
 from fleetplan.planner.search.run import Holds, search
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.stages import OWN_SHARE_OF_GAP
 from fleetplan.planner.search.work import Spent
 
 SINGLE_SCENARIO_SHARE_OF_TIME: Final = 0.25
@@ -97,10 +98,13 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
     scenarios = problem.fleet.demand_scenarios
     spent = Spent(counted=evaluation.limits.reproducible)
     time_s = SINGLE_SCENARIO_SHARE_OF_TIME * evaluation.limits.time_limit_s
+    limits = evaluation.limits
+    if problem.fleet.demand_objective == LEAST_REGRET:
+        limits = replace(limits, gap_ratio=limits.gap_ratio * OWN_SHARE_OF_GAP)
     for done, scenario in enumerate(scenarios):
         left_s = (time_s - spent.seconds) / (len(scenarios) - done)
         part = single_scenario(problem, scenario.name)
-        result = search(part, _within(evaluation.limits, left_s), None, evaluation.stop, evaluation.holds)
+        result = search(part, _within(limits, left_s), None, evaluation.stop, evaluation.holds)
         spent.add(result.deterministic_time)
         if result.solution is None:
             return problem, {}

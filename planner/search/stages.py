@@ -53,6 +53,9 @@ from fleetplan.planner.units import USD_RESOLUTION
 GOAL_SHARE_OF_TIME = 0.6
 """Share of the time for an objective that comes before TCO."""
 
+OWN_SHARE_OF_GAP: Final = 0.5
+"""Share of the asked gap of a goal that its search closes, where the rest is not its own."""
+
 NOTHING_PROVEN: Final = Proof(-math.inf, "")
 
 
@@ -118,7 +121,10 @@ class Stages:
         model.minimize(units)
 
         def enough(objective: float, bound: float) -> bool:
-            return goal.gap(goal.figure(objective), goal.figure(bound)) <= self.limits.gap_ratio
+            value, known = goal.figure(objective), goal.figure(bound)
+            # What this search cannot close leaves it a part of the gap.
+            own_ratio = self.limits.gap_ratio * OWN_SHARE_OF_GAP
+            return goal.told_gap(value, known) <= self.limits.gap_ratio or goal.gap(value, known) <= own_ratio
 
         def on_step(step: Step) -> None:
             self.tell(goal.name, step, None, None)

@@ -29,6 +29,12 @@ def largest_regret_usd(check: PlanCheck) -> float:
     return max(found[row.name] - (row.best_usd or 0.0) for row in check.plan.demand_scenarios)
 
 
+def unproven_regret_usd(check: PlanCheck) -> float:
+    """By how much the best for a scenario alone may be cheaper than what is stated to be. [USD]"""
+    rows = check.plan.demand_scenarios
+    return max(((row.best_usd or 0.0) - (row.best_bound_usd or 0.0) for row in rows), default=0.0)
+
+
 def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     """Every scenario is stated at what it costs and leaves unserved, and no better than its bound allows."""
     found = scenario_usd(check)

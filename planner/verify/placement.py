@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from fleetplan.planner.problem import Phase, Problem
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.problem.load_units import units_requests_per_s
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.violations import Violation
@@ -62,10 +62,10 @@ def _rounding(problem: Problem, group: Group) -> float:
     for cell in problem.cells:
         if cell.service == name and cell.moment in together:
             units = sum(
-                problem.candidates[c].requests_per_s[k]
+                units_requests_per_s(problem, problem.candidates[c])[k]
                 for c in runs
                 for k in range(len(cell.requests_per_s))
                 if problem.may_serve((c, p), k, cell.region)
             )
-            total += units / LOAD_UNITS_PER_REPLICA * problem.moments[cell.moment].hours
+            total += units * problem.moments[cell.moment].hours
     return total / (1 + problem.services[name].headroom)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetplan.planner.problem import Phase
-from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
+from fleetplan.planner.problem.load_units import units_requests_per_s
 from fleetplan.planner.verify.plan_check import PlanCheck
 from fleetplan.planner.verify.rounding import exceeds
 from fleetplan.planner.verify.violations import Violation
@@ -30,7 +30,7 @@ def check_quality(check: PlanCheck) -> Iterator[Violation]:
             total += rate
             weighted += rate * quality[candidate.variant]
             largest = max(abs(score - (average or 0.0)) for score in quality.values())
-            rounding += largest * sum(candidate.requests_per_s) / LOAD_UNITS_PER_REPLICA
+            rounding += largest * sum(units_requests_per_s(check.problem, candidate))
             floor = service.quality_floor
             if floor is not None and quality[candidate.variant] < floor:
                 text = f"{row.service} {row.config}: {quality[candidate.variant]} is below {floor}"

@@ -15,6 +15,7 @@ from tests.planner.export.test_launch import plan
 from tests.planner.importing.test_clusters import NODES, SINFO
 from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
 from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
+from tests.planner.importing.test_prometheus import saved
 
 from fleetplan.planner.cli import app, main
 
@@ -41,6 +42,9 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     (tmp_path / "sinfo.json").write_text(json.dumps(SINFO), encoding="utf-8")
     (tmp_path / "vms.csv").write_text(SKYPILOT, encoding="utf-8")
     pq.write_table(pa.Table.from_pylist(BILL), tmp_path / "billing.parquet")
+    (tmp_path / "saved").mkdir()
+    for name, text in saved().items():
+        (tmp_path / "saved" / f"{name}.json").write_text(text, encoding="utf-8")
     (tmp_path / "plan.json").write_text(plan().model_dump_json(), encoding="utf-8")
     found = commands(page)
     assert found

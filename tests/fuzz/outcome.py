@@ -80,7 +80,11 @@ def solved(path: Path, solves: Solves, baseline: Plan | None = None) -> Outcome:
     ]
     if found.goal is not None:
         sign = -1.0 if found.goal.objective == "served" else 1.0
-        figures.append(Figure(found.goal.objective, sign * found.goal.value, sign * found.goal.bound))
+        value = found.goal.value
+        if found.goal.objective == REGRET:
+            # Counted from the best plan that was found for each scenario, which may not be the best there is.
+            value = max(row.regret_at_most_usd or 0.0 for row in found.demand_scenarios)
+        figures.append(Figure(found.goal.objective, sign * value, sign * found.goal.bound))
     figures.append(Figure(COST, found.objective_usd, found.bound_usd))
     return Outcome(PLAN, wall_s, tuple(figures), found, found.cost_breakdown.get("energy", 0.0))
 

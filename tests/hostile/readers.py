@@ -107,6 +107,14 @@ def _packed(hostile: Path) -> Path:
     return hostile
 
 
+def _named_requests(hostile: Path) -> Path:
+    """A folder in which the hostile file has the name of an answer."""
+    folder = hostile.parent / "answers"
+    folder.mkdir()
+    (folder / "requests.json").symlink_to(hostile)
+    return folder
+
+
 SEPARATOR = "\n"
 
 READERS: dict[str, Reader] = {
@@ -165,6 +173,14 @@ READERS: dict[str, Reader] = {
         "ChargeCategory,EffectiveCost,ChargePeriodStart,ChargePeriodEnd,RegionId,ConsumedQuantity,ConsumedUnit,"
         "x_InstanceType\nUsage,VALUE,2026-10-01,2026-10-02,r,1,Hours,p5.48xlarge\n",
         lambda hostile, folder: ["import", "focus", hostile, "--out", folder / "offers.yaml"],
+    ),
+    "answers of Prometheus": Reader(
+        "json",
+        '{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {"model_name": "m"}, '
+        '"values": [[VALUE, "-1"]]}]}}',
+        lambda hostile, folder: [
+            "import", "prometheus", _named_requests(hostile), "--system", "vllm", "--out", folder / "demand",
+        ],
     ),
     "trace": Reader(
         "csv", "arrival_s,input_tokens,output_tokens\n0,VALUE,20\n",

@@ -15,6 +15,7 @@ from tests.oracles.independent.compare import FAILED, Verdict, compare, compare_
 from tests.oracles.independent.fleets import random_fleet
 from tests.oracles.independent.planned import INFEASIBLE, PLAN, Planned, planned
 from tests.oracles.independent.worker import Oracle, OracleError
+from tests.parts import first_parts
 
 FLEETS = 100
 BLOCKS = 10
@@ -36,9 +37,13 @@ OWN_RATES_USD = 4.68 * 2190
 """By hand, in the scenario's README: one big replica and one small one for a quarter."""
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with Oracle() as started:
+ORACLE_LIMITS_S = (10.0, 30.0)
+"""Time of an answer; the hardest fleet but one takes two seconds, and one more than the longer. [s]"""
+
+
+@pytest.fixture(scope="module", params=first_parts(ORACLE_LIMITS_S, 1))
+def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
+    with Oracle(request.param) as started:
         yield started
 
 

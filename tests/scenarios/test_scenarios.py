@@ -48,7 +48,7 @@ def scenario_file(name: str) -> Path:
 def plan_of(name: str, *scenarios: str, gap_ratio: float = 1e-3, time_limit_s: float = 30.0) -> Plan:
     """A verified plan of a packaged scenario."""
     fleet = load_fleet(scenario_file(name), scenarios, ())
-    planned = plan_fleet(fleet, SearchLimits(time_limit_s, gap_ratio, seed=1, workers=8))
+    planned = plan_fleet(fleet, SearchLimits(time_limit_s, gap_ratio, seed=1, workers=2))
     assert isinstance(planned.outcome, Plan)
     assert verify(planned.problem, planned.outcome) == []
     return planned.outcome

@@ -46,7 +46,7 @@ def test_the_fleet_in_the_readme_is_planned(tmp_path: Path) -> None:
     path.write_text(block, encoding="utf-8")
     fleet = load_fleet(path)
     assert fleet.warnings == ()
-    planned = plan_fleet(fleet, SearchLimits(20.0, 0.01, seed=1, workers=8))
+    planned = plan_fleet(fleet, SearchLimits(20.0, 0.01, seed=1, workers=2))
     assert isinstance(planned.outcome, Plan)
     assert planned.outcome.gap <= 0.01
 

@@ -120,8 +120,7 @@ def _estimate(context: Context, above: Leaf, demand: Mapping[str, object]) -> li
         return []
     if len({(each.total, each.counted) for each in figures.values()}) > 1:
         context.error(above.key_path, "low, mid and high count different things", "give all in one unit")
-    amounts = [each.amount for each in figures.values()]
-    if amounts != sorted(amounts):
+    if sorted(amounts := [each.amount for each in figures.values()]) != amounts:
         context.error(above.key_path, "must rise from low over mid to high")
     return [replace(above, figures=figures)] if "mid" in figures else []
 
@@ -133,8 +132,8 @@ def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | No
         return _stated_quantity(context, key_path, value, per_day=per_day)
     if isinstance(value, bool) or not isinstance(value, int | float):
         shown = "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
-        wanted = "requests a day" if per_day else "requests per second"
-        context.error(key_path, f"must be {wanted}, not {shown}", EXAMPLES)
+        per = "a day" if per_day else "per second"
+        context.error(key_path, f"must be requests {per}, not {shown}", EXAMPLES)
         return None
     seconds, unit = (HOURS_PER_DAY * SECONDS_PER_HOUR, "requests/day") if per_day else (1.0, "requests/s")
     least, most = LEAST_REQUESTS_PER_S * seconds, MOST_REQUESTS_PER_S * seconds
@@ -145,16 +144,15 @@ def _figure(context: Context, key_path: KeyPath, value: object) -> Quantity | No
 
 
 def _stated_quantity(context: Context, key_path: KeyPath, text: str, *, per_day: bool) -> Quantity | None:
-    found = quantity(text)
-    if found is None:
+    if (found := quantity(text)) is None:
         context.error(key_path, f"is not a quantity of demand: {text!r}", EXAMPLES)
     elif per_day and not found.total:
         context.error(key_path, "must be a total by day, week or month: offline work has no peak")
-        return None
     elif found.amount > MOST_REQUESTS_PER_S * HOURS_PER_DAY * SECONDS_PER_HOUR * LARGEST_COUNT:
         context.error(key_path, f"is more than any fleet serves: {text!r}")
-        return None
-    return found
+    else:
+        return found
+    return None
 
 
 @dataclass(frozen=True, slots=True)

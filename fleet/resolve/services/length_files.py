@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +67,7 @@ def _bins(context: Context, path: Path, lines: Sequence[str]) -> list[LengthBin]
     if set(HISTOGRAM_COLUMNS) <= set(header):
         return list(_histogram_bins(context, path, header, lines))
     if set(TRACE_COLUMNS) <= set(header):
-        return counted_bins(_trace_lengths(context, path, header, lines))
+        return counted_bins((*tokens, 1) for tokens in _trace_lengths(context, path, header, lines))
     wanted = f"a histogram has {', '.join(HISTOGRAM_COLUMNS)}; a trace {', '.join(TRACE_COLUMNS)}"
     context.issues.append(Issue(str(path), 1, 1, "", "the columns are of no known kind", wanted))
     return None
@@ -103,9 +103,11 @@ def _trace_lengths(
         yield input_tokens, output_tokens
 
 
-def counted_bins(lengths: Iterator[tuple[int, int]]) -> list[LengthBin]:
-    """Count requests of (input, output) tokens in bins of equal ratios."""
-    counts = Counter((_bin(tokens[0]), _bin(tokens[1])) for tokens in lengths)
+def counted_bins(lengths: Iterable[tuple[int, int, int]]) -> list[LengthBin]:
+    """Count (input tokens, output tokens, requests with both) in bins of equal ratios."""
+    counts: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
+    for input_tokens, output_tokens, requests in lengths:
+        counts[_bin(input_tokens), _bin(output_tokens)] += requests
     total = sum(counts.values())
     return [
         LengthBin(*inputs, *outputs, count / total) for (inputs, outputs), count in sorted(counts.items())

@@ -2,7 +2,7 @@
 
 Times are MICROSECONDS in the tables of DeepEP and of `moe_a2a`, also in the column named `latency`, and
 milliseconds in `trtllm_alltoall`. Dispatch sends FP8 where a table does not say otherwise (DeepEP quantises
-on the way out), combine BF16; other formats are left out. `num_token(s)` are those of one rank.
+on the way out), or NVFP4, combine BF16; other formats are left out. `num_token(s)` are those of one rank.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PHASES: Final = {"dispatch": OperatorKind.EXPERT_DISPATCH, "combine": OperatorKind.EXPERT_COMBINE}
 _SENT_AS: Final = {
+    ("dispatch", "fp4"): ("nvfp4",),
     ("dispatch", "fp8"): ("fp8", "default"),
     ("dispatch", "bf16"): ("bfloat16",),
     ("combine", "bf16"): ("bfloat16", "default"),
@@ -91,14 +92,16 @@ def nvlink_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
         part = frame[(frame["op_name"] == operator) & (frame["moe_dtype"] == dtype)]
         return part.groupby(keys)["latency"].min()
 
-    preparing = of("alltoall_prepare", "fp8")
-    dispatch = of("alltoall_dispatch", "fp8")
-    # One-sided kernels have no preparation of their own.
-    dispatch = dispatch.add(preparing.reindex(dispatch.index).fillna(0.0))
+    def dispatch(dtype: str) -> pd.Series:
+        # One-sided kernels have no preparation of their own.
+        sent = of("alltoall_dispatch", dtype)
+        return sent.add(of("alltoall_prepare", dtype).reindex(sent.index).fillna(0.0))
+
     tables = []
-    for kind, times in (
-        (OperatorKind.EXPERT_DISPATCH, dispatch),
-        (OperatorKind.EXPERT_COMBINE, of("alltoall_combine", "bfloat16")),
+    for kind, sent_as, times in (
+        (OperatorKind.EXPERT_DISPATCH, "fp4", dispatch("nvfp4")),
+        (OperatorKind.EXPERT_DISPATCH, "fp8", dispatch("fp8")),
+        (OperatorKind.EXPERT_COMBINE, "bf16", of("alltoall_combine", "bfloat16")),
     ):
         columns = times.reset_index()
         for low_latency in (0, 1):
@@ -111,7 +114,7 @@ def nvlink_tables(frame: pd.DataFrame) -> list[MeasuredRows]:
                 low_latency=low_latency,
             )
             if not columns.empty:
-                tables.append(_rows(kind, _USUAL[kind], named, columns["latency"].to_numpy(dtype=np.float64)))
+                tables.append(_rows(kind, sent_as, named, columns["latency"].to_numpy(dtype=np.float64)))
     return tables
 
 

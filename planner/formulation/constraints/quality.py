@@ -22,10 +22,11 @@ from fractions import Fraction
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import load_units, rate_scales, rate_units
+from fleetplan.planner.formulation.rates import rate_scales, rate_units
 from fleetplan.planner.formulation.scaling import whole_row
 from fleetplan.planner.formulation.variables import Variables, cell_label
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA, exact
 
 

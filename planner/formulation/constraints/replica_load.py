@@ -27,10 +27,10 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from fleetplan.perfmodel.queueing import CapacityLine
-from fleetplan.planner.formulation.rates import load_parts
 from fleetplan.planner.formulation.scaling import line_units
 from fleetplan.planner.formulation.variables import ReplicaKey, Variables, replica_label
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LineVariables = Sequence[tuple[cp_model.IntVar, cp_model.IntVar]]

@@ -25,9 +25,10 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation.rates import load_parts, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.variables import Variables, with_label
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.load_units import load_parts
 from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 
 LARGEST_WEIGHT: Final = 1000

@@ -6,9 +6,9 @@ from typing import Final
 
 from fleetplan.fleet.tco import present_value_ratio
 from fleetplan.fleet.units import SECONDS_PER_QUARTER
-from fleetplan.planner.formulation.rates import load_units
 from fleetplan.planner.formulation.variables import LoadKey
 from fleetplan.planner.problem import Phase, Problem
+from fleetplan.planner.problem.load_units import load_units
 
 MB_PER_GB: Final = 1000.0
 

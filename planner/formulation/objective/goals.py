@@ -34,10 +34,11 @@ from fleetplan.planner.formulation.bounds import (
 )
 from fleetplan.planner.formulation.objective.tco import Term
 from fleetplan.planner.formulation.objective.traffic import traffic_sum
-from fleetplan.planner.formulation.rates import load_units, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, exact_planned_ratio
 from fleetplan.planner.formulation.variables import LoadKey, Variables
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import idle_kwh, load_kw
 from fleetplan.planner.problem.supply import SupplyPool
@@ -74,6 +75,9 @@ class Goal:
         What would be reached if nothing were minimised: the whole demand, for `served`; 0 elsewhere.
     scale : float
         What a gap is a share of at least: a regret near 0 is compared with the cost of a scenario.
+    unproven : float
+        By how much more a plan may miss the best: a regret counts from the best plans that were found for
+        each scenario alone, and there may be cheaper ones.
     """
 
     name: str
@@ -81,6 +85,7 @@ class Goal:
     resolution: int
     most: float = 0.0
     scale: float = 0.0
+    unproven: float = 0.0
 
     @property
     def rising(self) -> bool:
@@ -106,6 +111,10 @@ class Goal:
         largest = max(abs(value), abs(bound), self.scale)
         return abs(bound - value) / largest if largest > 0 else 0.0
 
+    def told_gap(self, value: float, bound: float) -> float:
+        """The same with what the search of this goal cannot close."""
+        return self.gap(value + self.unproven, bound)
+
 
 UNITS: Final[Mapping[str, str]] = {
     "served": "weighted requests/s",
@@ -120,8 +129,9 @@ UNITS: Final[Mapping[str, str]] = {
 def goal_of(problem: Problem) -> Goal | None:
     """Return the goal that a problem optimises before TCO; None where TCO comes first."""
     if problem.minimises_regret:
-        least = min(abs(best.usd) for best in (problem.scenario_optima or {}).values())
-        return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least)
+        best = (problem.scenario_optima or {}).values()
+        least, unproven = min(abs(each.usd) for each in best), max(each.usd - each.bound_usd for each in best)
+        return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least, unproven=unproven)
     name = problem.fleet.objective
     if name == "tco":
         return None

@@ -26,10 +26,11 @@ from fleetplan.planner.formulation.groups import GROUPS, members
 from fleetplan.planner.formulation.objective.data import data_usd_per_load_unit
 from fleetplan.planner.formulation.objective.supply import supply_charges
 from fleetplan.planner.formulation.objective.too_dear import too_dear
-from fleetplan.planner.formulation.rates import load_units, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.scaling import LARGEST_SUM, usd_units, whole_weights
 from fleetplan.planner.formulation.variables import LoadKey, ReplicaKey, Variables
 from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.load_units import load_units
 from fleetplan.planner.problem.memo import memoised
 from fleetplan.planner.problem.power_draw import load_kw
 

@@ -26,9 +26,10 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.formulation.objective.tco import Term
-from fleetplan.planner.formulation.rates import load_units, rate_scales
+from fleetplan.planner.formulation.rates import rate_scales
 from fleetplan.planner.formulation.variables import CellClassKey, LoadKey, Variables
 from fleetplan.planner.problem import Phase, Problem, Slot
+from fleetplan.planner.problem.load_units import load_units
 
 FLOAT_RATIO: Final = 1e-12
 """Share of what a load unit takes that may be float noise."""

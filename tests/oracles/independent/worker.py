@@ -21,9 +21,16 @@ class OracleError(Exception):
 
 
 class Oracle:
-    """The worker's client: starts the process, asks, and ends it."""
+    """The worker's client: starts the process, asks, and ends it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    time_limit_s : float
+        For an answer, where a question has no limit of its own. [s]
+    """
+
+    def __init__(self, time_limit_s: float = 30.0) -> None:
+        self._time_limit_s = time_limit_s
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.oracles.independent.worker"],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -43,7 +50,7 @@ class Oracle:
         *,
         mode: str = "exact",
         caps: Mapping[str, float] | None = None,
-        time_limit_s: float = 30.0,
+        time_limit_s: float | None = None,
     ) -> dict[str, tuple[float, float]]:
         """Return (value, bound) by stage; nothing where the fleet cannot be served.
 
@@ -52,7 +59,8 @@ class Oracle:
         OracleError
             If the worker found neither a solution nor a proof.
         """
-        question = {"path": str(path), "mode": mode, "caps": dict(caps or {}), "time_limit_s": time_limit_s}
+        limit_s = self._time_limit_s if time_limit_s is None else time_limit_s
+        question = {"path": str(path), "mode": mode, "caps": dict(caps or {}), "time_limit_s": limit_s}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(question), file=self._process.stdin, flush=True)

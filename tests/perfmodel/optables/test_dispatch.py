@@ -97,7 +97,8 @@ def test_latency_of_moe_a2a_is_microseconds_and_formats_stay_apart(write_table: 
     assert found["expert_dispatch", "fp8"].latency_ms.tolist() == [0.025]
     assert found["expert_dispatch", "fp8"].dims["low_latency"].tolist() == [1]
     assert found["expert_dispatch", "bf16"].dims["low_latency"].tolist() == [0]
-    assert len(found) == 3
+    assert found["expert_dispatch", "fp4"].dims["low_latency"].tolist() == [1]
+    assert len(found) == 4
 
 
 def test_nvlink_kernels_are_milliseconds_and_prepare_first(write_table: TableWriter) -> None:
@@ -119,12 +120,14 @@ def test_nvlink_kernels_are_milliseconds_and_prepare_first(write_table: TableWri
             row("alltoall_prepare", "NVLinkTwoSided", "fp8", 0.02),
             row("alltoall_dispatch", "NVLinkTwoSided", "fp8", 0.01),
             row("alltoall_dispatch", "NVLinkOneSided", "fp8", 0.025),
+            row("alltoall_dispatch", "NVLinkOneSided", "nvfp4", 0.015),
             row("alltoall_combine", "NVLinkOneSided", "bfloat16", 0.04),
         ]
     )
     path = write_table("comm", "trtllm", "1.0", "trtllm_alltoall", frame)
     tables = read_table(TableFile(path, "trtllm_alltoall", "trtllm", "1.0", "test"))
-    (dispatch,) = [rows for rows in tables if rows.kind is DISPATCH]
+    narrow, dispatch = [rows for rows in tables if rows.kind is DISPATCH]
+    assert (narrow.dtype, narrow.latency_ms.tolist()) == ("fp4", [0.015, 0.015])
     # Two sides: 0.02 + 0.01; one side: 0.025, the faster. For steps with and without prompts.
     assert dispatch.latency_ms.tolist() == [0.025, 0.025]
     assert dispatch.dims["low_latency"].tolist() == [0, 1]

@@ -96,6 +96,15 @@ def test_dispatched_tokens_leave_the_shared_experts_behind() -> None:
     assert (dispatch.dims["experts"].tolist()[1], dispatch.dims["top_k"].tolist()[1]) == (256, 8)
 
 
+@pytest.mark.parametrize(("weights", "sent"), [("bf16", "bf16"), ("fp8", "fp8"), ("fp4", "fp4")])
+def test_tokens_travel_as_experts_compute(weights: str, sent: str) -> None:
+    decode = decode_shape(configurations(("DP8-EP8",), (16,)))
+    found = {
+        each.name: each for each in step_operators(V3, part_dtypes(V3, Precision(weights, "bf16")), decode)
+    }
+    assert (found["expert_dispatch"].dtype, found["expert_combine"].dtype) == (sent, "bf16")
+
+
 def test_tables_tell_steps_with_prompts_from_those_without(write_table: TableWriter) -> None:
     for family, ms in (("wideep_context_moe", 3.0), ("wideep_generation_moe", 1.0)):
         path = write_table("moe", "sglang", "1.0", family, pd.DataFrame([measured(128, ms)]))

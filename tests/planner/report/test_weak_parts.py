@@ -6,8 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
-from fleetplan.planner.assemble.provenance import model_errors
-from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.candidates import build_candidates, model_errors
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.coverage import print_coverage
 from fleetplan.planner.report.weak_parts import print_weak_parts

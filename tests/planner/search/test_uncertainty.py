@@ -11,6 +11,7 @@ from tests.planner.families import EXAMPLES, check_deletion, check_golden, check
 from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import DemandScenario, Fleet
+from fleetplan.planner import api
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
@@ -97,6 +98,26 @@ def test_least_regret_looks_at_both_scenarios_alike() -> None:
     assert (plan.goal.objective, plan.goal.unit) == ("least-regret", "USD")
     assert plan.goal.value == pytest.approx(5000)
     assert plan.goal.bound == pytest.approx(5000)
+
+
+def test_what_is_not_proven_of_a_scenario_alone_is_part_of_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A regret counted from plans that were not the best was called optimal."""
+    original = api.with_scenario_optima
+
+    def doubtful(problem: Problem, evaluation: Evaluation) -> tuple[Problem, dict[str, SearchResult]]:
+        found, results = original(problem, evaluation)
+        optima = found.scenario_optima or {}
+        lower = {name: replace(best, bound_usd=best.usd - 2000.0) for name, best in optima.items()}
+        return replace(found, scenario_optima=lower), results
+
+    monkeypatch.setattr(api, "with_scenario_optima", doubtful)
+    plan = planned(question("least-regret"))
+    assert plan.goal is not None
+    assert (plan.goal.value, plan.goal.bound) == pytest.approx((5000, 5000))
+    # The cheapest scenario alone costs 10,000 USD.
+    assert plan.goal.gap == pytest.approx(2000 / 10_000)
+    assert plan.status == "limit"
+    assert plan.open_gap == plan.goal.gap
 
 
 def test_other_commands_minimise_the_regret_too() -> None:

@@ -204,6 +204,6 @@ def test_bins_of_one_prompt_length_count_together() -> None:
 
 def test_every_length_has_a_bin() -> None:
     for tokens in range(1, 5000):
-        (found,) = counted_bins(iter([(tokens, tokens)]))
+        (found,) = counted_bins([(tokens, tokens, 1)])
         assert found.input_from <= tokens < found.input_to
         assert (found.input_to - 1) / found.input_from < 1.5

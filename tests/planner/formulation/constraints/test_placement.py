@@ -57,6 +57,33 @@ def test_a_share_of_a_small_service_is_no_rounding() -> None:
     assert solve(question, runs).usd == pytest.approx((1.0 + 3.0) * 2190)
 
 
+def test_the_rounding_of_a_share_is_that_of_the_fine_units_of_fast_replicas() -> None:
+    """A replica that does 10,000 times the demand has finer load units; the verifier allowed whole ones."""
+    question = fleet(
+        services=[service("chat", 1.0)],
+        hardware=[hardware("A", 1), hardware("B", 1)],
+        pools=[rented_pool("A", 1, 1.0, hardware="A", per_host=1),
+               rented_pool("B", 1, 1.0, hardware="B", per_host=1)],
+        policy={"max_share_per_pool": 0.5},
+    )  # fmt: skip
+    solved = solve(question, [candidate("chat", "A", 10_000.0), candidate("chat", "B", 10_000.0)])
+    assert solved.plan is not None
+
+    def moved(rate: float) -> set[str]:
+        rows = []
+        for row, more in zip(solved.rows(), (rate, -rate), strict=True):
+            served = {name: each + more for name, each in row.requests_per_s_by_class.items()}
+            total = row.requests_per_s + more
+            changed = {"requests_per_s": total, "requests_per_s_by_class": served}
+            rows.append(row.model_copy(update=changed))
+        plan = solved.plan.model_copy(update={"placements": tuple(rows)})
+        return {violation.family for violation in verify(solved.problem, plan)}
+
+    assert "placement" in moved(0.05)
+    # A load unit of each of them is 4e-5 of the demand.
+    assert "placement" not in moved(1e-5)
+
+
 def test_no_replica_runs_for_the_rounding_of_a_share() -> None:
     """Four tenths in the one pool are the most that is served; a second configuration would round up more."""
     question = fleet(

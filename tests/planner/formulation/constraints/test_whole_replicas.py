@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
@@ -13,8 +15,11 @@ from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.formulation.constraints import whole_replicas
 from fleetplan.planner.problem import Candidate, Problem, build_problem
 
-CASES = [build_problem(case.fleet, case.candidates) for case in map(tiny_case, range(40))]
-CASES += [build_problem(case.fleet, case.candidates) for case in map(several_periods_case, range(4))]
+
+@cache
+def problems() -> list[Problem]:
+    cases = [*map(tiny_case, range(40)), *map(several_periods_case, range(4))]
+    return [build_problem(case.fleet, case.candidates) for case in cases]
 
 
 def two_classes(*candidates: Candidate, short: float = 8.0, long: float = 4.0) -> Problem:
@@ -69,7 +74,7 @@ def test_large_models_have_rows_of_services_with_one_class_alone(monkeypatch: py
 def test_no_solution_is_lost(allow_unmet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The least that each row's left side can be, by the other rows alone, is no less than its right side."""
     tried = 0
-    for problem in CASES:
+    for problem in problems():
         own = build_model(problem, allow_unmet).model.proto.constraints
         rows = [
             (list(row.linear.vars), list(row.linear.coeffs), row.linear.domain[0])

@@ -1,0 +1,45 @@
+"""Variants of a service: a model, a precision and compressed prompts, above the quality floor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetplan.fleet.inventory import Precision, RequestClass, Service
+from fleetplan.planner.candidates.rejections import BELOW_QUALITY_FLOOR, RejectionLog
+
+
+def service_variants(service: Service, hardware: str, log: RejectionLog) -> list[tuple[str, Service]]:
+    """The service as each of its admissible variants would serve it, by the name of the variant.
+
+    Parameters
+    ----------
+    service : Service
+        Without variants it is the only one, and its name is empty.
+    hardware : str
+        For the log.
+    log : RejectionLog
+        Receives the variants below the quality floor.
+    """
+    if not service.variants:
+        return [("", service)]
+    found = []
+    for variant in service.variants:
+        if service.quality_floor is not None and variant.quality < service.quality_floor:
+            log.add(service.name, hardware, BELOW_QUALITY_FLOOR)
+            continue
+        classes = tuple(_compressed(each, variant.input_tokens_ratio) for each in service.classes)
+        precision = Precision(variant.weights, variant.kv)
+        served = replace(service, model=variant.model, precision=precision, classes=classes)
+        found.append((variant.name, served))
+    return found
+
+
+def _compressed(request_class: RequestClass, input_tokens_ratio: float) -> RequestClass:
+    """A class with its new prompt tokens compressed; what is cached stays as it is."""
+    if request_class.input_tokens is None:
+        return request_class
+    input_tokens = max(1, round(request_class.input_tokens * input_tokens_ratio))
+    context_tokens = request_class.context_tokens
+    if context_tokens is not None:
+        context_tokens -= request_class.input_tokens - input_tokens
+    return replace(request_class, input_tokens=input_tokens, context_tokens=context_tokens)

@@ -1,0 +1,101 @@
+"""`plan import prometheus`: asks a server or reads saved answers, and writes the demand of services."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.importing.demand import (
+    HOURS_PER_DAY,
+    S_PER_HOUR,
+    DemandOptions,
+    demand_fragment,
+    lengths_text,
+    observed_services,
+)
+from fleetplan.planner.importing.prometheus import (
+    ask,
+    parse_answers,
+    queries,
+    saved_answers,
+    system_metrics,
+    without_login,
+)
+
+FRAGMENT_NAME = "demand.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options of the command."""
+
+    source: str
+    system: str
+    days: float
+    step_s: int
+    percentile: float
+    slices: int
+    region_label: str | None
+    region: str | None
+
+
+def print_queries(asked: Asked, console: Console) -> None:
+    """Print the range queries with the names of their files.
+
+    Raises
+    ------
+    InputError
+        There is no such system.
+    """
+    for name, query in queries(asked.system, asked.region_label, asked.step_s).items():
+        console.print(f"{name}.json: {query}", markup=False, highlight=False, soft_wrap=True)
+
+
+def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: bool, errors: Console) -> None:
+    """Write the fragment of a fleet file and the lengths of its services into a folder.
+
+    Raises
+    ------
+    InputError
+        The server does not answer, answers cannot be read, or no service has requests.
+    """
+    if out is None:
+        raise InputError([Issue("--out", 0, 0, "", "is missing", "a folder, or --queries")])
+    if HOURS_PER_DAY % asked.slices:
+        message = f"{asked.slices} slices are no whole hours"
+        raise InputError([Issue("--slices", 0, 0, "", message, "1, 2, 3, 4, 6, 8, 12 or 24")])
+    wanted = queries(asked.system, asked.region_label, asked.step_s)
+    if asked.source.startswith(("http://", "https://")):
+        end_s = time.time()
+        start_s = end_s - asked.days * HOURS_PER_DAY * S_PER_HOUR
+        texts = ask(asked.source, wanted, start_s, end_s, asked.step_s)
+    else:
+        texts = saved_answers(Path(asked.source), wanted)
+    source, _ = without_login(asked.source)
+    answers = parse_answers(texts, source)
+    options = DemandOptions(
+        system_metrics(asked.system)["service"],
+        asked.region_label,
+        asked.region,
+        asked.percentile,
+        asked.slices,
+        source,
+    )
+    services = observed_services(answers, options)
+    written = {FRAGMENT_NAME: demand_fragment(services, options)}
+    written |= {f"{each.name}-lengths.csv": text for each in services if (text := lengths_text(each))}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in written.items():
+        write_new(out / name, text, over=force)
+    if save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_new(save / f"{name}.json", text, over=force)
+    errors.print(
+        f"{len(services)} services taken; written to {out / FRAGMENT_NAME}", style="dim", markup=False
+    )

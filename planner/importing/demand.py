@@ -1,0 +1,319 @@
+"""Demand of a fleet file from what monitoring recorded: rates, lengths, bursts, shape of the day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import yaml
+
+from fleetplan.fleet.catalog.models import UnknownModelError, resolve
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.planner.importing.fragments import check_characters, plain_name
+from fleetplan.planner.importing.prometheus import Answers, Series
+from fleetplan.planner.importing.records import RejectedRowError
+
+S_PER_HOUR: Final = 3600
+HOURS_PER_DAY: Final = 24
+LONGEST_STEP_S: Final = 60
+"""Steps up to which counts tell bursts: in longer ones the rate itself has changed. [s]"""
+FEWEST_STEPS: Final = 60
+LEAST_SHARE: Final = 1e-6
+"""Of requests in a cell of lengths; rarer ones are left out."""
+LEAST_BURSTINESS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DemandOptions:
+    """How demand is taken from rates.
+
+    Attributes
+    ----------
+    service_label : str
+        Label that names the model.
+    region_label : str or None
+        Label that names the region.
+    region : str or None
+        Region of series without such a label.
+    percentile : float
+        Of the rates of a slice, which its demand is. [%]
+    slices : int
+        Equal parts of the day (UTC).
+    source : str
+        Where the rates come from, for a comment.
+    """
+
+    service_label: str
+    region_label: str | None
+    region: str | None
+    percentile: float
+    slices: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of requests: the mean, and shares of ranges [from, to). [tokens]"""
+
+    mean: float
+    bins: tuple[tuple[int, int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedService:
+    """What monitoring says of a service.
+
+    Attributes
+    ----------
+    name, label : str
+        In the fleet file, and as the metrics name it.
+    by_slice : Mapping[str | None, tuple[float, ...]]
+        Rate by region and slice. [1/s]
+    mean_per_s : float
+        Over all regions. [1/s]
+    burstiness : float or None
+        Index of dispersion; None where steps are too long or too few.
+    prompts, outputs : Lengths or None
+        Tokens; None where the metrics have none.
+    hit_ratio : float or None
+        Prompt tokens found in the prefix cache, over all.
+    """
+
+    name: str
+    label: str
+    by_slice: Mapping[str | None, tuple[float, ...]]
+    mean_per_s: float
+    burstiness: float | None
+    prompts: Lengths | None
+    outputs: Lengths | None
+    hit_ratio: float | None
+
+
+def observed_services(answers: Answers, options: DemandOptions) -> tuple[ObservedService, ...]:
+    """Return every service with requests, in the order of their labels.
+
+    Raises
+    ------
+    InputError
+        No series has the label of a service, or none has requests.
+    """
+    by_service: dict[str, dict[str | None, list[Series]]] = {}
+    for each in answers["requests"]:
+        label = each.labels.get(options.service_label)
+        if not label or not each.value.size:
+            continue
+        region = each.labels.get(options.region_label or "", options.region or "") or None
+        _check(label, region, options)
+        by_service.setdefault(label, {}).setdefault(region, []).append(each)
+    found = [
+        service
+        for label, regions in sorted(by_service.items())
+        if (service := _service(label, regions, answers, options)) is not None
+    ]
+    if not found:
+        message = f"no series with requests has the label {options.service_label}"
+        hint = "labels are those of the system's metrics: --system, --service-label, --days"
+        raise InputError([Issue(options.source, 0, 0, "requests", message, hint)])
+    mixed = [each.label for each in found if None in each.by_slice and len(each.by_slice) > 1]
+    if mixed:
+        message = f"{mixed[0]}: some series have no label {options.region_label}"
+        raise InputError([Issue(options.source, 0, 0, "requests", message, "name their region: --region")])
+    names = [each.name for each in found]
+    if len(set(names)) < len(names):
+        raise InputError([Issue(options.source, 0, 0, "requests", "labels differ in punctuation alone")])
+    return tuple(found)
+
+
+def _check(label: str, region: str | None, options: DemandOptions) -> None:
+    try:
+        check_characters([(options.service_label, label), ("region", region or "")])
+    except RejectedRowError as error:
+        raise InputError([Issue(options.source, 0, 0, "requests", str(error))]) from error
+
+
+def _service(
+    label: str, regions: Mapping[str | None, list[Series]], answers: Answers, options: DemandOptions
+) -> ObservedService | None:
+    rates = {region: _summed(series) for region, series in regions.items()}
+    means = [float(value.mean()) for _, value in rates.values()]
+    if sum(means) <= 0:
+        return None
+    return ObservedService(
+        plain_name(label),
+        label,
+        {plain_name(region) if region else None: _slice_rates(*rates[region], options) for region in rates},
+        sum(means),
+        _burstiness(list(rates.values())),
+        _lengths(answers, "prompt_tokens", label, options),
+        _lengths(answers, "output_tokens", label, options),
+        _hit_ratio(answers, label, options),
+    )
+
+
+def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
+    """Times and rates of several series together."""
+    times = np.unique(np.concatenate([each.time_s for each in series]))
+    total = np.zeros(times.size)
+    for each in series:
+        total[np.searchsorted(times, each.time_s)] += each.value
+    return times, total
+
+
+def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -> tuple[float, ...]:
+    """Percentile of the rates in each part of the day."""
+    hours = HOURS_PER_DAY / options.slices
+    part = np.minimum((time_s / S_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
+    return tuple(
+        float(np.percentile(rate[part == k], options.percentile)) if (part == k).any() else 0.0
+        for k in range(options.slices)
+    )
+
+
+def _burstiness(rates: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
+    """Variance of counts over their mean, from differences of steps that follow each other."""
+    spread, mean = 0.0, 0.0
+    for time_s, rate in rates:
+        gaps = np.diff(time_s)
+        if gaps.size < FEWEST_STEPS or (step_s := float(np.median(gaps))) > LONGEST_STEP_S:
+            return None
+        counts = rate * step_s
+        spread += float(np.mean(np.diff(counts)[gaps == step_s] ** 2)) / 2
+        mean += float(counts.mean())
+    return max(LEAST_BURSTINESS, spread / mean) if mean > 0 else None
+
+
+def _of(answers: Answers, name: str, label: str, options: DemandOptions) -> Iterator[Series]:
+    return (each for each in answers.get(name, ()) if each.labels.get(options.service_label) == label)
+
+
+def _lengths(answers: Answers, name: str, label: str, options: DemandOptions) -> Lengths | None:
+    """Mean and histogram of tokens over the whole range."""
+    cumulative: dict[float, float] = {}
+    for each in _of(answers, name, label, options):
+        try:
+            bound = float(each.labels.get("le", "nan"))
+        except ValueError:
+            bound = math.nan
+        if not math.isnan(bound):
+            cumulative[bound] = cumulative.get(bound, 0.0) + float(each.value.sum())
+    total = cumulative.get(math.inf, 0.0)
+    tokens = sum(float(each.value.sum()) for each in _of(answers, f"{name}_sum", label, options))
+    if total <= 0 or tokens <= 0:
+        return None
+    bins, below, start = [], 0.0, 1
+    for bound in sorted(cumulative):
+        # A bound is included; beyond the last one nothing is known, and requests count as up to twice it.
+        end = 2 * start if math.isinf(bound) else math.floor(bound) + 1
+        if end <= start:
+            continue
+        # Extrapolated increases of different buckets may be out of order by a rounding.
+        inside = max(0.0, cumulative[bound] - below)
+        if inside > 0:
+            bins.append((start, end, inside / total))
+        below, start = max(below, cumulative[bound]), end
+    return Lengths(tokens / total, tuple(bins))
+
+
+def _hit_ratio(answers: Answers, label: str, options: DemandOptions) -> float | None:
+    hits, asked = (
+        sum(float(each.value.sum()) for each in _of(answers, name, label, options))
+        for name in ("cache_hits", "cache_queries")
+    )
+    return min(1.0, hits / asked) if asked > 0 else None
+
+
+def lengths_text(service: ObservedService) -> str | None:
+    """Return the joint lengths as the text of a CSV file; None without both.
+
+    Monitoring has each length alone: prompts and answers are taken to be independent.
+    """
+    if service.prompts is None or service.outputs is None:
+        return None
+    cells = [
+        (*first[:2], *second[:2], first[2] * second[2])
+        for first in service.prompts.bins
+        for second in service.outputs.bins
+        if first[2] * second[2] >= LEAST_SHARE
+    ]
+    total = sum(each[-1] for each in cells)
+    rows = [",".join([*map(str, each[:-1]), f"{each[-1] / total:.8g}"]) for each in cells]
+    return "\n".join([",".join(HISTOGRAM_COLUMNS), *rows]) + "\n"
+
+
+def demand_fragment(services: Sequence[ObservedService], options: DemandOptions) -> str:
+    """Return the services with their demand as a fragment of a fleet file."""
+    document: dict[str, object] = {}
+    names = [f"h{round(HOURS_PER_DAY / options.slices * k):02}" for k in range(options.slices)]
+    if options.slices > 1:
+        hours = HOURS_PER_DAY // options.slices
+        document["horizon"] = {"slices": [{"name": name, "hours": hours} for name in names]}
+        regions = list(dict.fromkeys(region for each in services for region in each.by_slice))
+        document["day_shapes"] = {f"{each.name}-day": _shape(each, names, regions) for each in services}
+    document["services"] = [_block(each, options) for each in services]
+    lines = [f"# Demand from {options.source}: import it in a fleet file with `imports: [FILE]`."]
+    lines.append(
+        f"# Demand is the {options.percentile:g}th percentile of the rates of "
+        + ("a day." if options.slices == 1 else "each slice (UTC).")
+    )
+    lines += [line for each in services for line in _says(each)]
+    return "\n".join(lines) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _shape(
+    service: ObservedService, names: Sequence[str], regions: Sequence[str | None]
+) -> dict[str, object]:
+    """Rates of slices over the largest; flat in regions without requests, as a shape names every region."""
+
+    def ratios(region: str | None) -> dict[str, float]:
+        rates = service.by_slice.get(region, ())
+        if not rates or max(rates) <= 0:
+            return dict.fromkeys(names, 1.0)
+        return {name: round(rate / max(rates), 4) for name, rate in zip(names, rates, strict=True)}
+
+    if None in service.by_slice:
+        return {"by_slice": ratios(None)}
+    return {"by_region": {region: ratios(region) for region in regions if region is not None}}
+
+
+def _block(service: ObservedService, options: DemandOptions) -> dict[str, object]:
+    block: dict[str, object] = {"name": service.name}
+    try:
+        resolve(service.label)
+        block["model"] = service.label
+    except UnknownModelError:
+        pass
+    if service.prompts is not None and service.outputs is not None:
+        block["workload"] = {
+            "input_tokens": max(1, round(service.prompts.mean)),
+            "output_tokens": max(1, round(service.outputs.mean)),
+            "lengths": f"{service.name}-lengths.csv",
+        }
+    if service.burstiness is not None:
+        block["traffic"] = {"burstiness": round(service.burstiness, 3)}
+    peaks = {region: float(f"{max(rates):.4g}") for region, rates in service.by_slice.items()}
+    block["demand"] = peaks.get(None, peaks)
+    if options.slices > 1:
+        block["demand_by_slice"] = f"{service.name}-day"
+    return block
+
+
+def _says(service: ObservedService) -> Iterator[str]:
+    yield f"# {service.name} ({service.label}): {service.mean_per_s:.4g} requests/s in the mean."
+    missing = ["slo", "precision"]
+    if service.prompts is None or service.outputs is None:
+        missing.append("workload (these metrics hold no lengths)")
+    else:
+        yield "#   Prompts and answers are taken as independent, the last bucket to end at twice its start."
+    if service.hit_ratio is not None:
+        yield (
+            f"#   Prefix cache: {service.hit_ratio:.0%} of the prompt tokens were found "
+            "(techniques.shared_prefix_tokens, context_tokens)."
+        )
+    if service.burstiness is None:
+        yield f"#   Bursts are not told: they need steps of at most {LONGEST_STEP_S} s."
+    yield f"#   Yours to fill in: {', '.join(missing)}."

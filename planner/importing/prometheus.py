@@ -1,0 +1,230 @@
+"""Range queries of Prometheus: which are asked, a server's answers, and answers that were saved as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from fleetplan.fleet.errors import InputError, Issue, brief, names_hint
+from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.planner.importing.records import Record, at
+
+MAX_ANSWER_BYTES: Final = 8 * MAX_CONFIG_BYTES
+"""Most of one answer of a server, or of a file with one. [B]"""
+TIMEOUT_S: Final = 60.0
+MOST_POINTS: Final = 11_000
+"""Points of a series that Prometheus answers at most."""
+
+HISTOGRAMS: Final = ("prompt_tokens", "output_tokens")
+COUNTERS: Final = ("cache_hits", "cache_queries")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of an answer: its labels, times [s] and values of the same shape (n_points,)."""
+
+    labels: Mapping[str, str]
+    time_s: FloatArray
+    value: FloatArray
+
+
+Answers = Mapping[str, tuple[Series, ...]]
+"""Series by the name of the query."""
+
+
+def system_metrics(system: str) -> Mapping[str, Any]:
+    """Return the names of a system's metrics, as metrics.yaml has them.
+
+    Raises
+    ------
+    InputError
+        There is no such system.
+    """
+    known = _table()
+    if system not in known:
+        hint = names_hint(system, tuple(known))
+        raise InputError([Issue("--system", 0, 0, "", f"there is no system {system!r}", hint)])
+    found: Mapping[str, Any] = known[system]
+    return found
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = (files("fleetplan.planner.importing") / "metrics.yaml").read_text("utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def queries(system: str, region_label: str | None, step_s: int) -> dict[str, str]:
+    """Return the PromQL of every range query by its name, which is also that of the file of its answer.
+
+    Parameters
+    ----------
+    system : str
+        A key of metrics.yaml.
+    region_label : str or None
+        Label that names the region of a series; None where all are of one.
+    step_s : int
+        Step of the range, over which rates are taken. [s]
+    """
+    metrics = system_metrics(system)
+    service = metrics["service"]
+    by = service if region_label is None else f"{service}, {region_label}"
+    counter = metrics["requests"]["counter"]
+    found = {"requests": f"sum by ({by}) (rate({counter}[{step_s}s]))"}
+    for name in HISTOGRAMS:
+        if name in metrics:
+            metric, labels = metrics[name]["histogram"], _selector(metrics[name].get("labels", {}))
+            found[name] = f"sum by ({service}, le) (increase({metric}_bucket{labels}[{step_s}s]))"
+            found[f"{name}_sum"] = f"sum by ({service}) (increase({metric}_sum{labels}[{step_s}s]))"
+    for name in COUNTERS:
+        if name in metrics:
+            found[name] = f"sum by ({service}) (increase({metrics[name]['counter']}[{step_s}s]))"
+    return found
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    inner = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    return f"{{{inner}}}" if inner else ""
+
+
+def ask(server: str, asked: Mapping[str, str], start_s: float, end_s: float, step_s: int) -> dict[str, str]:
+    """Return a server's answers to range queries as text, by the name of the query.
+
+    Parameters
+    ----------
+    server : str
+        Its URL, such as http://localhost:9090.
+    asked : Mapping[str, str]
+        PromQL by name.
+    start_s, end_s : float
+        The range, since 1970. [s]
+    step_s : int
+        Its step. [s]
+
+    Raises
+    ------
+    InputError
+        The range has too many steps, or the server does not answer.
+    """
+    if (end_s - start_s) / step_s > MOST_POINTS:
+        longest = MOST_POINTS * step_s / 86_400
+        raise InputError(
+            [Issue("--days", 0, 0, "", f"has more than {MOST_POINTS:,} steps", f"up to {longest:.3g} days")]
+        )
+    answers = {}
+    for name, query in asked.items():
+        words = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": str(step_s)}
+        shown, login = without_login(server)
+        url = f"{shown.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode(words)}"
+        answers[name] = _get(shown, url, login)
+    return answers
+
+
+def without_login(server: str) -> tuple[str, str]:
+    """Return a URL without the name and password in it, and these as an HTTP header; empty without any."""
+    try:
+        parts = urllib.parse.urlsplit(server)
+    except ValueError:
+        return server, ""
+    login, at_sign, host = parts.netloc.rpartition("@")
+    if not at_sign:
+        return server, ""
+    header = f"Basic {base64.b64encode(urllib.parse.unquote(login).encode()).decode()}"
+    return urllib.parse.urlunsplit(parts._replace(netloc=host)), header
+
+
+def _get(server: str, url: str, login: str) -> str:
+    reason = ""
+    try:
+        request = urllib.request.Request(url, headers={"Authorization": login} if login else {})
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            data: bytes = answer.read(MAX_ANSWER_BYTES + 1)
+        if len(data) <= MAX_ANSWER_BYTES:
+            return data.decode("utf-8")
+        reason = f"an answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB"
+    except urllib.error.HTTPError as error:
+        reason = f"{error.code} {error.reason}: {error.read(500).decode('utf-8', 'replace')}"
+    except (OSError, ValueError, UnicodeDecodeError) as error:
+        reason = str(getattr(error, "reason", error))
+    hint = "the URL of a Prometheus server, such as http://localhost:9090"
+    raise InputError([Issue(server, 0, 0, "", brief(f"gives no answer: {reason}"), hint)])
+
+
+def saved_answers(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the answers that a folder holds in NAME.json for each query; requests.json must be there.
+
+    Raises
+    ------
+    InputError
+        There is no requests.json, or a file cannot be read.
+    """
+    found = {}
+    for name in asked:
+        path = folder / f"{name}.json"
+        if name != "requests" and not is_file(path):
+            continue
+        try:
+            found[name] = read_text(path, MAX_ANSWER_BYTES)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+            hint = "`plan import prometheus --queries` prints what to save there"
+            raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}", hint)]) from error
+    return found
+
+
+def parse_answers(texts: Mapping[str, str], source: str) -> Answers:
+    """Return the series of answers.
+
+    Parameters
+    ----------
+    texts : Mapping[str, str]
+        By the name of the query.
+    source : str
+        The server or folder, for errors.
+
+    Raises
+    ------
+    InputError
+        An answer is not JSON, an error of the server, or no matrix.
+    """
+    return {name: tuple(_series(text, f"{source} {name}")) for name, text in texts.items()}
+
+
+def _series(text: str, place: str) -> Iterator[Series]:
+    try:
+        document = parse_json(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            [Issue(place, error.lineno, error.colno, "", f"is not JSON: {error.msg}")]
+        ) from error
+    record: Record = document if isinstance(document, Mapping) else {}
+    if record.get("status") != "success" or at(record, "data", "resultType") != "matrix":
+        said = record.get("error") or "is no answer to a range query"
+        hint = "what /api/v1/query_range answers has status success and resultType matrix"
+        raise InputError([Issue(place, 1, 1, "", brief(str(said)), hint)])
+    result = at(record, "data", "result")
+    for position, each in enumerate(result if isinstance(result, list) else []):
+        try:
+            pairs = [(float(time), float(value)) for time, value in each["values"]]
+            labels = {str(name): str(value) for name, value in each["metric"].items()}
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            message = f"series {position + 1} has no labels or no pairs of time and value"
+            raise InputError([Issue(place, 1, 1, "", message)]) from error
+        points = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+        # A rate over no requests is NaN.
+        known = np.isfinite(points).all(axis=1) & (points[:, 1] >= 0)
+        yield Series(labels, points[known, 0], points[known, 1])
