@@ -47,15 +47,16 @@ def test_json_lines_and_parquet(tmp_path: Path) -> None:
     assert records(table) == [(1, rows[0]), (2, rows[1])]
 
 
+# Without the time in their headers: every process must name the tests alike.
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (gzip.compress(TEXT.encode())[:-12], "cut short or damaged"),
+        (gzip.compress(TEXT.encode(), mtime=0)[:-12], "cut short or damaged"),
         (zstd(TEXT.encode())[:10], "cannot be read|cut short"),
         (b"PAR1" + bytes(100), "is no Parquet file"),
         (b"\x1f\x8b" + bytes(100), "cut short or damaged"),
-        (gzip.compress(b'{"a": 1}\n{"a": }'), ":2:7: is not JSON"),
-        (gzip.compress(b"a,b\n\xff\xfe,1\n"), "UTF-8"),
+        (gzip.compress(b'{"a": 1}\n{"a": }', mtime=0), ":2:7: is not JSON"),
+        (gzip.compress(b"a,b\n\xff\xfe,1\n", mtime=0), "UTF-8"),
     ],
 )
 def test_what_is_damaged_is_one_error(tmp_path: Path, data: bytes, said: str) -> None:
