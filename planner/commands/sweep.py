@@ -38,6 +38,7 @@ def sweep(
     """
     from fleetplan.planner.commands.run_sweep import Ground, is_decided, print_sweep
     from fleetplan.planner.commands.run_sweep import sweep as sweep_fleet
+    from fleetplan.planner.jobs import BackendLostError
     from fleetplan.planner.search import SearchLimits
 
     errors = console(stderr=True)
@@ -56,6 +57,9 @@ def sweep(
     except KeyboardInterrupt as interrupt:
         errors.print("stopped; the same command continues from here", style="red")
         raise typer.Exit(ExitCode.LIMIT) from interrupt
+    except BackendLostError as lost:
+        errors.print(f"{lost}; the same command goes on from here", style="red", markup=False)
+        raise typer.Exit(ExitCode.LIMIT) from lost
     print_sweep(swept, console())
     for path in swept.written:
         errors.print(f"written to {path}", style="dim", markup=False)

@@ -1,17 +1,13 @@
-"""Solving the points of a grid: in this process, in several, or on a Dask cluster, all through joblib."""
+"""Solving the points of a grid, each of them a job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-import joblib
-
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.jobs import run_jobs
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.sweep.axes import SweepPoint
 from fleetplan.planner.questions.sweep.results import (
@@ -23,10 +19,6 @@ from fleetplan.planner.questions.sweep.results import (
     write_result,
 )
 from fleetplan.planner.search import SearchLimits
-
-LOCAL: Final = "local"
-DASK: Final = "dask://"
-"""Followed by host:port of a scheduler; alone it starts a cluster on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,61 +79,18 @@ def run_sweep(
     ------
     InputError
         If there is no such backend, or none of that address.
+    BackendLostError
+        If the workers are gone; the results so far are written.
     """
     files = [result_file(folder, task.key) for task in tasks]
     known = {path: read_result(path) for path in files}
     missing = [(task, path) for task, path in zip(tasks, files, strict=True) if known[path] is None]
     if len(missing) < len(tasks):
         say(f"{len(tasks) - len(missing)} of {len(tasks)} points were solved before")
-    with _backend(backend, jobs) as parallel:
-        calls = (joblib.delayed(_numbered)(number, task) for number, (task, _) in enumerate(missing))
-        for done, (number, result) in enumerate(parallel(calls)):
-            task, path = missing[number]
-            write_result(path, result)
-            known[path] = result
-            say(f"{task.point.text}: {result.status} ({done + 1} of {len(missing)})")
-    return [result for path in files if (result := known[path]) is not None]
-
-
-def _numbered(number: int, task: SweepTask) -> tuple[int, PointResult]:
-    """The result with the number of its task: they come back as they are done."""
-    return number, solve_point(task)
-
-
-@contextmanager
-def _backend(name: str, jobs: int) -> Iterator[joblib.Parallel]:
-    if name == LOCAL:
-        yield joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        return
-    if not name.startswith(DASK):
-        raise _mistake(name, "there is no such backend", f"{LOCAL}, {DASK} or {DASK}HOST:PORT")
-    try:
-        from distributed import Client, LocalCluster  # noqa: PLC0415  (an extra, and slow to import)
-    except ImportError as error:
-        hint = "pip install 'fleetplan[cluster]'"
-        raise _mistake(name, "dask is not installed", hint) from error
-    address = name.removeprefix(DASK)
-    if address:
-        try:
-            client = Client(f"tcp://{address}", timeout=CONNECT_TIMEOUT_S)
-        except OSError as error:
-            raise _mistake(
-                name, f"no scheduler answers: {error}", "dask scheduler prints its address"
-            ) from error
-        with client, joblib.parallel_config(backend="dask"):
-            yield joblib.Parallel(n_jobs=-1, return_as="generator_unordered")
-        return
-    with (
-        LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
-        yield joblib.Parallel(n_jobs=-1, return_as="generator_unordered")
-
-
-CONNECT_TIMEOUT_S: Final = 10.0
-"""Time for a scheduler to answer. [s]"""
-
-
-def _mistake(name: str, message: str, hint: str) -> InputError:
-    return InputError([Issue(f"--backend {name}", 0, 0, "", message, hint)])
+    results = run_jobs(solve_point, [task for task, _ in missing], backend, jobs)
+    for done, (number, result) in enumerate(results, start=1):
+        task, path = missing[number]
+        write_result(path, result)
+        known[path] = result
+        say(f"{task.point.text}: {result.status} ({done} of {len(missing)})")
+    return [kept for path in files if (kept := known[path]) is not None]

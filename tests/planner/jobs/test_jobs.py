@@ -1,0 +1,51 @@
+"""Jobs in one process, in several, and on a cluster: the same results, whatever dies on the way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.planner.jobs.work import killed_always, killed_once, refused, slowly, square
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner.jobs import BackendLostError, run_jobs
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_job_gives_its_result_once(workers: int) -> None:
+    found = sorted(run_jobs(square, range(9), workers=workers))
+    assert found == [(number, number * number) for number in range(9)]
+
+
+def test_a_job_whose_process_is_killed_runs_again(tmp_path: Path) -> None:
+    markers = [str(tmp_path / str(number)) for number in range(2)]
+    assert sorted(run_jobs(killed_once, markers, workers=2)) == [(0, 1), (1, 1)]
+
+
+def test_jobs_that_kill_their_processes_are_given_up() -> None:
+    with pytest.raises(BackendLostError, match="killed in each of 3 rounds"):
+        list(run_jobs(killed_always, ["a"], workers=2))
+
+
+def test_a_bug_in_a_job_is_a_bug_here() -> None:
+    with pytest.raises(ValueError, match="job 0"):
+        list(run_jobs(refused, [0], workers=2))
+
+
+def test_no_process_is_left_where_nobody_waits_for_the_rest() -> None:
+    results = run_jobs(slowly, range(20), workers=2)
+    next(results)
+    assert isinstance(results, Iterator)
+    results.close()  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 5
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_backend_that_does_not_exist() -> None:
+    with pytest.raises(InputError, match="there is no such backend; local, dask://"):
+        run_jobs(square, [1], "ray://")

@@ -1,0 +1,40 @@
+"""Jobs that other processes can import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def square(number: int) -> int:
+    """Return the square, after a moment."""
+    time.sleep(0.02)
+    return number * number
+
+
+def killed_once(marker: str) -> int:
+    """End its process the first time that it runs, and return its number the second time."""
+    path = Path(marker)
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+
+
+def killed_always(marker: str) -> int:
+    """End its process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def refused(number: int) -> int:
+    """Fail as a bug does."""
+    raise ValueError(f"job {number}")
+
+
+def slowly(number: int) -> int:
+    """Return the number after a second."""
+    time.sleep(1.0)
+    return number
