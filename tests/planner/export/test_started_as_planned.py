@@ -160,7 +160,7 @@ def test_other_weights_are_refused(
 
 
 def test_shapes_alone_are_no_checkpoint() -> None:
-    assert "shapes alone" in reason(with_variant(deployment(), model="dense.json", checkpoint=""))
+    assert "states only shapes" in reason(with_variant(deployment(), model="dense.json", checkpoint=""))
     named = started(with_variant(deployment(), model="dense.json", checkpoint="../weights"))
     assert named.words[2] == "../weights"
 

@@ -114,7 +114,7 @@ def test_options_that_have_nothing_to_act_on_are_refused(
     assert "--plot and --csv belong to --marginal" in failed(
         capsys, "explain", plan_file, "--plot", tmp_path / "x.svg"
     )
-    assert "the plan serves everything" in failed(capsys, "explain", plan_file)
+    assert "the plan serves all demand" in failed(capsys, "explain", plan_file)
     assert "'chat'" in failed(capsys, "explain", plan_file, "--service", "chta")
     assert "no hardware, offer" in failed(capsys, "explain", plan_file, "--why-not", "nothing")
 
