@@ -116,7 +116,7 @@ def test_options_that_have_nothing_to_act_on_are_refused(
     )
     assert "the plan serves all demand" in failed(capsys, "explain", plan_file)
     assert "'chat'" in failed(capsys, "explain", plan_file, "--service", "chta")
-    assert "no hardware, offer" in failed(capsys, "explain", plan_file, "--why-not", "nothing")
+    assert "is not a hardware kind, offer" in failed(capsys, "explain", plan_file, "--why-not", "nothing")
 
 
 LIMITED = (
