@@ -154,18 +154,14 @@ def solve_problem(
             say("proven infeasible; looking for the shortage")
             part = deadline.share(SHORTAGES_SHARE_OF_TIME)
             short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
-        return Planned(
-            problem,
-            candidates,
-            Infeasible(
-                fleet=problem.fleet.name,
-                shortages=short,
-                rejections=candidates.rejections,
-                provenance=stated,
-                solve=solve,
-            ),
-            deadline,
+        infeasible = Infeasible(
+            fleet=problem.fleet.name,
+            shortages=short,
+            rejections=candidates.rejections,
+            provenance=stated,
+            solve=solve,
         )
+        return Planned(problem, candidates, infeasible, deadline)
     plan = build_plan(problem, candidates, result, stated, solve)
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)

@@ -125,13 +125,11 @@ def kubernetes(
 
     Example: plan import kubernetes nodes.json --rent-usd-per-accelerator-hour 2.1 --out pools.yaml
     """
-    from fleetplan.planner.commands.run_import import pool_options, run_supply
+    from fleetplan.planner.commands.run_import import pool_options, run_cluster
     from fleetplan.planner.importing.clusters import kubernetes_pools
-    from fleetplan.planner.importing.records import read_json
 
-    document = read_json(file)
     options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
-    run_supply(kubernetes_pools(document, str(file), options), file, out, console(stderr=True))
+    run_cluster(kubernetes_pools, file, options, out, console(stderr=True))
 
 
 @import_app.command("slurm")
@@ -148,13 +146,11 @@ def slurm(
 
     Example: plan import slurm sinfo.json --region east --capex-usd-per-host 297000 --out pools.yaml
     """
-    from fleetplan.planner.commands.run_import import pool_options, run_supply
+    from fleetplan.planner.commands.run_import import pool_options, run_cluster
     from fleetplan.planner.importing.clusters import slurm_pools
-    from fleetplan.planner.importing.records import read_json
 
-    document = read_json(file)
     options = pool_options(file, as_of, region, hardware, capex_usd_per_host, rent_usd_per_accelerator_hour)
-    run_supply(slurm_pools(document, str(file), options), file, out, console(stderr=True))
+    run_cluster(slurm_pools, file, options, out, console(stderr=True))
 
 
 @import_app.command("skypilot")

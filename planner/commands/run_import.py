@@ -84,6 +84,23 @@ def run_price_catalogue(
     run_supply(found, path, out, errors)
 
 
+def run_cluster(
+    read: Callable[[object, str, PoolOptions], ImportedSupply],
+    path: Path,
+    options: PoolOptions,
+    out: Path,
+    errors: Console,
+) -> None:
+    """Write the pools of a cluster that describes itself in JSON.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or no row can be taken.
+    """
+    run_supply(read(read_json(path), str(path), options), path, out, errors)
+
+
 def pool_options(
     path: Path,
     as_of: str | None,

@@ -142,8 +142,16 @@ def solve_in_blocks(
     if found.values is None:
         to_confirm = _to_confirm(limits, clock.left_s())
         return _without_a_plan(planning, to_confirm, enough, on_step, found, reproducible)
-    solver = _accepted(model, found.values)
-    objective, proof = solver.objective_value, Proof(found.bound + offset, found.bound_source)
+    return _with_plan(model, found.values, found, enough, on_step)
+
+
+def _with_plan(
+    model: cp_model.CpModel, values: IntArray, found: BlockOutcome, enough: Enough, on_step: Listener
+) -> ModelOutcome:
+    """Return what blocks found, without a bound that their plan contradicts."""
+    solver = _accepted(model, values)
+    bound = found.bound + model.proto.objective.offset
+    objective, proof = solver.objective_value, Proof(bound, found.bound_source)
     if contradicted(proof.bound, objective):
         proof = Proof(least_of(model), VARIABLES)
         on_step(Step(found.bound_source, WITHDRAWN, objective, proof.bound))
