@@ -6,10 +6,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.packages import installed_version
 from fleetplan.planner.jobs.lost import BackendLostError
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """Time for a scheduler to answer and to have a worker. [s]"""
+
+PACKAGE: Final = "fleetplan"
+"""Whose version has to be the same on all machines: functions travel by name."""
 
 RETRIES: Final = 3
 """Times that a job runs again after its worker was lost."""
@@ -109,20 +112,12 @@ def _close(client: Client) -> None:
 
 
 def _compare_versions(client: Client, address: str) -> None:
-    own = _version()
-    found: dict[str, str] = client.run(_version, on_error="return")
+    own = installed_version(PACKAGE)
+    found: dict[str, str] = client.run(installed_version, PACKAGE, on_error="return")
     for worker, version in found.items():
         if version != own:
             message = f"worker {worker} has fleetplan {version}, not {own}"
             raise _mistake(address, message, "install the same version on all machines")
-
-
-def _version() -> str:
-    """Return the version where it runs: functions travel by name."""
-    try:
-        return metadata.version("fleetplan")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _mistake(address: str, message: str, hint: str) -> InputError:
