@@ -293,7 +293,7 @@ class _Construction:
         # To leave later counts as a cost, though it pays: what that time needs is not known yet.
         cost = np.where(later, np.abs(job.cost[free]), job.cost[free])
         if attempt.elastic:
-            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
+            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty[part.rows])
         decided = self._known[variables].all() and not attempt.elastic
         start = self._values[free] if decided else None
         answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
@@ -334,16 +334,18 @@ class _Construction:
         job = self._job
         free = np.flatnonzero(~job.program.whole | (job.growth != 0))
         part = self._parts.part(free, self._values)
-        own, cost = with_slack(part.program, job.cost[free], job.linking[part.rows], job.penalty)
-        start = np.concatenate([self._values[free], np.zeros(own.rows.shape[1] - len(free))])
+        violation = self._violation(part.rows)
+        # What keeps all limits must not be told that passing one saves more than it is fined.
+        elastic = job.linking[part.rows] & (violation > 0)
+        own, cost = with_slack(part.program, job.cost[free], elastic, job.penalty[part.rows])
         answer = self._solved(own, cost, FINISH_S)
-        if answer.values is not None and answer.objective <= float(cost @ start) + self._violation(part.rows):
+        held = float(job.cost[free] @ self._values[free]) + violation
+        if answer.values is not None and answer.objective <= held:
             self._values[free] = answer.values[: len(free)]
 
     def _violation(self, rows: Indices) -> float:
         """What the values pay for the limits that they pass. [objective units]"""
         program = self._job.program
         used = program.rows[rows] @ self._values
-        above = np.maximum(used - program.row_upper[rows], 0).sum()
-        below = np.maximum(program.row_lower[rows] - used, 0).sum()
-        return float(self._job.penalty * (above + below))
+        beyond = np.maximum(used - program.row_upper[rows], program.row_lower[rows] - used)
+        return float(self._job.penalty[rows] @ np.where(beyond > TOLERANCE, beyond, 0.0))

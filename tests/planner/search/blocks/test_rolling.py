@@ -23,6 +23,7 @@ def job(
     stage: list[int],
     region: list[int],
     growth: list[int],
+    penalty: float = 1000.0,
 ) -> RollingJob:
     """A program in whole numbers up to 9; a variable of stage -1 is supply or joins stages."""
     count = len(cost)
@@ -47,7 +48,7 @@ def job(
         widths=(0.0, 1.0),
         supply=np.zeros(count, dtype=bool),
         linking=np.ones(len(rows), dtype=bool),
-        penalty=1000.0,
+        penalty=np.full(len(rows), penalty),
         effort=Effort(20.0, 1_000_000, 0.0),
     )
 
@@ -112,3 +113,20 @@ def test_a_stage_that_passes_a_limit_lets_no_other_pass_its_own(room: int) -> No
         )
     )
     assert found.tolist() == [3, room, 2 - room, 0]
+
+
+def test_the_end_keeps_all_limits_where_the_stages_did() -> None:
+    # Two replicas, and a host for each, which costs more than it is fined to be without.
+    found = constructed(
+        job(
+            rows=[[1, 0], [1, -1]],
+            row_lower=[2, -FREE],
+            row_upper=[FREE, 0],
+            cost=[1, 5000],
+            root=[2.0, 2.0],
+            stage=[0, -1],
+            region=[0, -1],
+            growth=[0, 1],
+        )
+    )
+    assert found.tolist() == [2, 2]
