@@ -36,9 +36,12 @@ from fleetplan.planner.search import (
 )
 from fleetplan.planner.verify import require_valid
 
-EXPLANATION_S: Final = 10.0
-"""Time past the limit at the most, of all that is done: for a first plan, or to say why there is none. [s]"""
+EXPLANATION_S: Final = 8.0
+"""Time past the limit at the most, candidates included: for a first plan, or to say why there is none. What
+cannot be cut short, such as the last model that is built and the check of the plan, has two seconds more. [s]"""
 
+LEAST_EXPLANATION_S: Final = 2.0
+"""The same at the least, where candidates took long. [s]"""
 
 SHORTAGES_SHARE_OF_TIME: Final = 0.5
 """Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
@@ -89,7 +92,10 @@ def plan_fleet(
         If the plan breaks a rule: a bug.
     """
     say = announce or (lambda _: None)
+    all_over = Deadline.after(limits.time_limit_s + EXPLANATION_S)
     candidates, problem = prepare(fleet, say, baseline)
+    least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
+    limits = replace(limits, latest=Deadline(min(limits.latest.ends, max(all_over.ends, least.ends))))
     say(f"{len(candidates.candidates)} candidates; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
@@ -126,7 +132,8 @@ def solve_problem(
         At Ctrl-C in a solve of many.
     """
     deadline = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
-    limits = replace(limits, latest=deadline)
+    # Where the clock must not decide, the search does not know of it.
+    limits = replace(limits, latest=NEVER if limits.reproducible else deadline)
     stated = provenance(problem.fleet, candidates, limits)
 
     def built(part: Problem, result: SearchResult) -> Plan:

@@ -98,9 +98,9 @@ def _unserved(result: SearchResult) -> bool:
 
 
 def _known_demand_bound_usd(problem: Problem) -> float:
-    """Expected cost, at least, of who knows the demand; 0 where some of it may stay unmet. [USD]"""
+    """Expected cost, at least, of who knows the demand; 0 where that is not known. [USD]"""
     best = problem.scenario_optima or {}
-    if any(each.unmet_requests_per_s > 0 for each in best.values()):
+    if not problem.bound_by_scenarios or any(each.unmet_requests_per_s > 0 for each in best.values()):
         return 0.0
     return sum(
         scenario.probability * best[scenario.name].bound_usd

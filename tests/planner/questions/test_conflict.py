@@ -28,6 +28,7 @@ from tests.planner.random_fleets import large_case, tiny_case
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Infeasible
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
@@ -272,6 +273,30 @@ def test_an_infeasible_fleet_is_explained_until_the_deadline_and_no_longer(
     assert isinstance(stated, Infeasible)
     assert stated.shortages
     assert {row.reason for row in stated.shortages} == {"power"}
+
+
+@pytest.mark.parametrize(("candidates_s", "left_s"), [(0.0, 3.0), (0.6, 2.4), (5.0, 1.2)])
+def test_what_candidates_took_is_no_longer_there_for_reasons(
+    candidates_s: float, left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole answer ends so much after its limit, whatever took the time."""
+    now = [0.0]
+    found: list[float] = []
+
+    def prepared(*_: object) -> tuple[CandidateSet, None]:
+        now[0] += candidates_s
+        return CandidateSet((), (), (), ()), None
+
+    def solved(_: object, __: object, limits: SearchLimits, *___: object, **____: object) -> None:
+        found.append(limits.latest.ends - now[0])
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(api, "prepare", prepared)
+    monkeypatch.setattr(api, "solve_problem", solved)
+    monkeypatch.setattr(api, "EXPLANATION_S", 2.0)
+    monkeypatch.setattr(api, "LEAST_EXPLANATION_S", 0.2)
+    api.plan_fleet(one_kind(), SearchLimits(1.0, 0.01, workers=2))
+    assert found == [pytest.approx(left_s)]
 
 
 def test_without_time_nothing_is_asked() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.parts import first_parts
 
+from fleetplan.planner import api
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
@@ -57,6 +60,24 @@ def test_a_deterministic_run_repeats_bit_for_bit_beside_others(name: str) -> Non
     alone = planned(SCENARIOS / name, 2, WORK_S, 0.0)
     with burning():
         assert planned(SCENARIOS / name, 1, WORK_S, 0.0) == alone
+
+
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_a_deterministic_search_knows_of_no_clock(
+    reproducible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that is left decided how long a search for a first plan was, and whether it was infeasible."""
+    known: list[bool] = []
+    real = api._searched
+
+    def searched(*arguments: Any) -> Any:
+        known.append(arguments[1].limits.latest.ends < math.inf)
+        return real(*arguments)
+
+    monkeypatch.setattr(api, "_searched", searched)
+    limits = SearchLimits(WORK_S, 0.01, workers=1, reproducible=reproducible)
+    plan_fleet(load_fleet(SCENARIOS / "tiny.yaml"), limits)
+    assert known == [not reproducible]
 
 
 def scenarios() -> list[Path]:
