@@ -94,8 +94,9 @@ def plan_fleet(
     say = announce or (lambda _: None)
     all_over = Deadline.after(limits.time_limit_s + EXPLANATION_S)
     candidates, problem = prepare(fleet, say, baseline)
-    least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
-    limits = replace(limits, latest=Deadline(min(limits.latest.ends, max(all_over.ends, least.ends))))
+    if not limits.reproducible:
+        least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
+        limits = replace(limits, latest=Deadline(min(limits.latest.ends, max(all_over.ends, least.ends))))
     say(f"{len(candidates.candidates)} candidates; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
@@ -131,9 +132,7 @@ def solve_problem(
     KeyboardInterrupt
         At Ctrl-C in a solve of many.
     """
-    deadline = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
-    # Where the clock must not decide, the search does not know of it.
-    limits = replace(limits, latest=NEVER if limits.reproducible else deadline)
+    limits, deadline = _until(limits)
     stated = provenance(problem.fleet, candidates, limits)
 
     def built(part: Problem, result: SearchResult) -> Plan:
@@ -150,6 +149,7 @@ def solve_problem(
     problem, result, wrong = run_interruptibly(
         searched, lambda: say("stopping at the best plan; press Ctrl-C again to abort"), keep_best=final
     )
+    deadline.note(result.deterministic_time)
     if result.status is SolveStatus.NO_PLAN:
         if any(stop.requested for stop in stops):
             raise NoPlanFoundError("stopped before there was a plan")
@@ -173,6 +173,20 @@ def solve_problem(
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
     return Planned(problem, candidates, plan, deadline)
+
+
+def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:
+    """Limits of a search, and the deadline of all that is said of it.
+
+    Where the clock must not decide, both count work, and the search has all of its own.
+    """
+    whole_s = limits.time_limit_s + EXPLANATION_S
+    if not limits.reproducible:
+        deadline = limits.latest.within(whole_s)
+        return replace(limits, latest=deadline), deadline
+    counted = limits.latest.spent is not None
+    deadline = limits.latest.within(whole_s) if counted else Deadline.after(whole_s, counted=True)
+    return replace(limits.from_now(), latest=NEVER), deadline
 
 
 def _searched(

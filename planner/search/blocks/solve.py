@@ -72,11 +72,19 @@ def decomposed(planning: PlanningModel) -> Split | None:
 
 
 def solve_planning(planning: PlanningModel, limits: SolverLimits, enough: Enough) -> ModelOutcome:
-    """Minimise a model, over its blocks where that is worth it; nobody watches."""
-    parts = decomposed(planning)
-    if parts is None:
-        return solve_model(planning.model, planning.continuous, limits, enough, lambda _: None)
-    return solve_in_blocks(planning, parts, limits, enough, lambda _: None)
+    """Minimise a model, over its blocks where that is worth it; nobody watches.
+
+    Where the deadline of the limits counts work, so does the solve, and what it took is noted there.
+    """
+    parts, counted = decomposed(planning), limits.latest.spent is not None
+    if parts is not None:
+        outcome = solve_in_blocks(planning, parts, limits, enough, lambda _: None, counted)
+    elif counted:
+        outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
+    else:
+        outcome = solve_model(planning.model, planning.continuous, limits, enough, lambda _: None)
+    limits.latest.note(outcome.deterministic_time)
+    return outcome
 
 
 def solve_in_blocks(
