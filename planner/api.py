@@ -38,7 +38,7 @@ from fleetplan.planner.verify import require_valid
 
 EXPLANATION_S: Final = 8.0
 """Time past the limit at the most, candidates included: for a first plan, or to say why there is none. What
-cannot be cut short, such as the last model that is built and the check of the plan, has two seconds more. [s]"""
+cannot be cut short, such as the last model and the check of the plan, has two seconds more. [s]"""
 
 LEAST_EXPLANATION_S: Final = 2.0
 """The same at the least, where candidates took long. [s]"""

@@ -89,9 +89,9 @@ def create_variables(
 def _regret(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> cp_model.IntVar:
     """The largest regret.
 
-    None is more than many times what the dearest scenario costs, nor less than all of that. Sales of hosts may
-    bring more than all else costs, so what stands counts at its full price. Where everything is served, no
-    scenario costs less than is proven of it alone.
+    None is more than many times what the dearest scenario costs, nor less than all of that. Sales of hosts
+    may bring more than all else costs, so what stands counts at its full price. Where everything is served,
+    no scenario costs less than is proven of it alone.
     """
     best = tuple((problem.scenario_optima or {}).values())
     dearest_usd = max(abs(each.usd) for each in best)

@@ -9,7 +9,6 @@ from typing import Final
 
 from fleetplan.planner.search.work import Spent
 
-
 LEAST_WORK_S: Final = 0.05
 """What a solve counts for at the least: its model has to be built. [s]"""
 
