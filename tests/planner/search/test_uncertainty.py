@@ -15,10 +15,12 @@ from fleetplan.planner import api
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
+from fleetplan.planner.formulation import Goal, Reached, Solution
 from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
+from fleetplan.planner.search import joint_plans
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
@@ -261,6 +263,18 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
     goal = built(problem, best).goal
     assert goal is not None
     assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+
+
+@pytest.mark.parametrize(("status", "taken"), [(SolveStatus.LIMIT, True), (SolveStatus.WITHIN_GAP, False)])
+def test_a_little_more_of_the_goal_is_not_taken_at_any_cost(status: SolveStatus, taken: bool) -> None:
+    """A plan within the asked gap gave way to one of 0.2 % less energy and 5 % more cost: time limit reached."""
+    goal = Goal("energy", "kWh", 1)
+    together = SearchResult(
+        status, Solution(), 114e3, 113.9e3, "test", 0.0, 0.0, Reached(goal, 18_330.0, 18_250.0)
+    )
+    joined = replace(together, objective_usd=120e3, goal=Reached(goal, 18_290.0, 18_250.0))
+    assert joint_plans._better(joined, together) is taken
+    assert joint_plans._better(replace(joined, objective_usd=113e3), together)
 
 
 def test_a_regret_of_nothing_is_nothing_but_for_floats() -> None:
