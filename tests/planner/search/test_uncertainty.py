@@ -267,7 +267,7 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
 
 @pytest.mark.parametrize(("status", "taken"), [(SolveStatus.LIMIT, True), (SolveStatus.WITHIN_GAP, False)])
 def test_a_little_more_of_the_goal_is_not_taken_at_any_cost(status: SolveStatus, taken: bool) -> None:
-    """A plan within the asked gap gave way to one of 0.2 % less energy and 5 % more cost: time limit reached."""
+    """A plan within the asked gap gave way to one of 0.2 % less energy and 5 % more cost, above the gap."""
     goal = Goal("energy", "kWh", 1)
     together = SearchResult(
         status, Solution(), 114e3, 113.9e3, "test", 0.0, 0.0, Reached(goal, 18_330.0, 18_250.0)
