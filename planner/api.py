@@ -21,6 +21,7 @@ from fleetplan.planner.search import (
     NEVER,
     Deadline,
     Evaluation,
+    KnownScenarios,
     SearchLimits,
     SearchResult,
     SolveStatus,
@@ -202,11 +203,13 @@ def _searched(
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
     for each in (*alone.values(), *others.values()):
         spent.add(each.deterministic_time)
+    known = KnownScenarios(problem, alone, wrong, others).improved()
+    problem, wrong = known.problem, known.wrong
     limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
     result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
     found = [
-        {name: others[planned, name] if name != planned else alone[name] for name in alone}
-        for planned in alone
-        if all((planned, name) in others for name in alone if name != planned)
+        {name: known.found(planned, name) for name in known.alone}
+        for planned in known.alone
+        if all((planned, name) in known.others for name in known.alone if name != planned)
     ]
     return problem, best_of(problem, result, found, limits), wrong

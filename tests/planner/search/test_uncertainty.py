@@ -24,7 +24,12 @@ from fleetplan.planner.search import joint_plans
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
-from fleetplan.planner.search.scenarios import Evaluation, with_scenario_optima, wrong_forecasts
+from fleetplan.planner.search.scenarios import (
+    Evaluation,
+    KnownScenarios,
+    with_scenario_optima,
+    wrong_forecasts,
+)
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.units import USD_RESOLUTION
 from fleetplan.planner.verify import require_valid, verify
@@ -263,6 +268,35 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
     goal = built(problem, best).goal
     assert goal is not None
     assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+
+
+def test_purchases_for_another_scenario_may_be_the_best_that_is_known() -> None:
+    """The best for a scenario alone was told to cost 429 k$, the purchases for another one 300 k$ there."""
+    limits = SearchLimits(time_limit_s=60.0, gap_ratio=0.0, workers=1)
+
+    def built(part: Problem, result: SearchResult) -> Plan:
+        solve = Solve(wall_s=0.0, deterministic_time=0.0, status=result.status.value, bound_source="test")
+        return build_plan(part, CandidateSet(RUNS, (), (), ()), result, provenance_of(part.fleet), solve)
+
+    evaluation = Evaluation(limits, Stop(), built, within_budgets)
+    problem, alone = with_scenario_optima(build_problem(question("least-regret"), RUNS), evaluation)
+    wrong, others = wrong_forecasts(problem, evaluation)
+    found = KnownScenarios(problem, alone, wrong, others)
+    # Nothing is better than what is best.
+    assert found.improved() is found
+    best = dict(problem.scenario_optima or {})
+    best["low"] = replace(best["low"], usd=25_000.0)
+    known = replace(found, problem=replace(problem, scenario_optima=best)).improved()
+    optima = known.problem.scenario_optima or {}
+    assert optima["low"] == replace(best["high"], usd=20_000.0, bound_usd=best["low"].bound_usd)
+    assert optima["high"] == best["high"]
+    assert known.alone["low"] is others["high", "low"]
+    assert known.others["low", "high"] is alone["high"]
+    rows = {(row.planned_for, row.turns_out): (row.usd, row.extra_usd) for row in known.wrong}
+    assert rows == {("low", "high"): (20_000.0, 0.0), ("high", "low"): (20_000.0, 0.0)}
+    # Where a stop came before all pairs were looked at, nothing is taken over.
+    part = replace(known, wrong=wrong[:1])
+    assert part.improved() is part
 
 
 @pytest.mark.parametrize(("status", "taken"), [(SolveStatus.LIMIT, True), (SolveStatus.WITHIN_GAP, False)])
