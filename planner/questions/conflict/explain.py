@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -55,11 +56,13 @@ class Explained:
 
 @dataclass(slots=True)
 class _Clock:
-    """Feasibility until a deadline: what comes too late is unknown."""
+    """Feasibility until a deadline: what comes too late, or would end too late, is unknown."""
 
     resolver: Resolver
     deadline: Deadline
     late: bool = False
+    quickest_s: float = math.inf
+    """What the quickest question took; a fleet and its model have to be built for each. [s]"""
 
     @property
     def own(self) -> Resolver:
@@ -67,14 +70,18 @@ class _Clock:
         return replace(self.resolver, limits=replace(self.resolver.limits, latest=self.deadline))
 
     def out_of_time(self) -> bool:
-        """Whether the deadline has passed, which is noted."""
-        self.late = self.late or self.deadline.passed
-        return self.deadline.passed
+        """Whether no question ends before the deadline, which is noted."""
+        least_s = self.quickest_s if self.quickest_s < math.inf else 0.0
+        late = self.deadline.left_s <= least_s
+        self.late = self.late or late
+        return late
 
     def feasible(self, fleet: Fleet) -> Verdict:
         if self.out_of_time():
             return Verdict.UNKNOWN
+        left_s = self.deadline.left_s
         verdict = self.own.feasible(fleet)
+        self.quickest_s = min(self.quickest_s, left_s - self.deadline.left_s)
         self.late = self.late or verdict is Verdict.UNKNOWN
         return verdict
 

@@ -299,6 +299,24 @@ def test_what_candidates_took_is_no_longer_there_for_reasons(
     assert found == [pytest.approx(left_s)]
 
 
+def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a fleet to build, which nothing cuts short; the last one began just before the deadline."""
+    now, asked = [0.0], []
+
+    def answered(*_: object) -> Verdict:
+        asked.append(now[0])
+        now[0] += 3.0
+        return Verdict.YES
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Resolver, "feasible", answered)
+    clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
+    verdicts = [clock.feasible(one_kind()) for _ in range(9)]
+    assert asked == [0.0, 3.0, 6.0]
+    assert verdicts[3:] == [Verdict.UNKNOWN] * 6
+    assert clock.late
+
+
 def test_without_time_nothing_is_asked() -> None:
     assert explain_conflict(one_kind(), (), Resolver(EXACT), Deadline.after(0.0), proven=True) is None
 
