@@ -18,6 +18,9 @@ from fleetplan.planner.search.work import Spent
 SINGLE_SCENARIO_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to solve every scenario alone."""
 
+REGRET_SHARE_OF_TIME: Final = 0.45
+"""The same for the least regret, which is known no better than the best of each scenario."""
+
 WRONG_FORECAST_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to evaluate the purchases for one scenario under the others."""
 
@@ -97,12 +100,12 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
     results: dict[str, SearchResult] = {}
     scenarios = problem.fleet.demand_scenarios
     spent = Spent(counted=evaluation.limits.reproducible)
-    time_s = SINGLE_SCENARIO_SHARE_OF_TIME * evaluation.limits.time_limit_s
-    limits = evaluation.limits
+    limits, share = evaluation.limits, SINGLE_SCENARIO_SHARE_OF_TIME
     if problem.fleet.demand_objective == LEAST_REGRET:
+        share = REGRET_SHARE_OF_TIME
         limits = replace(limits, gap_ratio=limits.gap_ratio * OWN_SHARE_OF_GAP)
     for done, scenario in enumerate(scenarios):
-        left_s = (time_s - spent.seconds) / (len(scenarios) - done)
+        left_s = (share * limits.time_limit_s - spent.seconds) / (len(scenarios) - done)
         part = single_scenario(problem, scenario.name)
         result = search(part, _within(limits, left_s), None, evaluation.stop, evaluation.holds)
         spent.add(result.deterministic_time)
