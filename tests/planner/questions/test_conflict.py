@@ -30,6 +30,7 @@ from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Infeasible
+from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
@@ -315,6 +316,29 @@ def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPa
     assert asked == [0.0, 3.0, 6.0]
     assert verdicts[3:] == [Verdict.UNKNOWN] * 6
     assert clock.late
+
+
+def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardware that a question made available was evaluated for ten services, 13 s past the deadline."""
+    now, evaluated = [0.0], []
+
+    def built(fleet: Fleet, *_: object) -> CandidateSet:
+        evaluated.append(fleet.services[0].name)
+        now[0] += 3.0
+        return CandidateSet((), (), (), ())
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(resolving, "build_candidates", built)
+    question = one_kind(services=[service(f"s{i}", 1.0) for i in range(9)])
+    clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
+    assert clock.feasible(question) is Verdict.UNKNOWN
+    assert clock.late
+    assert evaluated == ["s0", "s1", "s2"]
+    assert explain._more_power(question, requirements_of(question), clock) is None
+    ways = explain._Ways(question, clock)
+    ways.solve(WayOut(()))
+    assert not ways.known
+    assert len(evaluated) == 3
 
 
 def test_without_time_nothing_is_asked() -> None:
