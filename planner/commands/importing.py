@@ -173,6 +173,30 @@ def skypilot(
     run_price_catalogue(skypilot_offers, file, options, out, console(stderr=True))
 
 
+@import_app.command("cloud-prices")
+def cloud_prices(
+    cloud: Annotated[str, typer.Argument(help="whose price list", metavar="aws|azure|gcp")],
+    file: Annotated[Path, typer.Argument(help="price list, CSV or JSON", metavar="PRICES")],
+    out: _Out,
+    region: _Regions = None,
+    hardware: _Wanted = None,
+    spot_max_share: _SpotShare = None,
+    terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Convert a public price list of a cloud to offers: one for each machine and price.
+
+    AWS: the CSV offer file of AmazonEC2, or what `aws pricing get-products` prints. Azure: pages of the
+    Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API.
+    Example: plan import cloud-prices azure prices.json --region eastus=us-east --terms --out offers.yaml
+    """
+    from fleetplan.planner.commands.run_import import known_cloud, offer_options, run_cloud_prices
+
+    known_cloud(cloud)
+    options = offer_options(file, as_of, region or (), hardware or (), spot_max_share, terms)
+    run_cloud_prices(cloud, file, options, out, console(stderr=True))
+
+
 @import_app.command("focus")
 def focus(
     file: Annotated[Path, typer.Argument(help="FOCUS 1.x export, CSV or Parquet", metavar="BILLING")],

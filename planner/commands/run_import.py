@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 from rich.console import Console
@@ -18,9 +19,16 @@ from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
+from fleetplan.planner.importing.cloud_prices import (
+    AWS_FIRST_COLUMN,
+    aws_offers,
+    aws_table_offers,
+    azure_offers,
+    gcp_offers,
+)
 from fleetplan.planner.importing.clusters import PoolOptions
 from fleetplan.planner.importing.fragments import ImportedSupply, file_date
-from fleetplan.planner.importing.price_catalogues import OfferOptions
+from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.progress import reading
 from fleetplan.planner.importing.records import Rejected, read_json
 
@@ -84,6 +92,44 @@ def run_price_catalogue(
     run_supply(found, path, out, errors)
 
 
+CLOUDS: Final[Mapping[str, Callable[[object, str, OfferOptions], ImportedSupply]]] = {
+    "aws": aws_offers,
+    "azure": azure_offers,
+    "gcp": gcp_offers,
+}
+"""What reads the JSON of each cloud's price list."""
+
+
+def known_cloud(name: str) -> str:
+    """Return the name of a cloud whose price list can be read.
+
+    Raises
+    ------
+    InputError
+        There is no such cloud.
+    """
+    if name not in CLOUDS:
+        hint = names_hint(name, tuple(CLOUDS))
+        raise InputError([Issue("command line", 0, 0, "CLOUD", f"there is no {name!r}", hint)])
+    return name
+
+
+def run_cloud_prices(cloud: str, path: Path, options: OfferOptions, out: Path, errors: Console) -> None:
+    """Write the offers of a cloud's price list; the offer file of AWS is read row by row, whatever its size.
+
+    Raises
+    ------
+    InputError
+        An unreadable file, or no row that can be taken.
+    """
+    if cloud == "aws" and not path.name.lower().endswith((".json", ".jsonl")):
+        with reading(path, errors) as watch, open_table(path, watch, first_column=AWS_FIRST_COLUMN) as table:
+            found = aws_table_offers(table, str(path), options)
+    else:
+        found = CLOUDS[cloud](read_json(path), str(path), options)
+    run_supply(found, path, out, errors)
+
+
 def run_cluster(
     read: Callable[[object, str, PoolOptions], ImportedSupply],
     path: Path,
@@ -131,6 +177,7 @@ def offer_options(
     regions: Sequence[str],
     hardware: Sequence[str],
     spot_max_share: float | None,
+    terms: bool = False,
 ) -> OfferOptions:
     """Return what the command line wants of a catalogue of prices.
 
@@ -142,7 +189,7 @@ def offer_options(
     pairs = [text.partition("=") for text in regions]
     named = {theirs: ours or theirs for theirs, _, ours in pairs}
     kinds = frozenset(hardware_option(name) for name in hardware)
-    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share)
+    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share, terms)
 
 
 def read_text_table(path: Path) -> pd.DataFrame:

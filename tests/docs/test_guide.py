@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.planner.export.test_cluster_objects import of_catalogue
 from tests.planner.export.test_launch import plan
+from tests.planner.importing.test_cloud_prices import azure_item
 from tests.planner.importing.test_clusters import NODES, SINFO
 from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
 from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
@@ -42,6 +43,8 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     (tmp_path / "nodes.json").write_text(json.dumps(NODES), encoding="utf-8")
     (tmp_path / "sinfo.json").write_text(json.dumps(SINFO), encoding="utf-8")
     (tmp_path / "vms.csv").write_text(SKYPILOT, encoding="utf-8")
+    prices = {"Items": [azure_item("Standard_ND96isr_H100_v5", 98.32)]}
+    (tmp_path / "azure.json").write_text(json.dumps(prices), encoding="utf-8")
     pq.write_table(pa.Table.from_pylist(BILL), tmp_path / "billing.parquet")
     (tmp_path / "saved").mkdir()
     for name, text in saved().items():
