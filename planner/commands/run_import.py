@@ -11,6 +11,7 @@ from rich.console import Console
 
 from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.input_files import read_text
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
@@ -28,13 +29,19 @@ from fleetplan.planner.importing.cloud_prices import (
 )
 from fleetplan.planner.importing.clusters import PoolOptions
 from fleetplan.planner.importing.fragments import ImportedSupply, file_date
+from fleetplan.planner.importing.hub import published_config
 from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.progress import reading
-from fleetplan.planner.importing.records import Rejected, read_json
+from fleetplan.planner.importing.records import Rejected, read_json, read_summary
 
 
 def run_benchmarks(
-    form: str, files: Sequence[Path], given: MeasuredDeployment, out: Path, errors: Console
+    form: str,
+    files: Sequence[Path],
+    given: MeasuredDeployment,
+    input_tokens: float | None,
+    out: Path,
+    errors: Console,
 ) -> None:
     """Write the measurements of result files as one table for `plan calibrate`.
 
@@ -47,9 +54,10 @@ def run_benchmarks(
         raise InputError(
             [Issue("command line", 0, 0, "FORMAT", f"there is no {form!r}", names_hint(form, tuple(READERS)))]
         )
+    read = read_summary if form == "mlperf" else read_json
     rows: list[dict[str, object]] = []
     for path in files:
-        found = import_benchmarks(form, read_json(path), given)
+        found = import_benchmarks(form, read(path), given, input_tokens)
         _say(path, len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
@@ -203,8 +211,30 @@ def read_text_table(path: Path) -> pd.DataFrame:
     return read_cases(path).fillna("").astype(str)
 
 
-def describe_model(reference: str, console: Console) -> None:
+def fetch_model(model: str, revision: str | None, out: Path, console: Console, errors: Console) -> None:
+    """Write the config of a published model, if it is understood, and print what it says.
+
+    Raises
+    ------
+    InputError
+        It cannot be had, is not understood, or cannot be written.
+    """
+    path = published_config(model, revision)
+    describe_model(str(path), console, named=str(out))
+    _write(out, read_text(path), errors)
+
+
+def describe_model(reference: str, console: Console, named: str | None = None) -> None:
     """Print what a model's config says, as the performance model understands it.
+
+    Parameters
+    ----------
+    reference : str
+        HF id or alias of the catalogue, or the path of a config.
+    console : Console
+        Where it is printed.
+    named : str or None
+        What a fleet file is to name; None is the reference.
 
     Raises
     ------
@@ -218,8 +248,8 @@ def describe_model(reference: str, console: Console) -> None:
     experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
     layers = sum(group.count for group in architecture.groups)
     console.print(
-        f"{architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
-        f"in a fleet file: model: {reference}",
+        f"{named or architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
+        f"in a fleet file: model: {named or reference}",
         markup=False,
         highlight=False,
     )

@@ -15,7 +15,9 @@ from tests.planner.export.test_cluster_objects import of_catalogue
 from tests.planner.export.test_launch import plan
 from tests.planner.importing.test_cloud_prices import azure_item
 from tests.planner.importing.test_clusters import NODES, SINFO
-from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
+from tests.planner.importing.test_import import INVENTORY, MLPERF, PRICES, VLLM
+from tests.planner.importing.test_power_readings import answer as power_answer
+from tests.planner.importing.test_power_readings import series
 from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
 from tests.planner.importing.test_prometheus import saved
 
@@ -52,6 +54,11 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     written = of_catalogue(plan()).model_dump_json()
     for region, name in (("here", "us-east"), ("there", "europe-west4")):
         written = written.replace(json.dumps(region), json.dumps(name))
+    shutil.copy(MLPERF, tmp_path / "mlperf_log_summary.txt")
+    (tmp_path / "saved" / "power.json").write_text(power_answer(series(0, [100.0] * 200)), encoding="utf-8")
+    (tmp_path / "saved" / "utilisation.json").write_text(
+        power_answer(series(0, [0.0] * 200)), encoding="utf-8"
+    )
     (tmp_path / "plan.json").write_text(written, encoding="utf-8")
     found = commands(page)
     assert found
