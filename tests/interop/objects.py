@@ -14,6 +14,7 @@ import yaml
 from fleetplan.planner.export.launch.tools import tools
 
 HERE = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
@@ -73,11 +74,12 @@ def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tup
     yield from _references([each for _, each in objects])
 
 
+@cache
 def definitions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Schemas of CustomResourceDefinitions by kind and API, closed to keys that they do not name."""
     found = {}
     for file in sorted(folder.glob("*.yaml")):
-        for each in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
             spec = each["spec"]
             for version in spec["versions"]:
                 api = f"{spec['group']}/{version['name']}"
