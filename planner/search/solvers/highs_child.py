@@ -171,6 +171,8 @@ def limit(solver: highspy.Highs, effort: Effort, unit: float) -> None:
         solver.setOptionValue("mip_abs_gap", effort.gap / unit)
     if not effort.restarts:
         solver.setOptionValue("mip_allow_restart", False)
+    if effort.lp_age is not None:
+        solver.setOptionValue("mip_lp_age_limit", effort.lp_age)
     solver.setOptionValue("mip_max_nodes", effort.node_limit)
     solver.setOptionValue("mip_max_improving_sols", effort.improvements or highspy.kHighsIInf)
     limit_s = highspy.kHighsInf if effort.time_limit_s is None else effort.time_limit_s
