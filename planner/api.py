@@ -37,9 +37,9 @@ from fleetplan.planner.search import (
 )
 from fleetplan.planner.verify import require_valid
 
-EXPLANATION_S: Final = 6.5
+EXPLANATION_S: Final = 5.5
 """Time past the limit at the most, candidates included: for a first plan, or to say why there is none. A
-process takes some three seconds more: imports, the fleet file, and what nothing cuts short, such as the last
+process takes some four seconds more: imports, the fleet file, and what nothing cuts short, such as the last
 model and the check of the plan. [s]"""
 
 LEAST_EXPLANATION_S: Final = 2.0
