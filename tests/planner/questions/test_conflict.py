@@ -306,15 +306,15 @@ def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPa
 
     def answered(*_: object) -> Verdict:
         asked.append(now[0])
-        now[0] += 3.0
+        now[0] += 1.5
         return Verdict.YES
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(Resolver, "feasible", answered)
     clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
     verdicts = [clock.feasible(one_kind()) for _ in range(9)]
-    assert asked == [0.0, 3.0, 6.0]
-    assert verdicts[3:] == [Verdict.UNKNOWN] * 6
+    assert asked == [0.0, 1.5, 3.0, 4.5, 6.0, 7.5]
+    assert verdicts[6:] == [Verdict.UNKNOWN] * 3
     assert clock.late
 
 
