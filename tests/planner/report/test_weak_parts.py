@@ -15,11 +15,11 @@ from fleetplan.scenarios.load import load_fleet
 FLEET = """
 version: 1
 name: weak
-offers: [{name: rack, hardware: GB200-NVL72, rent_usd_per_accelerator_hour: 4}]
+offers: [{name: rack, hardware: Arc-Pro-B60, rent_usd_per_accelerator_hour: 4}]
 services:
   - name: chat
     model: llama3.1-8b
-    precision: {weights: fp8, kv: fp8}
+    precision: {weights: bf16, kv: bf16}
     workload: {input_tokens: 500, output_tokens: 100}
     demand: 10
     runtimes: [aggregated]
@@ -34,7 +34,7 @@ def printed(*hardware: str) -> str:
 
 
 def test_weak_parts_are_named_with_their_error() -> None:
-    assert "GB200-NVL72 61% (median of 19 rows)" in printed("H100-SXM", "GB200-NVL72")
+    assert "Arc-Pro-B60 29% (median of 6 rows)" in printed("H100-SXM", "Arc-Pro-B60")
 
 
 def test_nothing_is_said_of_parts_that_are_known_well_or_not_at_all() -> None:
@@ -47,12 +47,12 @@ def test_check_names_weak_parts(tmp_path: Path) -> None:
     fleet = load_fleet(path)
     out = io.StringIO()
     print_coverage(fleet, build_candidates(fleet, lambda _: None), Console(file=out, width=300))
-    assert "Weak predictions: published TPOT differs by GB200-NVL72 61%" in out.getvalue()
+    assert "Weak predictions: published TPOT differs by Arc-Pro-B60 29%" in out.getvalue()
 
 
 def test_a_plan_names_weak_parts_before_its_purchases() -> None:
     plan = PLANS["scarce"]()[1]
-    weak = plan.provenance.model_copy(update={"model_errors": model_errors(["GB200-NVL72"])})
+    weak = plan.provenance.model_copy(update={"model_errors": model_errors(["Arc-Pro-B60"])})
     out = io.StringIO()
     print_plan(plan.model_copy(update={"provenance": weak}), Console(file=out, width=200))
     screen = out.getvalue()
