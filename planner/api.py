@@ -9,12 +9,7 @@ from typing import Final
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.assemble import build_plan, provenance, solve_record, within_budgets
 from fleetplan.planner.candidates import CandidateSet, prepare
-from fleetplan.planner.plan import (
-    Infeasible,
-    Plan,
-    Shortage,
-    WrongForecast,
-)
+from fleetplan.planner.plan import Infeasible, Plan, Shortage, WrongForecast
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import (
     LEAST_REGRET,
@@ -149,14 +144,9 @@ def solve_problem(
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
-        short: tuple[Shortage, ...] = ()
-        if final:
-            say("proven infeasible; looking for the shortage")
-            part = deadline.share(SHORTAGES_SHARE_OF_TIME)
-            short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
         infeasible = Infeasible(
             fleet=problem.fleet.name,
-            shortages=short,
+            shortages=_shortages(problem, candidates, limits, say) if final else (),
             rejections=candidates.rejections,
             provenance=stated,
             solve=solve,
@@ -166,6 +156,15 @@ def solve_problem(
     plan = plan.model_copy(update={"wrong_forecasts": wrong})
     require_valid(problem, plan)
     return Planned(problem, candidates, plan, deadline)
+
+
+def _shortages(
+    problem: Problem, candidates: CandidateSet, limits: SearchLimits, say: Callable[[str], None]
+) -> tuple[Shortage, ...]:
+    """Find what an infeasible problem lacks, in a part of the time that is left."""
+    say("proven infeasible; looking for the shortage")
+    part = limits.latest.share(SHORTAGES_SHARE_OF_TIME)
+    return find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
 
 
 def _searched(
