@@ -83,7 +83,7 @@ def test_a_deterministic_search_knows_of_no_clock(
         return real(*arguments)
 
     monkeypatch.setattr(api, "_searched", searched)
-    limits = SearchLimits(WORK_S, 0.01, workers=1, reproducible=reproducible)
+    limits = SearchLimits(0.5, 0.01, workers=1, reproducible=reproducible)
     plan_fleet(load_fleet(SCENARIOS / "tiny.yaml"), limits)
     assert known == [not reproducible]
 
