@@ -76,7 +76,7 @@ class RollingJob(WholeProgram):
         Ranks up to which slots are looked at, one attempt after the other.
     supply : Mask
         By variable: which are decided before all stages, with fractions of everything else; none without it.
-    penalty : float
+    penalty : Array
         Price of a violated row, which is paid if nothing else helps. [objective units per scaled unit]
     effort : Effort
         The time limit is that of the whole construction, the gaps and the nodes are those of a stage.
@@ -89,7 +89,7 @@ class RollingJob(WholeProgram):
     rank: Array
     widths: tuple[float, ...]
     supply: Mask
-    penalty: float
+    penalty: Array
     effort: Effort
 
     def run(self, solve: Solve) -> Answer:
