@@ -61,13 +61,10 @@ class Clock:
         When it ends. [s]
     deterministic : bool
         Whether spent time is counted in nodes and jobs, so that every run takes the same steps.
-    workers : int
-        Processes that share the work.
     """
 
     limit_s: float
     deterministic: bool
-    workers: int
     started: float = field(default_factory=time.monotonic)
     worked_s: float = 0.0
 
@@ -75,6 +72,10 @@ class Clock:
         """Note work that was done."""
         nodes = sum(answer.nodes for answer in answers)
         self.worked_s += (SECONDS_A_JOB * len(answers) + SECONDS_A_NODE * nodes) / COUNTED_CORES
+
+    def sharing(self, seats: int) -> int:
+        """Those that share the work, of so many seats; as many on every machine where work is counted."""
+        return COUNTED_CORES if self.deterministic else seats
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""

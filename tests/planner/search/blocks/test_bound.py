@@ -138,7 +138,7 @@ def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int, besi
     planning = built(several_periods_case(seed))
     best = optimum(planning)
     parts = parts_of(planning)
-    clock = Clock(1.0, deterministic=not beside, workers=2 if beside else 1)
+    clock = Clock(1.0, deterministic=not beside)
     found = BlockSearch(request(planning, parts), clock, seed=1).run(Stop())
     if best is None:
         assert found.values is None
@@ -156,7 +156,7 @@ def test_work_that_is_counted_repeats_bit_for_bit() -> None:
     parts = parts_of(planning)
 
     def run() -> tuple[list[int] | None, float | None, float | None, float]:
-        clock = Clock(0.15, deterministic=True, workers=2)
+        clock = Clock(0.15, deterministic=True)
         found = BlockSearch(request(planning, parts), clock, seed=5).run(Stop())
         values = None if found.values is None else found.values.tolist()
         return values, found.objective, found.bound, found.work_s

@@ -96,7 +96,7 @@ def test_a_plan_among_used_slots_costs_no_less_than_the_optimum_and_no_more_than
 @pytest.mark.parametrize("seed", [1, 4, 5, 6])
 def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
     structure, _ = structured(several_periods_case(seed))
-    clock = Clock(60.0, deterministic=False, workers=1)
+    clock = Clock(60.0, deterministic=False)
     with Workers(1, ()) as workers:
         linear = workers.solve_one(whole_job(structure.relaxation, structure.cost))
         if linear.infeasible:
@@ -147,7 +147,7 @@ def small_rented() -> Case:
 
 def test_a_plan_that_passes_limits_is_repaired() -> None:
     structure, _ = structured(small_rented())
-    clock = Clock(60.0, deterministic=False, workers=1)
+    clock = Clock(60.0, deterministic=False)
     known = structure.roles
     with Workers(1, ()) as workers:
         root = root_of(structure, workers.solve_one(sifting_job(structure)))
