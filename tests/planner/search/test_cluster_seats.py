@@ -40,9 +40,8 @@ def found(log: Path) -> str:
 
 def solvers_of(worker: subprocess.Popen[bytes]) -> list[int]:
     """Processes of HiGHS that a worker has started."""
-    listed = subprocess.run(
-        ["ps", "-ww", "--ppid", str(worker.pid), "-o", "pid=,args="], capture_output=True, text=True, check=False
-    )
+    ask = ["ps", "-ww", "--ppid", str(worker.pid), "-o", "pid=,args="]
+    listed = subprocess.run(ask, capture_output=True, text=True, check=False)
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if "highs_child" in line]
 
 
