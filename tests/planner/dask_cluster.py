@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 @dataclass
