@@ -24,6 +24,7 @@ from fleetplan.planner.commands.calibrate import calibrate_measurements
 from fleetplan.planner.commands.check import check, verify
 from fleetplan.planner.commands.explain import explain
 from fleetplan.planner.commands.export import dump, export, report
+from fleetplan.planner.commands.forecast import forecast
 from fleetplan.planner.commands.importing import import_app
 from fleetplan.planner.commands.new import new_fleet_file, print_schema
 from fleetplan.planner.commands.optables import optables_app
@@ -82,6 +83,7 @@ app.command("stress")(stress)
 app.command("alternatives")(alternatives)
 app.command("pareto")(pareto)
 app.command("replay")(replay)
+app.command("forecast")(forecast)
 app.command("calibrate")(calibrate_measurements)
 app.command("report")(report)
 app.command("export")(export)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Final
+
+from fleetplan.fleet.units import MONTHS_PER_QUARTER, QUARTERS_PER_YEAR
 
 # The one period of a file without a horizon.
 DEFAULT_PERIOD: Final = "now"
@@ -22,6 +25,23 @@ def quarter_index(period: str) -> int | None:
 def quarter_name(index: int) -> str:
     """Return the name of the quarter that many quarters since the year 0."""
     return f"{index // 4}Q{index % 4 + 1}"
+
+
+def quarter_dates(period: str) -> tuple[date, date] | None:
+    """Return the first day of a quarter and the day after its last; None for any other name."""
+    index = quarter_index(period)
+    if index is None:
+        return None
+    first, after = (
+        date(each // QUARTERS_PER_YEAR, each % QUARTERS_PER_YEAR * MONTHS_PER_QUARTER + 1, 1)
+        for each in (index, index + 1)
+    )
+    return first, after
+
+
+def quarter_of(day: date) -> str:
+    """Return the quarter that a day lies in."""
+    return quarter_name(day.year * QUARTERS_PER_YEAR + (day.month - 1) // MONTHS_PER_QUARTER)
 
 
 def gap_in_quarters(periods: Sequence[str]) -> tuple[int, str] | None:

@@ -94,6 +94,23 @@ class ObservedService:
     hit_ratio: float | None
 
 
+def observed_rates(
+    answers: Answers, options: DemandOptions
+) -> list[tuple[str, str | None, FloatArray, FloatArray]]:
+    """Return service, region, times [s] and rates [1/s] of every service and region with requests.
+
+    Raises
+    ------
+    InputError
+        A label holds characters that steer a terminal.
+    """
+    return [
+        (plain_name(label), plain_name(region) if region else None, *_summed(series))
+        for label, regions in sorted(_by_service(answers, options).items())
+        for region, series in regions.items()
+    ]
+
+
 def observed_services(answers: Answers, options: DemandOptions) -> tuple[ObservedService, ...]:
     """Return every service with requests, in the order of their labels.
 
@@ -102,17 +119,9 @@ def observed_services(answers: Answers, options: DemandOptions) -> tuple[Observe
     InputError
         No series has the label of a service, or none has requests.
     """
-    by_service: dict[str, dict[str | None, list[Series]]] = {}
-    for each in answers["requests"]:
-        label = each.labels.get(options.service_label)
-        if not label or not each.value.size:
-            continue
-        region = each.labels.get(options.region_label or "", options.region or "") or None
-        _check(label, region, options)
-        by_service.setdefault(label, {}).setdefault(region, []).append(each)
     found = [
         service
-        for label, regions in sorted(by_service.items())
+        for label, regions in sorted(_by_service(answers, options).items())
         if (service := _service(label, regions, answers, options)) is not None
     ]
     if not found:
@@ -127,6 +136,19 @@ def observed_services(answers: Answers, options: DemandOptions) -> tuple[Observe
     if len(set(names)) < len(names):
         raise InputError([Issue(options.source, 0, 0, "requests", "labels differ in punctuation alone")])
     return tuple(found)
+
+
+def _by_service(answers: Answers, options: DemandOptions) -> dict[str, dict[str | None, list[Series]]]:
+    """Return the series of requests by label of the service and region."""
+    found: dict[str, dict[str | None, list[Series]]] = {}
+    for each in answers["requests"]:
+        label = each.labels.get(options.service_label)
+        if not label or not each.value.size:
+            continue
+        region = each.labels.get(options.region_label or "", options.region or "") or None
+        _check(label, region, options)
+        found.setdefault(label, {}).setdefault(region, []).append(each)
+    return found
 
 
 def _check(label: str, region: str | None, options: DemandOptions) -> None:

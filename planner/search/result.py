@@ -51,7 +51,9 @@ class SearchLimits:
         (planner/search/solvers/reproducible.py).
     latest : Deadline
         When a search comes back with whatever it has: of the question that it is a part of. Where the clock
-        must not decide it is not looked at.
+        must not decide it counts work, or is not looked at.
+    explained : Deadline
+        When it is to be over why there is no plan, unless that is known too late to say anything.
     cluster : Cluster or None
         Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
     """
@@ -62,12 +64,13 @@ class SearchLimits:
     workers: int = 8
     reproducible: bool = False
     latest: Deadline = NEVER
+    explained: Deadline = NEVER
     # The same question wherever it is answered.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""
-        if self.reproducible:
+        if self.reproducible and self.latest.spent is None:
             return self
         return replace(self, time_limit_s=max(min(self.time_limit_s, self.latest.left_s), LEAST_S))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +13,7 @@ from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, OutOfTimeError, Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5
@@ -20,6 +21,10 @@ SHARE_FOR_POWER: Final = 0.5
 
 SHARE_FOR_CORE: Final = 0.5
 """Share of the time left after which the core is taken as it is."""
+
+
+MOST_BUILDING_S: Final = 2.0
+"""What a question takes at the most but for its search, which ends in time. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,13 @@ class Explained:
 
 @dataclass(slots=True)
 class _Clock:
-    """Feasibility until a deadline: what comes too late is unknown."""
+    """Feasibility until a deadline: what comes too late, or would end too late, is unknown."""
 
     resolver: Resolver
     deadline: Deadline
     late: bool = False
+    last_s: float = 0.0
+    """What the last question took; a fleet and its model have to be built for each. [s]"""
 
     @property
     def own(self) -> Resolver:
@@ -67,14 +74,20 @@ class _Clock:
         return replace(self.resolver, limits=replace(self.resolver.limits, latest=self.deadline))
 
     def out_of_time(self) -> bool:
-        """Whether the deadline has passed, which is noted."""
-        self.late = self.late or self.deadline.passed
-        return self.deadline.passed
+        """Whether no question ends before the deadline, which is noted."""
+        late = self.deadline.left_s <= min(self.last_s, MOST_BUILDING_S)
+        self.late = self.late or late
+        return late
 
     def feasible(self, fleet: Fleet) -> Verdict:
         if self.out_of_time():
             return Verdict.UNKNOWN
-        verdict = self.own.feasible(fleet)
+        left_s = self.deadline.left_s
+        try:
+            verdict = self.own.feasible(fleet)
+        except OutOfTimeError:
+            verdict = Verdict.UNKNOWN
+        self.last_s = left_s - self.deadline.left_s
         self.late = self.late or verdict is Verdict.UNKNOWN
         return verdict
 
@@ -167,7 +180,8 @@ class _Ways:
         if given not in self._solved:
             resolver = self._clock.own
             resolver.say(f"{'; '.join(give.text for give in way.gives)}: solving")
-            self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
+            with suppress(OutOfTimeError):
+                self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
 
     def best_first(self) -> tuple[tuple[WayOut, FleetAnswer], ...]:
         """What serves everything first, then the cheapest plan."""
@@ -185,7 +199,10 @@ def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) ->
         return None
     resolver = clock.own
     asked = [each.power_limit for each in limited if each.power_limit is not None]
-    found = least_power(resolver.problem(fleet)[1], asked, resolver.limits)
+    try:
+        found = least_power(resolver.problem(fleet)[1], asked, resolver.limits)
+    except OutOfTimeError:
+        return None
     if found is None or not found.steps:
         return None
     short = [each for each in limited if each.power_limit and each.power_limit.region in found.steps]

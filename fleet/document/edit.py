@@ -1,0 +1,185 @@
+"""Changes to the text of a YAML file that leave everything else in it as it was, comments included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import yaml
+
+from fleetplan.fleet.document.document import KeyPath
+
+_ALIAS: Final = re.compile(r"\s*\*[^\s,\]}]+")
+_LONGEST_LINE: Final = 100
+"""Mappings up to so many characters stand in one line. [characters]"""
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what is there twice twice, without anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+class YamlText:
+    """A YAML file as text whose values can be replaced one by one.
+
+    Parameters
+    ----------
+    text : str
+        A file that can be read: one mapping.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if not isinstance(root, yaml.MappingNode):
+            raise ValueError("not a mapping")
+        self._root = root
+        self._changes: dict[tuple[int, int], str] = {}
+
+    def has(self, key_path: KeyPath) -> bool:
+        """Return whether something is written at a path; items of a list go by their name or position."""
+        return self._node(key_path) is not None
+
+    def put(self, key_path: KeyPath, value: object, comment: Sequence[str] = ()) -> None:
+        """Give a key a value, in place of the one that it has if it is there.
+
+        Parameters
+        ----------
+        key_path : KeyPath
+            The key; the mapping that holds it is there.
+        value : object
+            What it becomes: scalars, lists and mappings.
+        comment : Sequence[str]
+            Lines that stand before a value of several lines, or after one of one line.
+
+        Raises
+        ------
+        KeyError
+            There is no such mapping.
+        """
+        *above, key = key_path
+        parent = self._node(tuple(above))
+        if not isinstance(parent, yaml.MappingNode):
+            raise KeyError(".".join(str(part) for part in key_path))
+        written = next(((name, node) for name, node in parent.value if name.value == str(key)), None)
+        flow = bool(parent.flow_style)
+        if written is None:
+            self._insert(parent, f"{_flow(key)}:{_value(value, self._indent(parent), comment, flow=flow)}")
+            return
+        name, node = written
+        start = self._text.index(":", name.end_mark.index) + 1
+        new = _value(value, name.start_mark.column, comment, flow=flow)
+        self._changes[start, self._end(node, start)] = new
+
+    def append(self, key_path: KeyPath, items: Sequence[Mapping[str, object]]) -> None:
+        """Add items at the end of a list, which is made where there is none.
+
+        Raises
+        ------
+        KeyError
+            The mapping that is to hold the list is missing.
+        """
+        node = self._node(key_path)
+        if not isinstance(node, yaml.SequenceNode):
+            self.put(key_path, list(items))
+            return
+        lines = [_flow(item) for item in items]
+        if node.flow_style:
+            place = node.end_mark.index - 1
+            joined = ", ".join(lines)
+            self._changes[place, place] = f", {joined}" if node.value else joined
+        else:
+            indent = " " * node.start_mark.column
+            place = self._line_end(self._end(node, 0))
+            self._changes[place, place] = "".join(f"\n{indent}- {line}" for line in lines)
+
+    def changed(self) -> str:
+        """Return the text with all changes."""
+        text = self._text
+        for (start, end), new in sorted(self._changes.items(), reverse=True):
+            text = text[:start] + new + text[end:]
+        return text
+
+    def _node(self, key_path: KeyPath) -> yaml.Node | None:
+        node: yaml.Node | None = self._root
+        for key in key_path:
+            if isinstance(node, yaml.MappingNode):
+                node = next((value for name, value in node.value if name.value == str(key)), None)
+            elif isinstance(node, yaml.SequenceNode):
+                node = _item(node, key)
+            else:
+                return None
+        return node
+
+    def _end(self, node: yaml.Node, after: int) -> int:
+        """Return where a value ends; of an alias, whose node is that of its anchor, the alias's end."""
+        alias = _ALIAS.match(self._text, after) if after else None
+        if alias is not None:
+            return alias.end()
+        last = node
+        while isinstance(last, yaml.CollectionNode) and not last.flow_style and last.value:
+            last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
+        if last.start_mark.index < node.start_mark.index:
+            # It ends in an alias: its own mark is all there is.
+            return len(self._text[: node.end_mark.index].rstrip())
+        return max(after, len(self._text[: last.end_mark.index].rstrip()))
+
+    def _insert(self, parent: yaml.MappingNode, entry: str) -> None:
+        if parent.flow_style:
+            place = parent.end_mark.index - 1
+            self._changes[place, place] = f", {entry}" if parent.value else entry
+        else:
+            place = self._line_end(self._end(parent, 0))
+            indent = " " * self._indent(parent)
+            before = self._changes.get((place, place), "")
+            self._changes[place, place] = f"{before}\n{indent}{entry}"
+
+    def _indent(self, node: yaml.MappingNode) -> int:
+        return int(node.value[0][0].start_mark.column) if node.value else 0
+
+    def _line_end(self, place: int) -> int:
+        found = self._text.find("\n", place)
+        return len(self._text) if found < 0 else found
+
+
+def _item(node: yaml.SequenceNode, key: str | int) -> yaml.Node | None:
+    if isinstance(key, int):
+        return node.value[key] if key < len(node.value) else None
+    for item in node.value:
+        if isinstance(item, yaml.MappingNode) and any(
+            name.value == "name" and value.value == key for name, value in item.value
+        ):
+            return item
+    return None
+
+
+def _value(value: object, indent: int, comment: Sequence[str], *, flow: bool) -> str:
+    """Return a value as it follows the colon of its key, which stands at an indent."""
+    line = _flow(value)
+    if flow:
+        return f" {line}"
+    after = f"    # {' '.join(comment)}" if comment else ""
+    if not isinstance(value, Mapping | list) or not value:
+        return f" {line}{after}"
+    if isinstance(value, Mapping) and len(line) + len(after) + indent <= _LONGEST_LINE:
+        return f" {line}{after}"
+    pad = " " * (indent + 2)
+    lines = [f"\n{pad}# {each}" for each in comment]
+    if isinstance(value, list):
+        lines += [f"\n{pad}- {_flow(item)}" for item in value]
+    else:
+        lines += [
+            f"\n{pad}{_flow(key)}:{_value(each, indent + 2, (), flow=False)}" for key, each in value.items()
+        ]
+    return "".join(lines)
+
+
+def _flow(value: object) -> str:
+    """Return a value in one line."""
+    text = yaml.dump(
+        value, Dumper=_Plain, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...").strip()

@@ -1,0 +1,155 @@
+"""CSV tables that people keep: text cells read one by one, with every mistake and its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.input_files import CsvError, csv_rows, read_text
+from fleetplan.fleet.printable import steering_character
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One row of a table.
+
+    Attributes
+    ----------
+    path : str
+        The file, for messages.
+    line : int
+        Where the row stands, the header being line 1.
+    cells : dict[str, str]
+        Cells that are not empty, by column.
+    issues : list[Issue]
+        Where mistakes go; shared by all rows of a table.
+    """
+
+    path: str
+    line: int
+    cells: dict[str, str]
+    issues: list[Issue]
+
+    def note(self, column: str, message: str, hint: str = "") -> None:
+        """Note a mistake in a cell."""
+        self.issues.append(Issue(self.path, self.line, 1, column, message, hint))
+
+    def number(self, column: str) -> float | None:
+        """Return a finite number from 0 on, or None where the cell is empty or a mistake was noted."""
+        written = self.cells.get(column)
+        if written is None:
+            return None
+        try:
+            found = float(written)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found) or found < 0:
+            self.note(column, f"must be a number from 0, not {written!r}")
+            return None
+        return found
+
+    def name(self, column: str, kind: str, known: Sequence[str]) -> str | None:
+        """Return a name that is known, or None where the cell is empty or a mistake was noted."""
+        written = self.cells.get(column)
+        if written is not None and written not in known:
+            self.note(column, f"there is no {kind} {written!r}", names_hint(written, tuple(known)))
+            return None
+        return written
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table of rows, and the mistakes in it so far.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    columns : tuple[str, ...]
+        Its header.
+    rows : tuple[TextRow, ...]
+        At least one.
+    issues : list[Issue]
+        What its readers noted.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    rows: tuple[TextRow, ...]
+    issues: list[Issue] = field(default_factory=list)
+
+    def require_valid(self) -> None:
+        """Raise what was noted.
+
+        Raises
+        ------
+        InputError
+            If anything was.
+        """
+        if self.issues:
+            raise InputError(self.issues)
+
+
+def read_text_table(path: Path, allowed: Sequence[str], needed: Sequence[str]) -> TextTable:
+    """Return a CSV table with a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    allowed : Sequence[str]
+        Every column there may be.
+    needed : Sequence[str]
+        Those that must be there.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is not CSV, has no rows, or a column is unknown, missing or given twice.
+    """
+    name = str(path)
+    try:
+        lines = read_text(path).splitlines()
+        found = [(line, [cell.strip() for cell in cells]) for line, cells in csv_rows(lines) if any(cells)]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+        raise InputError([Issue(name, 0, 0, "", f"cannot be read: {reason}")]) from error
+    except CsvError as error:
+        raise InputError([Issue(name, error.line, 1, "", f"is not CSV: {error.reason}")]) from error
+    header = found[0][1] if found else []
+    issues = list(_header_issues(name, header, allowed, needed))
+    if not issues and len(found) < 2:
+        issues.append(Issue(name, 1, 1, "", "has a header and no rows"))
+    if issues:
+        raise InputError(issues)
+    noted: list[Issue] = []
+    rows = tuple(_row(name, line, header, cells, noted) for line, cells in found[1:])
+    return TextTable(name, tuple(header), rows, noted)
+
+
+def _header_issues(
+    name: str, header: Sequence[str], allowed: Sequence[str], needed: Sequence[str]
+) -> Iterator[Issue]:
+    for column in dict.fromkeys(header):
+        if column not in allowed:
+            yield Issue(
+                name, 1, 1, column, "is not a column of this table", names_hint(column, tuple(allowed))
+            )
+        elif header.count(column) > 1:
+            yield Issue(name, 1, 1, column, "is a column that is there twice")
+    for column in needed:
+        if column not in header:
+            yield Issue(name, 1, 1, column, "is a column that is needed")
+
+
+def _row(name: str, line: int, header: Sequence[str], cells: Sequence[str], issues: list[Issue]) -> TextRow:
+    row = TextRow(name, line, {c: v for c, v in zip(header, cells, strict=False) if v}, issues)
+    if len(cells) > len(header):
+        row.note("", f"has {len(cells)} cells, the header {len(header)}")
+    for column, value in row.cells.items():
+        if (found := steering_character(value)) is not None:
+            row.note(column, f"the character {found} is not allowed", "it steers a terminal; leave it out")
+    return row

@@ -1,0 +1,43 @@
+"""`plan forecast`: from the history of demand to low, expected and high in a fleet file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.commands.shared import FleetFile
+from fleetplan.planner.commands.terminal import console
+
+
+def forecast(
+    history: Annotated[
+        str,
+        typer.Argument(
+            help="CSV of the history; with --system a Prometheus server, or a folder of saved answers",
+            metavar="HISTORY",
+        ),
+    ],
+    fleet_file: FleetFile,
+    out: Annotated[Path, typer.Option(help="fleet file to write", metavar="FLEET.yaml")],
+    system: Annotated[
+        str | None,
+        typer.Option(help="whose metrics", metavar="vllm|sglang|trtllm|dynamo|envoy-ai-gateway"),
+    ] = None,
+    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=4000)] = 400.0,
+    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 3600,
+    region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the forecast as JSON")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
+) -> None:
+    """Fit trend and season to the history of demand, test it on the past, and write the demand.
+
+    The table has the columns date, service, region (where there are several), and one of requests_per_s,
+    requests, tokens, input_tokens, output_tokens. Needs statsmodels: pip install 'fleetplan[forecast]'.
+    Example: plan forecast history.csv fleet.yaml --out forecast.yaml
+    """
+    from fleetplan.planner.commands.run_forecast import HistorySource, run_forecast
+
+    source = HistorySource(history, system, days, step, region_label)
+    run_forecast(source, fleet_file, out, force=force, as_json=as_json, errors=console(stderr=True))

@@ -1,0 +1,202 @@
+"""The work of `plan forecast` after its options are read."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.fleet.document import read_document
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.input_files import read_text
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.resolve import build_fleet
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+from fleetplan.planner.commands.terminal import console, echo_json
+from fleetplan.planner.export.new_file import write_new
+from fleetplan.planner.forecast import (
+    ForecastRun,
+    History,
+    forecast_demand,
+    history_of_rates,
+    read_history,
+    with_forecast,
+)
+from fleetplan.planner.importing.demand import DemandOptions, observed_rates
+from fleetplan.planner.importing.prometheus import (
+    ask,
+    parse_answers,
+    queries,
+    saved_answers,
+    system_metrics,
+    without_login,
+)
+from fleetplan.scenarios.load import load_fleet
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySource:
+    """Where the history comes from.
+
+    Attributes
+    ----------
+    place : str
+        A CSV file; with a system, the URL of a server or a folder.
+    system : str or None
+        Whose metrics.
+    days : float
+        How far back a server is asked. [days]
+    step_s : int
+        Step of the range. [s]
+    region_label : str or None
+        Label that names the region.
+    """
+
+    place: str
+    system: str | None
+    days: float
+    step_s: int
+    region_label: str | None
+
+
+def run_forecast(
+    source: HistorySource, fleet_file: Path, out: Path, *, force: bool, as_json: bool, errors: Console
+) -> None:
+    """Write a fleet file with the demand of the forecast, and print the forecast.
+
+    Raises
+    ------
+    InputError
+        The history or the fleet cannot be used, or the file is there already.
+    """
+    document = read_document(fleet_file)
+    fleet = build_fleet(document)
+    histories = _histories(source, fleet)
+    run = forecast_demand(
+        histories, fleet.periods, lambda text: errors.print(text, style="dim", markup=False)
+    )
+    without = [each.name for each in fleet.services if each.name not in {h.service for h in histories}]
+    own = [each.name for each in fleet.services if each.name in without and each.follows is None]
+    if own:
+        errors.print(f"no history, demand as it was: {', '.join(own)}", style="yellow", markup=False)
+    text = with_forecast(document, read_text(fleet_file), fleet, run, without_login(source.place)[0])
+    _require_readable(text, out)
+    write_new(out, text, over=force)
+    if as_json:
+        echo_json(json.dumps(_as_json(run), indent=2))
+    else:
+        _print(run, console())
+    errors.print(f"written to {out}", style="dim", markup=False)
+
+
+def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
+    services = [each.name for each in fleet.services]
+    regions = [each.name for each in fleet.regions]
+    if source.system is None:
+        return read_history(Path(source.place), services, regions)
+    wanted = {
+        name: query
+        for name, query in queries(source.system, source.region_label, source.step_s).items()
+        if name == "requests"
+    }
+    if source.place.startswith(("http://", "https://")):
+        end_s = time.time()
+        start_s = end_s - source.days * HOURS_PER_DAY * SECONDS_PER_HOUR
+        texts = ask(source.place, wanted, start_s, end_s, source.step_s)
+    else:
+        texts = saved_answers(Path(source.place), wanted)
+    place, _ = without_login(source.place)
+    options = DemandOptions(
+        system_metrics(source.system)["service"], source.region_label, None, 100.0, 1, place
+    )
+    rates = observed_rates(parse_answers(texts, place), options)
+    known = [row for row in rates if row[0] in services and (row[1] is None or row[1] in regions)]
+    if not known:
+        seen = ", ".join(dict.fromkeys(row[0] for row in rates))
+        message = f"has no service of the fleet; it has {seen}"
+        raise InputError([Issue(place, 0, 0, "requests", message, f"the fleet has {', '.join(services)}")])
+    return history_of_rates(known, place)
+
+
+def _require_readable(text: str, out: Path) -> None:
+    """Refuse a file that could not be read, such as one whose classes state no shares."""
+    try:
+        folder = TemporaryDirectory(dir=out.parent, prefix=".new.")
+    except OSError as error:
+        raise InputError([Issue(str(out), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
+    with folder as name:
+        # Beside the file, so that what it names relative to itself is found.
+        trial = out.with_name(f"{Path(name).name}.yaml")
+        try:
+            trial.write_text(text, encoding="utf-8")
+            load_fleet(trial)
+        except InputError as error:
+            raise InputError(
+                [
+                    replace(each, path=str(out) if each.path == str(trial) else each.path)
+                    for each in error.issues
+                ]
+            ) from error
+        finally:
+            trial.unlink(missing_ok=True)
+
+
+def _as_json(run: ForecastRun) -> dict[str, object]:
+    return {
+        "coverage": run.coverage,
+        "forecasts": [
+            {
+                "service": each.history.service,
+                "region": each.history.region,
+                "counted": each.history.counted,
+                "per": "day" if each.history.total else "s",
+                "growth_per_quarter": each.growth_per_quarter,
+                "seasonal": each.seasonal,
+                "error": each.error,
+                "naive_error": each.naive_error,
+                "estimates": {e.period: {"low": e.low, "mid": e.mid, "high": e.high} for e in each.estimates},
+            }
+            for each in run.forecasts
+        ],
+    }
+
+
+def _print(run: ForecastRun, to: Console) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("service", overflow="fold")
+    table.add_column("region", overflow="fold")
+    for name in ("period", "low", "expected", "high"):
+        table.add_column(name, justify="left" if name == "period" else "right")
+    table.add_column("unit")
+    for name in ("growth a quarter", "error", "error of last quarter"):
+        table.add_column(name, justify="right")
+    for each in run.forecasts:
+        history = each.history
+        for position, e in enumerate(each.estimates):
+            head = (escape(history.service), escape(history.region or "")) if position == 0 else ("", "")
+            tail = (f"{each.growth_per_quarter:+.1%}", _share(each.error), _share(each.naive_error))
+            unit = f"{history.counted}/{'day' if history.total else 's'}"
+            figures = (f"{value:.4g}" for value in (e.low, e.mid, e.high))
+            table.add_row(*head, e.period, *figures, unit, *(tail if position == 0 else ("", "", "")))
+    to.print(table)
+    lines = ["Demand is that of the busiest day of a period; error: median of one quarter ahead in the past."]
+    if any(not each.history.busiest_days for each in run.forecasts):
+        lines.append("The history has no single days: demand is that of the busiest week or month.")
+    if run.coverage is not None:
+        lines.append(
+            f"{run.coverage:.0%} of past quarters lay between the model's own low and high (80 % should). "
+            "Low and high are at least as far from the middle as four in five past forecasts were off."
+        )
+    else:
+        lines.append("The history is too short to test the forecast on it.")
+    to.print("\n".join(lines), markup=False)
+
+
+def _share(value: float | None) -> str:
+    return "not tested" if value is None else f"{value:.1%}"
