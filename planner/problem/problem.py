@@ -70,9 +70,11 @@ class Problem:
     def bound_by_scenarios(self) -> bool:
         """Whether no plan for all demand scenarios costs less in one of them than the best plan for it alone.
 
-        A limit of operating cost holds in the mean of the scenarios: in one of them a plan may pass it.
+        A limit of operating cost holds in the mean of the scenarios, and what must be used is used in some:
+        in one of them a plan may do without.
         """
-        return self.scenario_optima is not None and self.fleet.budget.opex_usd is None
+        free = self.fleet.budget.opex_usd is None and not self.fleet.policy.must_use
+        return self.scenario_optima is not None and free
 
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""

@@ -10,7 +10,7 @@ from tests.planner.builders import buy_offer, candidate, fleet, hardware, region
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import provenance_of, solve
 
-from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet
+from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet, MustUse
 from fleetplan.planner import api
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
@@ -353,9 +353,12 @@ def test_a_regret_is_no_less_than_what_is_proven_of_each_scenario_alone() -> Non
     gaps = dict(zip(best, (300.0, 50.0), strict=True))
     open_ones = {name: replace(each, bound_usd=each.usd - gaps[name]) for name, each in best.items()}
     assert -50 - 2 < least_usd() <= -50
-    # What stays unmet costs nothing, and a limit of operating cost holds in the mean alone.
+    # What stays unmet costs nothing, a limit of operating cost holds in the mean alone, and what must be used
+    # is used in some scenario.
     assert least_usd(allow_unmet=True) < -1e5
     assert least_usd(budget=Budget((None,), None, 1e6, None)) < -1e5
+    used = replace(question().policy, must_use=(MustUse("A", hardware="A"),))
+    assert least_usd(policy=used) < -1e5
 
 
 def test_a_plan_that_states_another_cost_of_a_scenario_is_rejected() -> None:
