@@ -159,8 +159,8 @@ def test_unmet_demand_weighs_its_probability() -> None:
     # The budget pays for one accelerator: the service that is likely to be asked for gets it.
     asked = fleet(
         services=[
-            service("rare", 1.0, demand_ratios={(None, "other"): {KEY: 0.0}}),
-            service("likely", 1.0, demand_ratios={(None, "one"): {KEY: 0.0}}),
+            service("rare", 1.0, ratios={(None, "other"): {KEY: 0.0}}),
+            service("likely", 1.0, ratios={(None, "one"): {KEY: 0.0}}),
         ],
         hardware=[hardware("A", 1), hardware("B", 1)],
         offers=[rent_offer("A", 1.0), rent_offer("B", 1.0)],
@@ -182,7 +182,7 @@ def test_purchases_of_all_periods_hold_for_every_scenario() -> None:
         "chat",
         {first: 2.0, second: 6.0},
         periods=periods,
-        demand_ratios={(None, "slow"): {second: 0.5}},
+        ratios={(None, "slow"): {second: 0.5}},
     )
     asked = replace(
         fleet(
