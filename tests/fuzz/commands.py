@@ -129,7 +129,8 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     yield Question(("diff", name, name, "--exit-code"))
     for form in FORMAT_NAMES:
         yield Question(
-            ("export", name, "--as", form, "--out", str(folder / form)), refusal="none of the placements"
+            ("export", name, "--as", form, "--out", str(folder / form)),
+            refusal="can hold nothing of the plan",
         )
     replay = ("replay", name, str(fleet), "--duration", "1")
     yield Question((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)
