@@ -23,6 +23,8 @@ SOLVES = ("--time-limit", TIME_LIMIT_S)
 NO_COST = "its cost says little|the question is about its cost"
 """Of plans that leave demand unserved, or are best at something else."""
 
+NOTHING_TO_EXPORT = "can hold nothing of the plan"
+
 NOTHING_TO_REPLAY = "has no request within"
 
 
