@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 ALLOCATIONS = (10_000, 20, 20)
-"""After how many of them garbage is looked for: records of the files that tests read live as long as a test."""
+"""After how many of them garbage is looked for: records of files that a test reads live as long as it."""
 
 
 @pytest.hookimpl(wrapper=True)
