@@ -43,6 +43,6 @@ TPOT_ERROR: Final[dict[str, PublishedError]] = {
     "MI325X": PublishedError(0.062, 0.200, 34),
     "MI355X": PublishedError(0.091, 0.391, 209),
 }
-"""Source: docs/accuracy.md, errors by slice, 2026-11-24. The AMD rows are DeepSeek R1 alone. Of GB200 it is the
-error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither was
-published with all that a prediction needs."""
+"""Source: docs/accuracy.md, errors by slice, 2026-11-24. The AMD rows are DeepSeek R1 alone. Of GB200 it is
+the error of tokens a second at saturation, and of Gaudi3 that of the time of static batches: TPOT of neither
+was published with all that a prediction needs."""

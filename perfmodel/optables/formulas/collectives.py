@@ -29,8 +29,8 @@ ALL_REDUCE_PASSES: Final = 2
 """Times that an all-reduce crosses the network: pieces are summed up, then handed out. An all-to-all, a
 gather and a message cross it once. `inter_host_latency_us` was fitted on all-reduces alone (405B under TP16,
 Figure 12b of Meta, Optimizing Deployment Configurations for LLM Inference), so what crosses once takes half.
-Held against experts over hosts, which were not fitted: over two hosts +4 % in Figure 12b and -3 % in Figure 13
-(the paper +16 and -2 %; with the whole latency -6 and -9 %), over four +36 % (+45 %; +30 %)."""
+Held against experts over hosts, which were not fitted: over two hosts +4 % in Figure 12b and -3 % in Figure
+13 (the paper +16 and -2 %; with the whole latency -6 and -9 %), over four +36 % (+45 %; +30 %)."""
 
 
 @dataclass(frozen=True, slots=True)
