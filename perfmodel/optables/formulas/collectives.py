@@ -180,8 +180,9 @@ def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatAr
     if accelerator.scale_out_gb_per_s is None:
         far = np.full(message.shape, np.inf)
     else:
-        far = _network_latency_ms(accelerator, OperatorKind.SEND_RECV)
-        far = far + message / _network_bytes_per_ms(accelerator, accelerator.scale_out_gb_per_s)
+        far = _network_latency_ms(accelerator, OperatorKind.SEND_RECV) + message / _network_bytes_per_ms(
+            accelerator, accelerator.scale_out_gb_per_s
+        )
     return np.where(dims["stride"] < accelerator.scale_up_accelerators, near, far)
 
 
