@@ -99,8 +99,11 @@ $(INTEROP)/.installed: tests/interop/requirements.txt tests/interop/frameworks.t
 	@$(INTEROP)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r tests/interop/frameworks.txt
 	@touch $@
 
+# A folder of CustomResourceDefinitions (Kueue, Karpenter, ...) to hold objects to besides.
+CRDS ?=
+
 interop: $(VENV)/.installed-dev $(INTEROP)/.installed
-	@$(BIN)/python -m tests.interop $(INTEROP)/bin/python
+	@$(BIN)/python -m tests.interop $(INTEROP)/bin/python $(if $(CRDS),--crds $(CRDS))
 
 # Fleets and the seed of the first one.
 FLEETS ?= 10000

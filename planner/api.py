@@ -21,6 +21,7 @@ from fleetplan.planner.search import (
     NEVER,
     Deadline,
     Evaluation,
+    KnownScenarios,
     SearchLimits,
     SearchResult,
     SolveStatus,
@@ -36,9 +37,13 @@ from fleetplan.planner.search import (
 )
 from fleetplan.planner.verify import require_valid
 
-EXPLANATION_S: Final = 10.0
-"""Time past the limit at the most, of all that is done: for a first plan, or to say why there is none. [s]"""
+EXPLANATION_S: Final = 6.5
+"""Time past the limit at the most, candidates included: for a first plan, or to say why there is none. A
+process takes some three seconds more: imports, the fleet file, and what nothing cuts short, such as the last
+model and the check of the plan. [s]"""
 
+LEAST_EXPLANATION_S: Final = 2.0
+"""The same at the least, where candidates took long. [s]"""
 
 SHORTAGES_SHARE_OF_TIME: Final = 0.5
 """Share of the time left to find out what is short; the rest is for the conflict and the ways out of it."""
@@ -89,7 +94,11 @@ def plan_fleet(
         If the plan breaks a rule: a bug.
     """
     say = announce or (lambda _: None)
+    all_over = Deadline.after(limits.time_limit_s + EXPLANATION_S)
     candidates, problem = prepare(fleet, say, baseline)
+    if not limits.reproducible:
+        least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
+        limits = replace(limits, latest=Deadline(min(limits.latest.ends, max(all_over.ends, least.ends))))
     say(f"{len(candidates.candidates)} candidates; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
@@ -125,8 +134,7 @@ def solve_problem(
     KeyboardInterrupt
         At Ctrl-C in a solve of many.
     """
-    deadline = limits.latest.within(limits.time_limit_s + EXPLANATION_S)
-    limits = replace(limits, latest=deadline)
+    limits, deadline = _until(limits)
     stated = provenance(problem.fleet, candidates, limits)
 
     def built(part: Problem, result: SearchResult) -> Plan:
@@ -143,6 +151,7 @@ def solve_problem(
     problem, result, wrong = run_interruptibly(
         searched, lambda: say("stopping at the best plan; press Ctrl-C again to abort"), keep_best=final
     )
+    deadline.note(result.deterministic_time)
     if result.status is SolveStatus.NO_PLAN:
         if any(stop.requested for stop in stops):
             raise NoPlanFoundError("stopped before there was a plan")
@@ -168,6 +177,20 @@ def solve_problem(
     return Planned(problem, candidates, plan, deadline)
 
 
+def _until(limits: SearchLimits) -> tuple[SearchLimits, Deadline]:
+    """Limits of a search, and the deadline of all that is said of it.
+
+    Where the clock must not decide, both count work, and the search has all of its own.
+    """
+    whole_s = limits.time_limit_s + EXPLANATION_S
+    if not limits.reproducible:
+        deadline = limits.latest.within(whole_s)
+        return replace(limits, latest=deadline), deadline
+    counted = limits.latest.spent is not None
+    deadline = limits.latest.within(whole_s) if counted else Deadline.after(whole_s, counted=True)
+    return replace(limits.from_now(), latest=NEVER), deadline
+
+
 def _searched(
     problem: Problem, evaluation: Evaluation, watch: Watcher | None, forecasts: bool
 ) -> tuple[Problem, SearchResult, tuple[WrongForecast, ...]]:
@@ -181,11 +204,13 @@ def _searched(
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
     for each in (*alone.values(), *others.values()):
         spent.add(each.deterministic_time)
+    known = KnownScenarios(problem, alone, wrong, others).improved()
+    problem, wrong = known.problem, known.wrong
     limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
     result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
     found = [
-        {name: others[planned, name] if name != planned else alone[name] for name in alone}
-        for planned in alone
-        if all((planned, name) in others for name in alone if name != planned)
+        {name: known.found(planned, name) for name in known.alone}
+        for planned in known.alone
+        if all((planned, name) in known.others for name in known.alone if name != planned)
     ]
     return problem, best_of(problem, result, found, limits), wrong

@@ -117,6 +117,21 @@ def instance_types() -> Mapping[str, InstanceType]:
     )
 
 
+def instances_of(hardware: str, cloud: str, accelerators_each: int) -> tuple[InstanceType, ...]:
+    """Return the instance types of a cloud (aws, gcp, azure) with so many accelerators of a kind."""
+    return tuple(
+        each
+        for each in instance_types().values()
+        if (each.hardware, each.cloud, each.accelerators) == (hardware, cloud, accelerators_each)
+    )
+
+
+def gke_accelerator(hardware: str) -> str | None:
+    """Return the value of the label cloud.google.com/gke-accelerator for a GPU; None if GKE has none."""
+    labels: list[str] = _table()["names"].get(hardware, {}).get("label", [])
+    return next((each for each in labels if each.startswith("nvidia-")), None)
+
+
 def plain_hardware(name: str) -> str:
     """Return a name without what spellings differ in: lower case, letters and digits alone."""
     return _PUNCTUATION.sub("", name.lower())

@@ -59,7 +59,10 @@ class Table:
 
 @contextmanager
 def open_table(
-    path: Path, watch: Watcher | None = None, most_bytes: int = MAX_TABLE_BYTES
+    path: Path,
+    watch: Watcher | None = None,
+    most_bytes: int = MAX_TABLE_BYTES,
+    first_column: str | None = None,
 ) -> Iterator[Table]:
     """Open a table of any form.
 
@@ -71,6 +74,8 @@ def open_table(
         Is called every some ten thousand rows.
     most_bytes : int
         Largest file that is opened. [B]
+    first_column : str or None
+        Name of the first column of a CSV whose header stands below lines of other fields.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def open_table(
     """
     try:
         with opened(path, most_bytes) as file:
-            yield _table(path, file, watch)
+            yield _table(path, file, watch, first_column)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or f"it is cut short or damaged ({error})"
         raise InputError([Issue(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
@@ -90,7 +95,7 @@ def open_table(
         raise InputError([Issue(str(path), error.line, 1, "", error.reason)]) from error
 
 
-def _table(path: Path, file: BinaryIO, watch: Watcher | None) -> Table:
+def _table(path: Path, file: BinaryIO, watch: Watcher | None, first_column: str | None) -> Table:
     start = file.peek(4)[:4] if isinstance(file, io.BufferedReader) else b""
     if start == _PARQUET:
         columns, rows = _parquet(path, file)
@@ -102,6 +107,8 @@ def _table(path: Path, file: BinaryIO, watch: Watcher | None) -> Table:
         return Table(JSON_LINES, (), _watched(_json_records(path, rest), file, watch))
     rows_of_fields = csv_rows(rest)
     _, header = next(rows_of_fields, (1, []))
+    while first_column is not None and header and header[0] != first_column:
+        _, header = next(rows_of_fields, (1, []))
     columns = tuple(name.strip() for name in header)
     found = ((line, dict(zip(columns, row, strict=False))) for line, row in rows_of_fields if row)
     return Table(CSV, columns, _watched(found, file, watch))

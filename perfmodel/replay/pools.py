@@ -134,6 +134,8 @@ class PrefillPool:
         Most prompt tokens of an iteration of a rank. [tokens]
     transfer_ms_per_token : float
         Time that the links of a rank need for the cache of one prompt token. [ms]
+    way_ms : float
+        Time on the way to decode beside that, which no link is busy with. [ms]
     """
 
     costs: StepCosts
@@ -143,6 +145,7 @@ class PrefillPool:
     stages: int
     chunk_tokens: int
     transfer_ms_per_token: float
+    way_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,7 @@ def run_prefill(pool: PrefillPool, requests: Requests) -> Prefilled:
         for each in range(i, end):
             start[each], computed[each] = begin, begin + took
             link += sending[each] / pool.ranks
-            arrived[each] = link
+            arrived[each] = link + pool.way_ms
         link_free[number] = link
         i = end
     return Prefilled(np.array(start), np.array(computed), np.array(arrived), busy_ms)

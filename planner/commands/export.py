@@ -10,7 +10,9 @@ import typer
 from fleetplan.planner.commands.shared import Assignments, FleetFile, Scenarios, load
 from fleetplan.planner.commands.terminal import console
 
-FORMAT_NAMES = ("launch", "dynamo", "llm-d", "node-pools", "purchases", "workbook")
+FORMAT_NAMES = (
+    "launch", "dynamo", "llm-d", "lws", "kueue", "karpenter", "gke", "node-pools", "purchases", "workbook",
+)  # fmt: skip
 """Formats of `plan export`; a test holds them to those that there are."""
 
 
@@ -63,18 +65,26 @@ def export(
     framework: Annotated[
         str | None, typer.Option(help="launch: vllm, sglang or trtllm (default: that of each service)")
     ] = None,
+    location: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="gke: where Google Cloud has a region of the plan; repeatable", metavar="REGION=LOCATION"
+        ),
+    ] = None,
 ) -> None:
     """Write launch commands, Kubernetes manifests, node pools, purchases or the workbook of a plan.
 
-    Placements that a format cannot hold are listed with the reason.
+    Placements and pools that a format cannot hold are listed with the reason.
 
     Examples: plan export out/plan.json --as launch --out launch;
-    plan export out/plan.json --as dynamo --period 2027Q1 --out manifests
+    plan export out/plan.json --as dynamo --period 2027Q1 --out manifests;
+    plan export out/plan.json --as gke --location us-east=us-east4 --out nodes
     """
-    from fleetplan.planner.commands.run_launch import run_export
+    from fleetplan.planner.commands.run_launch import asked_of, run_export
     from fleetplan.planner.plan import read_plan
 
-    run_export(read_plan(plan_file), form, out, period, framework, console(stderr=True))
+    asked = asked_of(period, framework, location or ())
+    run_export(read_plan(plan_file), form, out, asked, console(stderr=True))
 
 
 def dump(

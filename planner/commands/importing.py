@@ -17,7 +17,7 @@ import_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-FORMATS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf", "inferencex")
+FORMATS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf", "mlperf", "inferencex")
 """Formats of benchmark results; a test holds them to those that there are."""
 
 
@@ -43,6 +43,9 @@ def benchmark(
     dp: Annotated[int | None, typer.Option(help="attention data parallelism", min=1)] = None,
     ep: Annotated[int | None, typer.Option(help="expert parallelism", min=1)] = None,
     cp: Annotated[int | None, typer.Option(help="context parallelism", min=1)] = None,
+    input_tokens: Annotated[
+        float | None, typer.Option(help="mean prompt, if the files do not say (mlperf)", min=1)
+    ] = None,
 ) -> None:
     """Convert benchmark results to a table for `plan calibrate`.
 
@@ -53,7 +56,7 @@ def benchmark(
     from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 
     given = MeasuredDeployment(model, hardware, framework, framework_version, weights, kv, tp, pp, dp, ep, cp)
-    run_benchmarks(form, files, given, out, console(stderr=True))
+    run_benchmarks(form, files, given, input_tokens, out, console(stderr=True))
 
 
 @import_app.command("inventory")
@@ -90,6 +93,7 @@ def prices(
     run_supply(import_prices(read_text_table(file), str(file)), file, out, console(stderr=True))
 
 
+_Token = Annotated[Path | None, typer.Option(help="file with a bearer token for the server", metavar="FILE")]
 _Out = Annotated[Path, typer.Option(help="fragment of a fleet file to write", metavar="FRAGMENT.yaml")]
 _AsOf = Annotated[
     str | None, typer.Option("--as-of", help="day of the file, such as 2026-11-24; default: its date")
@@ -173,6 +177,30 @@ def skypilot(
     run_price_catalogue(skypilot_offers, file, options, out, console(stderr=True))
 
 
+@import_app.command("cloud-prices")
+def cloud_prices(
+    cloud: Annotated[str, typer.Argument(help="whose price list", metavar="aws|azure|gcp")],
+    file: Annotated[Path, typer.Argument(help="price list, CSV or JSON", metavar="PRICES")],
+    out: _Out,
+    region: _Regions = None,
+    hardware: _Wanted = None,
+    spot_max_share: _SpotShare = None,
+    terms: Annotated[bool, typer.Option("--terms", help="take reservations for one or more years")] = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Convert a public price list of a cloud to offers: one for each machine and price.
+
+    AWS: the CSV offer file of AmazonEC2, or what `aws pricing get-products` prints. Azure: pages of the
+    Retail Prices API. Google Cloud: pages of the Cloud Billing Catalog API.
+    Example: plan import cloud-prices azure prices.json --region eastus=us-east --terms --out offers.yaml
+    """
+    from fleetplan.planner.commands.run_import import known_cloud, offer_options, run_cloud_prices
+
+    known_cloud(cloud)
+    options = offer_options(file, as_of, region or (), hardware or (), spot_max_share, terms)
+    run_cloud_prices(cloud, file, options, out, console(stderr=True))
+
+
 @import_app.command("focus")
 def focus(
     file: Annotated[Path, typer.Argument(help="FOCUS 1.x export, CSV or Parquet", metavar="BILLING")],
@@ -195,16 +223,50 @@ def focus(
 @import_app.command("model")
 def model(
     reference: Annotated[
-        str, typer.Argument(help="config.json, its folder, or a name of the catalogue", metavar="MODEL")
+        str,
+        typer.Argument(
+            help="config.json, its folder, a name of the catalogue; with --out an id of the Hub",
+            metavar="MODEL",
+        ),
     ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="fetch the config of a published id into this file", metavar="CONFIG.json"),
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="of a published id; default: the newest")] = None,
 ) -> None:
     """Check that a model is supported and print its architecture; otherwise exit with 2 and the reason.
 
-    Example: plan import model ./my-model/config.json
+    Examples: plan import model ./my-model/config.json;
+    plan import model Qwen/Qwen3-32B --out qwen3-32b.json
     """
-    from fleetplan.planner.commands.run_import import describe_model
+    from fleetplan.planner.commands.run_import import describe_model, fetch_model
 
-    describe_model(reference, console())
+    if out is None:
+        describe_model(reference, console())
+    else:
+        fetch_model(reference, revision, out, console(), console(stderr=True))
+
+
+@import_app.command("dcgm")
+def dcgm(
+    source: Annotated[
+        str, typer.Argument(help="URL of a server, or a folder of saved answers", metavar="URL|FOLDER")
+    ],
+    out: _Out,
+    days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=400)] = 7.0,
+    step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 300,
+    token_file: _Token = None,
+) -> None:
+    """Convert power readings of the DCGM exporter to the idle and full power of hardware.
+
+    A folder holds answers of /api/v1/query_range to DCGM_FI_DEV_POWER_USAGE in power.json and to
+    DCGM_FI_DEV_GPU_UTIL in utilisation.json.
+    Example: plan import dcgm http://localhost:9090 --out power.yaml
+    """
+    from fleetplan.planner.commands.run_prometheus import run_dcgm
+
+    run_dcgm(source, out, days, step, token_file, console(stderr=True))
 
 
 @import_app.command("trace")
@@ -243,18 +305,20 @@ def prometheus(
     slices: Annotated[int, typer.Option(help="equal parts of the day, in UTC", min=1, max=24)] = 1,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
     region: Annotated[str | None, typer.Option(help="region of series without such a label")] = None,
+    token_file: _Token = None,
     save: Annotated[Path | None, typer.Option(help="folder to keep a server's answers in")] = None,
     queries: Annotated[bool, typer.Option("--queries", help="print the range queries and end")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite existing files")] = False,
 ) -> None:
     """Convert what a Prometheus server recorded to the demand of services: rates, lengths, shape of the day.
 
-    A folder holds an answer of /api/v1/query_range in NAME.json for each query that --queries prints.
+    A folder holds an answer of /api/v1/query_range in NAME.json for each query that --queries prints. A
+    server may ask for a bearer token (--token-file) or a name and password (https://name:password@host).
     Example: plan import prometheus http://localhost:9090 --system vllm --slices 4 --out demand
     """
     from fleetplan.planner.commands.run_prometheus import Asked, print_queries, run_prometheus
 
-    asked = Asked(source, system, days, step, percentile, slices, region_label, region)
+    asked = Asked(source, system, days, step, percentile, slices, region_label, region, token_file)
     if queries:
         print_queries(asked, console())
         return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 from rich.console import Console
 
 from fleetplan.fleet.document.records import Table, open_table
 from fleetplan.fleet.errors import InputError, Issue, names_hint
+from fleetplan.fleet.input_files import read_text
 from fleetplan.perfmodel.architecture import MoeFfn, UnsupportedArchitecture, load_architecture
 from fleetplan.perfmodel.predict import read_cases
 from fleetplan.planner.cells import csv_text
@@ -18,15 +20,28 @@ from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
+from fleetplan.planner.importing.cloud_prices import (
+    AWS_FIRST_COLUMN,
+    aws_offers,
+    aws_table_offers,
+    azure_offers,
+    gcp_offers,
+)
 from fleetplan.planner.importing.clusters import PoolOptions
 from fleetplan.planner.importing.fragments import ImportedSupply, file_date
-from fleetplan.planner.importing.price_catalogues import OfferOptions
+from fleetplan.planner.importing.hub import published_config
+from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.progress import reading
-from fleetplan.planner.importing.records import Rejected, read_json
+from fleetplan.planner.importing.records import Rejected, read_json, read_summary
 
 
 def run_benchmarks(
-    form: str, files: Sequence[Path], given: MeasuredDeployment, out: Path, errors: Console
+    form: str,
+    files: Sequence[Path],
+    given: MeasuredDeployment,
+    input_tokens: float | None,
+    out: Path,
+    errors: Console,
 ) -> None:
     """Write the measurements of result files as one table for `plan calibrate`.
 
@@ -39,9 +54,10 @@ def run_benchmarks(
         raise InputError(
             [Issue("command line", 0, 0, "FORMAT", f"there is no {form!r}", names_hint(form, tuple(READERS)))]
         )
+    read = read_summary if form == "mlperf" else read_json
     rows: list[dict[str, object]] = []
     for path in files:
-        found = import_benchmarks(form, read_json(path), given)
+        found = import_benchmarks(form, read(path), given, input_tokens)
         _say(path, len(found.rows), found.rejected, errors)
         rows += [{**row, "case_id": f"{path.name} {row['case_id']}"} for row in found.rows]
     if not rows:
@@ -81,6 +97,44 @@ def run_price_catalogue(
     """
     with reading(path, errors) as watch, open_table(path, watch) as table:
         found = read(table, str(path), options)
+    run_supply(found, path, out, errors)
+
+
+CLOUDS: Final[Mapping[str, Callable[[object, str, OfferOptions], ImportedSupply]]] = {
+    "aws": aws_offers,
+    "azure": azure_offers,
+    "gcp": gcp_offers,
+}
+"""What reads the JSON of each cloud's price list."""
+
+
+def known_cloud(name: str) -> str:
+    """Return the name of a cloud whose price list can be read.
+
+    Raises
+    ------
+    InputError
+        There is no such cloud.
+    """
+    if name not in CLOUDS:
+        hint = names_hint(name, tuple(CLOUDS))
+        raise InputError([Issue("command line", 0, 0, "CLOUD", f"there is no {name!r}", hint)])
+    return name
+
+
+def run_cloud_prices(cloud: str, path: Path, options: OfferOptions, out: Path, errors: Console) -> None:
+    """Write the offers of a cloud's price list; the offer file of AWS is read row by row, whatever its size.
+
+    Raises
+    ------
+    InputError
+        An unreadable file, or no row that can be taken.
+    """
+    if cloud == "aws" and not path.name.lower().endswith((".json", ".jsonl")):
+        with reading(path, errors) as watch, open_table(path, watch, first_column=AWS_FIRST_COLUMN) as table:
+            found = aws_table_offers(table, str(path), options)
+    else:
+        found = CLOUDS[cloud](read_json(path), str(path), options)
     run_supply(found, path, out, errors)
 
 
@@ -131,6 +185,7 @@ def offer_options(
     regions: Sequence[str],
     hardware: Sequence[str],
     spot_max_share: float | None,
+    terms: bool = False,
 ) -> OfferOptions:
     """Return what the command line wants of a catalogue of prices.
 
@@ -142,7 +197,7 @@ def offer_options(
     pairs = [text.partition("=") for text in regions]
     named = {theirs: ours or theirs for theirs, _, ours in pairs}
     kinds = frozenset(hardware_option(name) for name in hardware)
-    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share)
+    return OfferOptions(as_of or file_date(path), named, kinds, spot_max_share, terms)
 
 
 def read_text_table(path: Path) -> pd.DataFrame:
@@ -156,8 +211,30 @@ def read_text_table(path: Path) -> pd.DataFrame:
     return read_cases(path).fillna("").astype(str)
 
 
-def describe_model(reference: str, console: Console) -> None:
+def fetch_model(model: str, revision: str | None, out: Path, console: Console, errors: Console) -> None:
+    """Write the config of a published model, if it is understood, and print what it says.
+
+    Raises
+    ------
+    InputError
+        It cannot be had, is not understood, or cannot be written.
+    """
+    path = published_config(model, revision)
+    describe_model(str(path), console, named=str(out))
+    _write(out, read_text(path), errors)
+
+
+def describe_model(reference: str, console: Console, named: str | None = None) -> None:
     """Print what a model's config says, as the performance model understands it.
+
+    Parameters
+    ----------
+    reference : str
+        HF id or alias of the catalogue, or the path of a config.
+    console : Console
+        Where it is printed.
+    named : str or None
+        What a fleet file is to name; None is the reference.
 
     Raises
     ------
@@ -171,8 +248,8 @@ def describe_model(reference: str, console: Console) -> None:
     experts = any(isinstance(group.ffn, MoeFfn) for group in architecture.groups)
     layers = sum(group.count for group in architecture.groups)
     console.print(
-        f"{architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
-        f"in a fleet file: model: {reference}",
+        f"{named or architecture.name}: {layers} layers, {'mixture of experts' if experts else 'dense'}; "
+        f"in a fleet file: model: {named or reference}",
         markup=False,
         highlight=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,13 +10,28 @@ from rich.console import Console
 from fleetplan.fleet.errors import InputError, Issue, names_hint
 from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
 from fleetplan.planner.export.launch.commands import FRAMEWORKS
-from fleetplan.planner.export.launch.files import FORMATS
+from fleetplan.planner.export.launch.files import FORMATS, Asked
 from fleetplan.planner.plan import Plan
 
 
-def run_export(
-    plan: Plan, form: str, folder: Path, period: str | None, framework: str | None, errors: Console
-) -> None:
+def asked_of(period: str | None, framework: str | None, locations: Sequence[str]) -> Asked:
+    """Return the options of an export as one record.
+
+    Raises
+    ------
+    InputError
+        A location is not written as REGION=LOCATION.
+    """
+    by_region = {}
+    for text in locations:
+        region, parted, place = text.partition("=")
+        if not (parted and region and place):
+            raise _wrong("--location", f"{text!r} is not REGION=LOCATION", "as in us-east=us-east4")
+        by_region[region] = place
+    return Asked(period, framework, by_region)
+
+
+def run_export(plan: Plan, form: str, folder: Path, asked: Asked, errors: Console) -> None:
     """Write the files of a format.
 
     Parameters
@@ -26,7 +42,7 @@ def run_export(
         A name of `FORMATS`.
     folder : Path
         Created if it does not exist.
-    period, framework : str or None
+    asked : Asked
         As far as the format has them.
     errors : Console
         Told what was written and what was not.
@@ -34,26 +50,17 @@ def run_export(
     Raises
     ------
     InputError
-        No such format, period or framework; an option that the format does not have; nothing to write.
+        No such format, period, framework or region; an option that the format does not have; nothing to
+        write.
     """
     if form not in FORMATS:
         raise _wrong("--as", f"there is no format {form!r}", names_hint(form, tuple(FORMATS)))
-    chosen = FORMATS[form]
-    if period is not None and not chosen.by_period:
-        raise _wrong("--period", f"{form} is of the whole horizon")
-    if period is not None and period not in plan.periods:
-        raise _wrong("--period", f"there is no {period!r}", names_hint(period, plan.periods))
-    if framework is not None and not chosen.by_framework:
-        raise _wrong("--framework", f"{form} takes each service's own")
-    if framework is not None and framework not in FRAMEWORKS:
-        raise _wrong("--framework", f"there is no {framework!r}", names_hint(framework, FRAMEWORKS))
-    exported = chosen.write(plan, period, framework)
+    _check(plan, form, asked)
+    exported = FORMATS[form].write(plan, asked)
     for each in exported.refused:
-        row = each.placement
-        text = (
-            f"left out: {row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}: {each.reason}"
-        )
-        errors.print(text, style="yellow", markup=False)
+        errors.print(f"left out: {each.label}: {each.reason}", style="yellow", markup=False)
+    if not exported.files:
+        raise _wrong("--as", f"{form} can hold nothing of the plan")
     try:
         with written_together(folder) as parts:
             for name, content in exported.files.items():
@@ -62,8 +69,25 @@ def run_export(
         raise _wrong("--out", f"{folder} cannot be written: {error.strerror}") from error
     for name in exported.files:
         errors.print(f"written to {folder / name}", style="dim", markup=False)
-    if not exported.files:
-        raise _wrong("--as", f"{form} can hold none of the placements")
+
+
+def _check(plan: Plan, form: str, asked: Asked) -> None:
+    """Refuse options that a format does not have, and values that the plan or the program does not know."""
+    chosen, period, framework = FORMATS[form], asked.period, asked.framework
+    if period is not None and not chosen.by_period:
+        raise _wrong("--period", f"{form} is of the whole horizon")
+    if period is not None and period not in plan.periods:
+        raise _wrong("--period", f"there is no {period!r}", names_hint(period, plan.periods))
+    if framework is not None and not chosen.by_framework:
+        raise _wrong("--framework", f"{form} takes each service's own")
+    if framework is not None and framework not in FRAMEWORKS:
+        raise _wrong("--framework", f"there is no {framework!r}", names_hint(framework, FRAMEWORKS))
+    if asked.locations and not chosen.by_location:
+        raise _wrong("--location", f"{form} names no locations")
+    regions = tuple(dict.fromkeys(use.region for use in plan.pools))
+    for region in asked.locations:
+        if region not in regions:
+            raise _wrong("--location", f"the plan has no region {region!r}", names_hint(region, regions))
 
 
 def _wrong(option: str, message: str, hint: str = "") -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from fleetplan.planner.importing.demand import (
     lengths_text,
     observed_services,
 )
+from fleetplan.planner.importing.power_readings import QUERIES, power_fragment
 from fleetplan.planner.importing.prometheus import (
     ask,
     parse_answers,
     queries,
     saved_answers,
     system_metrics,
+    token_of,
     without_login,
 )
 
@@ -42,6 +45,7 @@ class Asked:
     slices: int
     region_label: str | None
     region: str | None
+    token_file: Path | None = None
 
 
 def print_queries(asked: Asked, console: Console) -> None:
@@ -70,12 +74,7 @@ def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: boo
         message = f"{asked.slices} slices are no whole hours"
         raise InputError([Issue("--slices", 0, 0, "", message, "1, 2, 3, 4, 6, 8, 12 or 24")])
     wanted = queries(asked.system, asked.region_label, asked.step_s)
-    if asked.source.startswith(("http://", "https://")):
-        end_s = time.time()
-        start_s = end_s - asked.days * HOURS_PER_DAY * S_PER_HOUR
-        texts = ask(asked.source, wanted, start_s, end_s, asked.step_s)
-    else:
-        texts = saved_answers(Path(asked.source), wanted)
+    texts = _answers(asked.source, wanted, asked.days, asked.step_s, asked.token_file, "requests")
     source, _ = without_login(asked.source)
     answers = parse_answers(texts, source)
     options = DemandOptions(
@@ -99,3 +98,38 @@ def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: boo
     errors.print(
         f"{len(services)} services taken; written to {out / FRAGMENT_NAME}", style="dim", markup=False
     )
+
+
+def run_dcgm(
+    source: str, out: Path, days: float, step_s: int, token_file: Path | None, errors: Console
+) -> None:
+    """Write the power of hardware as readings have it.
+
+    Raises
+    ------
+    InputError
+        The server does not answer, answers cannot be read, or no figure follows from them.
+    """
+    texts = _answers(source, QUERIES, days, step_s, token_file, "power")
+    shown, _ = without_login(source)
+    text, left_out = power_fragment(parse_answers(texts, shown), shown)
+    for line in left_out:
+        errors.print(f"left out: {line}", style="yellow", markup=False)
+    write_new(out, text, over=True)
+    errors.print(f"written to {out}", style="dim", markup=False)
+
+
+def _answers(
+    source: str,
+    wanted: Mapping[str, str],
+    days: float,
+    step_s: int,
+    token_file: Path | None,
+    needed: str,
+) -> dict[str, str]:
+    """Answers of a server, or those that a folder holds."""
+    token = token_of(token_file)
+    if not source.startswith(("http://", "https://")):
+        return saved_answers(Path(source), wanted, needed)
+    end_s = time.time()
+    return ask(source, wanted, end_s - days * HOURS_PER_DAY * S_PER_HOUR, end_s, step_s, token)

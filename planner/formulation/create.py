@@ -27,6 +27,9 @@ from fleetplan.planner.units import LOAD_UNITS_PER_REPLICA
 REGRET_RANGE = 100
 """Bound of a regret over the largest cost of the best plan for one scenario."""
 
+REGRET_ROUNDING_RATIO = 1e-5
+"""Share of that cost by which a regret may be below what is proven of each scenario, for whole load units."""
+
 
 def create_variables(
     model: cp_model.CpModel, problem: Problem, allow_unmet: bool, bounded_by_supply: bool = True
@@ -79,13 +82,26 @@ def create_variables(
         _create_tide_variables(model, problem, variables)
     _create_supply_variables(model, problem, variables, served)
     if problem.minimises_regret:
-        # No regret is more than many times what the dearest scenario costs, nor less than all of that.
-        # Sales of hosts may bring more than all else costs, so what stands counts at its full price.
-        dearest_usd = max(abs(best.usd) for best in (problem.scenario_optima or {}).values())
-        standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
-        most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
-        variables.regret["largest"] = model.new_int_var(-most, most, "regret[largest]")
+        variables.regret["largest"] = _regret(model, problem, allow_unmet)
     return variables
+
+
+def _regret(model: cp_model.CpModel, problem: Problem, allow_unmet: bool) -> cp_model.IntVar:
+    """The largest regret.
+
+    None is more than many times what the dearest scenario costs, nor less than all of that. Sales of hosts
+    may bring more than all else costs, so what stands counts at its full price. Where everything is served,
+    no scenario costs less than is proven of it alone.
+    """
+    best = tuple((problem.scenario_optima or {}).values())
+    dearest_usd = max(abs(each.usd) for each in best)
+    standing_usd = sum(abs(usd) for pool in problem.pools for usd in pool.fixed_usd)
+    most = REGRET_RANGE * usd_units(dearest_usd + standing_usd + 1)
+    least = -most
+    if not allow_unmet and problem.bound_by_scenarios:
+        proven_usd = max(each.bound_usd - each.usd for each in best)
+        least = max(least, usd_units(proven_usd - REGRET_ROUNDING_RATIO * dearest_usd - 1))
+    return model.new_int_var(least, most, "regret[largest]")
 
 
 def _create_work_variables(

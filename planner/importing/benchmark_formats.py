@@ -10,6 +10,8 @@ What is read, with its units as documented (November 2026):
 * guidellm: JSON of `guidellm run`, a list of benchmarks with `*_ms` metrics of successful requests. TPOT is
   its inter-token latency: its own time per output token holds the first one.
 * inference-perf: `stage_N_lifecycle_metrics.json` (kubernetes-sigs/inference-perf 0.7), latencies in seconds.
+* mlperf: `mlperf_log_summary.txt` of LoadGen 6.0, latencies in ns, runs with latencies of tokens; prompts are
+  those of the task's data set, which the file does not state.
 * inferencex: rows of InferenceX (formerly InferenceMAX), latencies in seconds, throughput by GPU; nominal
   lengths, of which requests take 0.8 to 1, so that the mean is nine tenths.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from fleetplan.fleet.units import MS_PER_S
+from fleetplan.fleet.units import MS_PER_NS, MS_PER_S
 from fleetplan.planner.importing.benchmark_rows import BenchmarkRow, MeasuredDeployment
 from fleetplan.planner.importing.records import (
     Record,
@@ -267,6 +269,31 @@ def _inferencex(row: Record) -> BenchmarkRow:
     )
 
 
+def _mlperf(row: Record) -> BenchmarkRow:
+    scenario = row.get("Scenario")
+    if row.get("Mode") != "PerformanceOnly":
+        raise RejectedRowError(f"mode {row.get('Mode')}: latencies are those of PerformanceOnly")
+    if scenario not in {"Server", "Interactive", "SingleStream"}:
+        raise RejectedRowError(f"scenario {scenario}: no steady load; Server and SingleStream are taken")
+    if row.get("Result is") != "VALID":
+        raise RejectedRowError(f"LoadGen calls the result {row.get('Result is')}")
+
+    def time_ms(name: str) -> float:
+        return number(row.get(f"{name} (ns)"), name) * MS_PER_NS
+
+    ttft, tpot = time_ms("Mean First Token latency"), time_ms("Mean Time per Output Token")
+    rate = number(row.get("Completed samples per second"), "Completed samples per second")
+    return BenchmarkRow(
+        MeasuredDeployment(),
+        None,
+        number(row.get("Completed tokens per second"), "Completed tokens per second") / rate if rate else 0.0,
+        1.0 if scenario == "SingleStream" else None,
+        None if scenario == "SingleStream" else rate,
+        ttft,
+        tpot,
+    )
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -277,6 +304,7 @@ READERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Record], BenchmarkR
     "aiperf": ((), _aiperf),
     "guidellm": (("benchmarks",), _guidellm),
     "inference-perf": ((), _inference_perf),
+    "mlperf": ((), _mlperf),
     "inferencex": (("rows", "results"), _inferencex),
 }
 """Formats of `plan import benchmark`: where their rows stand, and what reads one."""

@@ -32,10 +32,10 @@ class MeasuredDeployment:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One run, with lengths that are means. [tokens, ms, 1/s]"""
+    """One run, with lengths that are means, None where the file does not say. [tokens, ms, 1/s]"""
 
     deployment: MeasuredDeployment
-    input_tokens: float
+    input_tokens: float | None
     output_tokens: float
     concurrency: float | None
     requests_per_s: float | None

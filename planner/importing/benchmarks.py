@@ -20,7 +20,9 @@ class ImportedBenchmarks:
     rejected: tuple[Rejected, ...]
 
 
-def import_benchmarks(form: str, document: object, given: MeasuredDeployment) -> ImportedBenchmarks:
+def import_benchmarks(
+    form: str, document: object, given: MeasuredDeployment, input_tokens: float | None = None
+) -> ImportedBenchmarks:
     """Return the measurements of a document.
 
     Parameters
@@ -31,6 +33,8 @@ def import_benchmarks(form: str, document: object, given: MeasuredDeployment) ->
         What the file holds.
     given : MeasuredDeployment
         What the file does not say. A row that says otherwise is not taken.
+    input_tokens : float or None
+        Mean prompt of runs that do not state their own. [tokens]
     """
     rows, rejected = [], []
     lists, read = READERS[form]
@@ -38,6 +42,8 @@ def import_benchmarks(form: str, document: object, given: MeasuredDeployment) ->
         place = f"row {position + 1}"
         try:
             found = read(mapping(row, "an object"))
+            if found.input_tokens is None:
+                found = replace(found, input_tokens=input_tokens)
             rows.append(_case(replace(found, deployment=_joined(found.deployment, given)), place))
         except RejectedRowError as reason:
             rejected.append(Rejected(place, brief(str(reason))))
@@ -68,6 +74,8 @@ def _case(found: BenchmarkRow, place: str) -> dict[str, object]:
         raise RejectedRowError("neither concurrency nor a request rate is said: the load is not known")
     if found.ttft_ms is None and found.tpot_ms is None:
         raise RejectedRowError("neither TTFT nor TPOT is said")
+    if found.input_tokens is None:
+        raise RejectedRowError("input tokens are not said: give --input-tokens")
     closed = found.concurrency is not None
     return {
         "case_id": place,

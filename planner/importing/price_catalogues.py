@@ -12,9 +12,8 @@ What is read, as documented (November 2026):
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -22,13 +21,13 @@ from typing import Final
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
 from fleetplan.fleet.document.records import Table
-from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.importing.fragments import (
     ImportedSupply,
     SupplyFragment,
     check_characters,
     plain_name,
 )
+from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, named, need, offer, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, count, known_hardware, number
 
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
@@ -49,32 +48,6 @@ _INSTANCE_COLUMNS: Final = (
 """Columns that may name an instance type: a property since FOCUS 1.2, before it columns of the providers."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfferOptions:
-    """What is wanted of a catalogue of prices.
-
-    Attributes
-    ----------
-    as_of : str
-        Day of the file.
-    regions : Mapping[str, str]
-        The fleet's names of the cloud's regions that are wanted; empty for all, by their own names.
-    hardware : frozenset[str]
-        Wanted parts by the catalogue's names; empty for all.
-    spot_max_share : float or None
-        Most of a service's demand that spot capacity may serve; None leaves spot prices out.
-    """
-
-    as_of: str
-    regions: Mapping[str, str] = field(default_factory=dict)
-    hardware: frozenset[str] = frozenset()
-    spot_max_share: float | None = None
-
-    def region(self, name: str) -> str | None:
-        """Return the fleet's name of a region; None where it is not wanted."""
-        return self.regions.get(name) if self.regions else name
-
-
 def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
     """Return the offers of SkyPilot's catalogue: one for each machine and price, with its regions.
 
@@ -83,43 +56,28 @@ def skypilot_offers(table: Table, path: str, options: OfferOptions) -> ImportedS
     InputError
         A column is missing.
     """
-    _need(table, path, SKYPILOT_COLUMNS)
+    need(table, path, SKYPILOT_COLUMNS)
     fragment = SupplyFragment(path)
-    cheapest: dict[tuple[str, str, int, str, bool], float] = {}
-    rows = 0
+    prices: list[MachinePrice] = []
     for line, record in table.records:
         try:
-            found = _skypilot_machine(record, options)
+            found = _skypilot_machine(line, record, options)
         except RejectedRowError as reason:
             fragment.reject(f"line {line}", str(reason))
             continue
         if found is None:
             continue
-        rows += 1
-        machine, hardware, accelerators_each, region, prices = found
-        for spot, usd in prices:
-            # Zones of a region may differ in price.
-            place = (machine, hardware, accelerators_each, region, spot)
-            cheapest[place] = min(usd, cheapest.get(place, usd))
+        prices += found
+    wanted = len({(each.machine, each.region, each.row) for each in prices})
     fragment.says.append(
-        f"SkyPilot's catalogue, {options.as_of}: {rows} rows with accelerators that are wanted."
+        f"SkyPilot's catalogue, {options.as_of}: {wanted} rows with accelerators that are wanted."
     )
-    alike: dict[tuple[str, str, int, bool, float], list[str]] = {}
-    for (machine, hardware, each, region, spot), usd in cheapest.items():
-        alike.setdefault((machine, hardware, each, spot, usd), []).append(region)
-    price_counts = Counter((machine, spot) for machine, _, _, spot, _ in alike)
-    for (machine, hardware, each, spot, usd), regions in alike.items():
-        # One machine may have several prices, told apart by their first region.
-        words = (machine, "spot" if spot else "", regions[0] if price_counts[machine, spot] > 1 else "")
-        read = partial(_offer, fragment, (hardware, each), regions, usd / each, options, spot=spot)
-        fragment.take("offers", machine, partial(_named, plain_name(*words), read))
+    take_prices(fragment, prices, options)
     return fragment.done()
 
 
-def _skypilot_machine(
-    record: Record, options: OfferOptions
-) -> tuple[str, str, int, str, list[tuple[bool, float]]] | None:
-    """Machine, hardware, accelerators, region and prices of a row; None for one that is not wanted."""
+def _skypilot_machine(line: int, record: Record, options: OfferOptions) -> list[MachinePrice] | None:
+    """The prices of a row; None for one that is not wanted."""
     kind = str(record.get("AcceleratorName") or "").strip()
     region = options.region(str(record.get("Region") or ""))
     if not kind:
@@ -144,7 +102,7 @@ def _skypilot_machine(
         prices.append((True, number(record["SpotPrice"], "SpotPrice")))
     if not prices:
         raise RejectedRowError("has no price")
-    return machine, hardware, number_each, region, prices
+    return [MachinePrice(machine, hardware, number_each, region, usd, spot, row=line) for spot, usd in prices]
 
 
 def _named_part(record: Record, machine: str, kind: str) -> tuple[str, int]:
@@ -158,32 +116,6 @@ def _named_part(record: Record, machine: str, kind: str) -> tuple[str, int]:
         if abs(gib - wanted) > MEMORY_RATIO * wanted:
             raise RejectedRowError(f"{kind} has {gib:.0f} GiB, and {hardware} {wanted:.0f}")
     return hardware, count(record.get("AcceleratorCount"), "AcceleratorCount")
-
-
-def _offer(
-    fragment: SupplyFragment,
-    kind: tuple[str, int],
-    regions: list[str],
-    usd_per_accelerator_hour: float,
-    options: OfferOptions,
-    *,
-    spot: bool,
-) -> dict[str, object]:
-    hardware, accelerators_each = kind
-    single = accelerators_each == 1
-    offer: dict[str, object] = {
-        "hardware": hardware if single else fragment.host_kind(hardware, accelerators_each),
-        "regions": sorted(dict.fromkeys(regions)),
-        "per": "accelerator" if single else "host",
-        "rent_usd_per_accelerator_hour": round(usd_per_accelerator_hour, 6),
-        "energy_included": True,
-        "price_as_of": options.as_of,
-    }
-    return offer | ({"spot": True, "max_share": options.spot_max_share} if spot else {})
-
-
-def _named(name: str, read: Callable[[], dict[str, object]]) -> dict[str, object]:
-    return {"name": name, **read()}
 
 
 @dataclass(slots=True)
@@ -203,7 +135,7 @@ def focus_supply(table: Table, path: str, options: OfferOptions) -> ImportedSupp
     InputError
         A column is missing, or costs are not in USD.
     """
-    _need(table, path, FOCUS_COLUMNS)
+    need(table, path, FOCUS_COLUMNS)
     fragment = SupplyFragment(path)
     usage: dict[tuple[InstanceType, str, str], _Usage] = {}
     span: list[datetime] = []
@@ -249,9 +181,9 @@ def _take_usage(
         return
     if category != "Committed":
         kind = (instance.hardware, instance.accelerators)
-        read = partial(_offer, fragment, kind, [region], usd, options, spot=spot)
+        read = partial(offer, fragment, kind, [region], usd, options, spot=spot)
         name = plain_name(instance.name, "spot" if spot else "", region)
-        fragment.take("offers", place, partial(_named, name, read), paid.rows)
+        fragment.take("offers", place, partial(named, name, read), paid.rows)
         return
     hosts = max(1, round(paid.hours / window_hours))
     pool: dict[str, object] = {
@@ -313,11 +245,3 @@ def _moment(record: Record, name: str) -> datetime:
     except ValueError as error:
         raise RejectedRowError(f"{name} is {value!r}, no time such as 2026-10-01T00:00:00Z") from error
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _need(table: Table, path: str, columns: tuple[str, ...]) -> None:
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise InputError(
-            [Issue(path, 1, 1, missing[0], "is a column that is needed", f"needed: {', '.join(columns)}")]
-        )

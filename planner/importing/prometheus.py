@@ -24,6 +24,8 @@ from fleetplan.planner.importing.records import Record, at
 
 MAX_ANSWER_BYTES: Final = 8 * MAX_CONFIG_BYTES
 """Most of one answer of a server, or of a file with one. [B]"""
+MAX_TOKEN_BYTES: Final = 64 * 1024
+"""Most of a file with a bearer token; those of Kubernetes have some kilobytes. [B]"""
 TIMEOUT_S: Final = 60.0
 MOST_POINTS: Final = 11_000
 """Points of a series that Prometheus answers at most."""
@@ -101,7 +103,9 @@ def _selector(labels: Mapping[str, str]) -> str:
     return f"{{{inner}}}" if inner else ""
 
 
-def ask(server: str, asked: Mapping[str, str], start_s: float, end_s: float, step_s: int) -> dict[str, str]:
+def ask(
+    server: str, asked: Mapping[str, str], start_s: float, end_s: float, step_s: int, token: str = ""
+) -> dict[str, str]:
     """Return a server's answers to range queries as text, by the name of the query.
 
     Parameters
@@ -114,6 +118,8 @@ def ask(server: str, asked: Mapping[str, str], start_s: float, end_s: float, ste
         The range, since 1970. [s]
     step_s : int
         Its step. [s]
+    token : str
+        Bearer token; empty for none. A name and password stand in the URL.
 
     Raises
     ------
@@ -125,10 +131,15 @@ def ask(server: str, asked: Mapping[str, str], start_s: float, end_s: float, ste
         raise InputError(
             [Issue("--days", 0, 0, "", f"has more than {MOST_POINTS:,} steps", f"up to {longest:.3g} days")]
         )
+    shown, login = without_login(server)
+    if login and token:
+        hint = "give one of them"
+        raise InputError([Issue("--token-file", 0, 0, "", f"is given with a password for {shown}", hint)])
+    if token:
+        login = f"Bearer {token}"
     answers = {}
     for name, query in asked.items():
         words = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": str(step_s)}
-        shown, login = without_login(server)
         url = f"{shown.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode(words)}"
         answers[name] = _get(shown, url, login)
     return answers
@@ -164,18 +175,38 @@ def _get(server: str, url: str, login: str) -> str:
     raise InputError([Issue(server, 0, 0, "", brief(f"gives no answer: {reason}"), hint)])
 
 
-def saved_answers(folder: Path, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the answers that a folder holds in NAME.json for each query; requests.json must be there.
+def token_of(file: Path | None) -> str:
+    """Return the bearer token that a file holds; empty without a file.
 
     Raises
     ------
     InputError
-        There is no requests.json, or a file cannot be read.
+        It cannot be read, or is no token: empty, or of several words or lines.
+    """
+    if file is None:
+        return ""
+    try:
+        found = read_text(file, MAX_TOKEN_BYTES).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file in UTF-8"
+        raise InputError([Issue(str(file), 0, 0, "--token-file", f"cannot be read: {reason}")]) from error
+    if not found or not found.isascii() or not found.isprintable() or " " in found:
+        raise InputError([Issue(str(file), 1, 1, "--token-file", "holds no token", "one word of ASCII")])
+    return found
+
+
+def saved_answers(folder: Path, asked: Mapping[str, str], needed: str = "requests") -> dict[str, str]:
+    """Return the answers that a folder holds in NAME.json for each query; that of `needed` must be there.
+
+    Raises
+    ------
+    InputError
+        There is no file of `needed`, or a file cannot be read.
     """
     found = {}
     for name in asked:
         path = folder / f"{name}.json"
-        if name != "requests" and not is_file(path):
+        if name != needed and not is_file(path):
             continue
         try:
             found[name] = read_text(path, MAX_ANSWER_BYTES)

@@ -67,6 +67,25 @@ def read_json(path: Path) -> object:
         ) from error
 
 
+def read_summary(path: Path) -> Record:
+    """Return the fields `name : value` of a text file, as LoadGen of MLPerf writes its summary.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or has no such field.
+    """
+    try:
+        lines = [line.split(":", 1) for line in read_text(path).splitlines() if ":" in line]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Issue(str(path), 1, 1, "", f"cannot be read: {error}")]) from error
+    found = {name.strip(): value.strip() for name, value in reversed(lines)}
+    if "Scenario" not in found:
+        hint = "mlperf_log_summary.txt of LoadGen"
+        raise InputError([Issue(str(path), 1, 1, "", "has no line with the scenario", hint)])
+    return found
+
+
 def mapping(value: object, what: str) -> Record:
     """Return a value that must be a JSON object."""
     if not isinstance(value, Mapping):

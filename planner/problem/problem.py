@@ -66,6 +66,14 @@ class Problem:
         """Whether the largest regret over the demand scenarios comes before TCO."""
         return self.fleet.demand_objective == "least-regret" and self.scenario_optima is not None
 
+    @property
+    def bound_by_scenarios(self) -> bool:
+        """Whether no plan for all demand scenarios costs less in one of them than the best plan for it alone.
+
+        A limit of operating cost holds in the mean of the scenarios: in one of them a plan may pass it.
+        """
+        return self.scenario_optima is not None and self.fleet.budget.opex_usd is None
+
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""
         first = (cell.region, *self.services[cell.service].serve_from.get(cell.region, ()))

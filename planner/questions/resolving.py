@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,11 @@ from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, buil
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
+
+
+class OutOfTimeError(Exception):
+    """A question would be over before all candidates of its fleet are evaluated."""
+
 
 Change = Callable[[Candidate], Candidate | None]
 """What becomes of a candidate in a question; None leaves it out."""
@@ -76,6 +82,7 @@ class Resolver:
     baseline: Plan | None = None
     keep: frozenset[ConfigurationKey] = frozenset()
     _known: list[tuple[Fleet, Service, CandidateSet]] = field(default_factory=list)
+    _took_s: list[float] = field(default_factory=list)
 
     def know(self, fleet: Fleet, found: CandidateSet) -> None:
         """Take over the candidates of a fleet that somebody else has built."""
@@ -88,7 +95,13 @@ class Resolver:
             self._known.append((fleet, service, own))
 
     def candidates(self, fleet: Fleet) -> CandidateSet:
-        """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again."""
+        """Candidates of a fleet; a service that runs as in a fleet before is not evaluated again.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the limits would be over before another one is evaluated.
+        """
         return _joined([self._of_service(fleet, service) for service in fleet.services])
 
     def problem(self, fleet: Fleet, change: Change | None = None) -> tuple[CandidateSet, Problem]:
@@ -140,9 +153,15 @@ class Resolver:
         for known_fleet, known, found in self._known:
             if runs_alike(known, service) and same_hardware(known_fleet, fleet):
                 return found
+        # Nothing cuts an evaluation short; it takes about as long as others before it.
+        if self.limits.latest.left_s <= max(self._took_s, default=0.0):
+            raise OutOfTimeError
+        left_s = self.limits.latest.left_s
         found = build_candidates(
             replace(fleet, services=(service,)), lambda _: self.say(f"evaluating {service.name}"), self._kept
         )
+        if left_s < math.inf:
+            self._took_s.append(left_s - self.limits.latest.left_s)
         self._known.append((fleet, service, found))
         return found
 

@@ -20,26 +20,29 @@ from fleetplan.planner.candidates import (
     service_evaluator,
     service_variants,
 )
-from fleetplan.planner.plan import Placement
+from fleetplan.planner.plan import KvFlow, Placement
 from fleetplan.planner.problem import Candidate, Phase, Problem
+from fleetplan.planner.problem.kv_pairs import added_ms, links_between
 
 
 @dataclass(frozen=True, slots=True)
 class ServedPlace:
-    """A service in a region, in one moment of a plan.
+    """A service in a region, in one moment of a plan; in several where KV caches pass between them.
 
     Attributes
     ----------
     service : Service
         Which.
     region : str
-        Where.
+        Where; names of several with " + ".
     rows : tuple[Placement, ...]
         What runs there and serves traffic.
     kinds : tuple[RequestKind, ...]
         Its requests by class.
     rates_per_s : tuple[float, ...]
         Planned traffic by class. [1/s]
+    flows : tuple[KvFlow, ...]
+        KV caches that pass between its pools, where the plan tells of them.
     """
 
     service: Service
@@ -47,27 +50,57 @@ class ServedPlace:
     rows: tuple[Placement, ...]
     kinds: tuple[RequestKind, ...]
     rates_per_s: tuple[float, ...]
+    flows: tuple[KvFlow, ...] = ()
 
 
-def served_places(problem: Problem, rows: Sequence[Placement]) -> list[ServedPlace]:
+def served_places(
+    problem: Problem, rows: Sequence[Placement], flows: Sequence[KvFlow] = ()
+) -> list[ServedPlace]:
     """Services with models by the region that serves them, in the order of the plan.
 
+    Regions that hand KV caches over to each other serve together: what one prefills another decodes.
     Services that bring their own rates have no iterations that could be simulated, and are left out.
+
+    Parameters
+    ----------
+    problem : Problem
+        Sets and data.
+    rows, flows : Sequence[Placement], Sequence[KvFlow]
+        Of one moment.
     """
-    grouped: dict[tuple[str, str], list[Placement]] = {}
+    together = _regions_together(problem, flows)
+    grouped: dict[tuple[str, tuple[str, ...]], list[Placement]] = {}
     for row in rows:
         if problem.services[row.service].model is not None and row.requests_per_s > 0:
-            grouped.setdefault((row.service, row.region), []).append(row)
+            regions = together.get((row.service, row.region), (row.region,))
+            grouped.setdefault((row.service, regions), []).append(row)
     found = []
-    for (name, region), own in grouped.items():
+    for (name, regions), own in grouped.items():
         service = problem.services[name]
         rates = tuple(
             sum(row.requests_per_s_by_class.get(each.name, 0.0) for row in own if row.phase != Phase.DECODE)
             for each in service.classes
         )
         kinds = tuple(request_kind(each, service.traffic) for each in service.classes)
-        found.append(ServedPlace(service, region, tuple(own), kinds, rates))
+        pools = {row.pool for row in own}
+        passed = tuple(flow for flow in flows if flow.service == name and flow.prefill_pool in pools)
+        found.append(ServedPlace(service, " + ".join(regions), tuple(own), kinds, rates, passed))
     return found
+
+
+def _regions_together(problem: Problem, flows: Sequence[KvFlow]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Regions that serve together, of each service and region that hands over to another or receives."""
+    region_of = {pool.name: pool.region for pool in problem.pools}
+    together: dict[tuple[str, str], tuple[str, ...]] = {}
+    for flow in flows:
+        ends = {region_of[flow.prefill_pool], region_of[flow.decode_pool]}
+        if len(ends) < 2:
+            continue
+        for end in tuple(ends):
+            ends |= set(together.get((flow.service, end), ()))
+        joined = tuple(region for region in problem.regions if region in ends)
+        together |= {(flow.service, region): joined for region in joined}
+    return together
 
 
 class DeploymentBuilder:
@@ -83,6 +116,7 @@ class DeploymentBuilder:
 
     def __init__(self, fleet: Fleet, problem: Problem) -> None:
         self._fleet = fleet
+        self._problem = problem
         self._candidates: Mapping[tuple[str, str, str, str], Candidate] = {
             candidate.key: candidate for candidate in problem.candidates
         }
@@ -129,8 +163,21 @@ class DeploymentBuilder:
             stages=layout.pp,
             chunk_tokens=evaluator.techniques.chunk_tokens or reach,
             transfer_ms_per_token=_transfer_ms_per_token(evaluator, layout, place),
+            way_ms=self._way_ms(place, row),
         )
         return PrefillGroup(_label(row), pool, _rates(place, row))
+
+    def _way_ms(self, place: ServedPlace, row: Placement) -> float:
+        """Time that links add to what prefill replicas hand over, the mean of their flows. [ms]"""
+        index_of = {pool.name: index for index, pool in enumerate(self._problem.pools)}
+        total = weight = 0.0
+        for flow in place.flows:
+            if (flow.prefill_pool, flow.prefill_config) == (row.pool, row.config):
+                ends = index_of[flow.prefill_pool], index_of[flow.decode_pool]
+                links = links_between(self._problem, *ends) or ()
+                total += flow.requests_per_s * added_ms(self._problem, links)
+                weight += flow.requests_per_s
+        return total / weight if weight else 0.0
 
     def _configured(self, place: ServedPlace, row: Placement) -> tuple[int, Evaluator, Parallelism]:
         """Batch, evaluator and layout of a placement."""

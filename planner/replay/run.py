@@ -72,7 +72,9 @@ def replay_plan(
     only = scope.services
     rows = _rows_of_moment(plan, scope.period, scope.part_of_day)
     _check_known(problem, plan, rows, only)
-    places = [place for place in served_places(problem, rows) if not only or place.service.name in only]
+    flows = [flow for flow in plan.kv_flows if rows and flow.moment_key == rows[0].moment_key]
+    places = served_places(problem, rows, flows)
+    places = [place for place in places if not only or place.service.name in only]
     builder = DeploymentBuilder(problem.fleet, problem)
     outcomes, requests, cpu_s = [], 0, 0.0
     for number, place in enumerate(places):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.run import search as search
     from fleetplan.planner.search.scenarios import LEAST_REGRET as LEAST_REGRET
     from fleetplan.planner.search.scenarios import Evaluation as Evaluation
+    from fleetplan.planner.search.scenarios import KnownScenarios as KnownScenarios
     from fleetplan.planner.search.scenarios import unmet_requests_per_s as unmet_requests_per_s
     from fleetplan.planner.search.scenarios import with_scenario_optima as with_scenario_optima
     from fleetplan.planner.search.scenarios import wrong_forecasts as wrong_forecasts
@@ -51,6 +52,7 @@ _MODULE_OF: Final = {
     "default_workers": "result",
     "LEAST_REGRET": "scenarios",
     "Evaluation": "scenarios",
+    "KnownScenarios": "scenarios",
     "unmet_requests_per_s": "scenarios",
     "with_scenario_optima": "scenarios",
     "wrong_forecasts": "scenarios",

@@ -79,7 +79,8 @@ def _cost_alone_decides(problem: Problem) -> bool:
 def _better(one: SearchResult, other: SearchResult) -> bool:
     """Whether a plan serves what another one does not, or reaches more of the goal, or costs less.
 
-    Of two plans that reach the same but for rounding, the cheaper one is better, if it reaches no less.
+    Of two plans that reach the same but for rounding, the cheaper one is better, if it reaches no less; so it
+    is where the other one is good enough, goal and cost: a little more of the goal may cost much.
     """
     if _unserved(one) != _unserved(other):
         return _unserved(other)
@@ -88,7 +89,8 @@ def _better(one: SearchResult, other: SearchResult) -> bool:
         return cheaper
     goal = one.goal.goal
     gained = (one.goal.value - other.goal.value) * (1 if goal.rising else -1)
-    if goal.gap(one.goal.value, other.goal.value) > GOAL_ROUNDING_RATIO:
+    enough = other.status in (SolveStatus.OPTIMAL, SolveStatus.WITHIN_GAP)
+    if not enough and goal.gap(one.goal.value, other.goal.value) > GOAL_ROUNDING_RATIO:
         return gained > 0
     return cheaper and gained >= 0
 
@@ -98,9 +100,9 @@ def _unserved(result: SearchResult) -> bool:
 
 
 def _known_demand_bound_usd(problem: Problem) -> float:
-    """Expected cost, at least, of who knows the demand; 0 where some of it may stay unmet. [USD]"""
+    """Expected cost, at least, of who knows the demand; 0 where that is not known. [USD]"""
     best = problem.scenario_optima or {}
-    if any(each.unmet_requests_per_s > 0 for each in best.values()):
+    if not problem.bound_by_scenarios or any(each.unmet_requests_per_s > 0 for each in best.values()):
         return 0.0
     return sum(
         scenario.probability * best[scenario.name].bound_usd

@@ -47,7 +47,7 @@ class SearchLimits:
         (planner/search/solvers/reproducible.py).
     latest : Deadline
         When a search comes back with whatever it has: of the question that it is a part of. Where the clock
-        must not decide it is not looked at.
+        must not decide it counts work, or is not looked at.
     """
 
     time_limit_s: float = 120.0
@@ -59,7 +59,7 @@ class SearchLimits:
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""
-        if self.reproducible:
+        if self.reproducible and self.latest.spent is None:
             return self
         return replace(self, time_limit_s=max(min(self.time_limit_s, self.latest.left_s), LEAST_S))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +17,9 @@ from fleetplan.planner.search.work import Spent
 
 SINGLE_SCENARIO_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to solve every scenario alone."""
+
+REGRET_SHARE_OF_TIME: Final = 0.45
+"""The same for the least regret, which is known no better than the best of each scenario."""
 
 WRONG_FORECAST_SHARE_OF_TIME: Final = 0.25
 """Share of the time limit to evaluate the purchases for one scenario under the others."""
@@ -97,12 +100,12 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
     results: dict[str, SearchResult] = {}
     scenarios = problem.fleet.demand_scenarios
     spent = Spent(counted=evaluation.limits.reproducible)
-    time_s = SINGLE_SCENARIO_SHARE_OF_TIME * evaluation.limits.time_limit_s
-    limits = evaluation.limits
+    limits, share = evaluation.limits, SINGLE_SCENARIO_SHARE_OF_TIME
     if problem.fleet.demand_objective == LEAST_REGRET:
+        share = REGRET_SHARE_OF_TIME
         limits = replace(limits, gap_ratio=limits.gap_ratio * OWN_SHARE_OF_GAP)
     for done, scenario in enumerate(scenarios):
-        left_s = (time_s - spent.seconds) / (len(scenarios) - done)
+        left_s = (share * limits.time_limit_s - spent.seconds) / (len(scenarios) - done)
         part = single_scenario(problem, scenario.name)
         result = search(part, _within(limits, left_s), None, evaluation.stop, evaluation.holds)
         spent.add(result.deterministic_time)
@@ -158,6 +161,84 @@ def wrong_forecasts(
         plan = None if result.solution is None else evaluation.build(part, result)
         rows.append(_wrong_forecast(part, planned_for, turns_out, plan, best[turns_out]))
     return tuple(rows), results
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScenarios:
+    """What is known of the demand scenarios before a plan for all of them is searched.
+
+    Attributes
+    ----------
+    problem : Problem
+        With the best of each scenario alone.
+    alone : dict[str, SearchResult]
+        What was found for each.
+    wrong : tuple[WrongForecast, ...]
+        What the best purchases for one cost in another.
+    others : dict[tuple[str, str], SearchResult]
+        What was found for that.
+    """
+
+    problem: Problem
+    alone: Mapping[str, SearchResult]
+    wrong: tuple[WrongForecast, ...]
+    others: Mapping[tuple[str, str], SearchResult]
+
+    def improved(self) -> KnownScenarios:
+        """The same with the purchases for another scenario, where they do better than those for it."""
+        best = dict(self.problem.scenario_optima or {})
+        rows = {(row.planned_for, row.turns_out): row for row in self.wrong}
+        if len(rows) < len(best) * (len(best) - 1):
+            return self
+        taken = {name: self._better(name) for name in best}
+        # Purchases for a scenario, and what runs with them in any: its own, or those that do better.
+        of = {name: name if row is None else row.planned_for for name, row in taken.items()}
+        if all(name == planned for name, planned in of.items()):
+            return self
+        optima = {}
+        for name, row in taken.items():
+            usd = best[name].usd if row is None or row.usd is None else row.usd
+            bound_usd = min(best[name].bound_usd, usd)
+            optima[name] = replace(best[name], usd=usd, bound_usd=bound_usd, supply=best[of[name]].supply)
+        wrong = []
+        for one, other in rows:
+            known = rows[of[one], other] if of[one] != other else _planned_for_itself(other, best[other])
+            extra_usd = None if known.usd is None else known.usd - optima[other].usd
+            wrong.append(known.model_copy(update={"planned_for": one, "extra_usd": extra_usd}))
+        return KnownScenarios(
+            problem=replace(self.problem, scenario_optima=optima),
+            alone={name: self.found(of[name], name) for name in best},
+            wrong=tuple(wrong),
+            others={(one, other): self.found(of[one], other) for one, other in self.others},
+        )
+
+    def _better(self, scenario: str) -> WrongForecast | None:
+        """The purchases for another scenario that do best in one, if they do better and serve no less."""
+        best = (self.problem.scenario_optima or {})[scenario]
+        better = [
+            row
+            for row in self.wrong
+            if row.turns_out == scenario
+            and row.usd is not None
+            and row.usd < best.usd
+            and (row.unmet_requests_per_s or 0.0) <= best.unmet_requests_per_s
+        ]
+        return min(better, key=lambda row: row.usd or 0.0, default=None)
+
+    def found(self, planned_for: str, turns_out: str) -> SearchResult:
+        """What was found for a scenario with the best purchases for one."""
+        return self.alone[turns_out] if planned_for == turns_out else self.others[planned_for, turns_out]
+
+
+def _planned_for_itself(scenario: str, best: ScenarioOptimum) -> WrongForecast:
+    """What the best purchases for a scenario cost in itself."""
+    return WrongForecast(
+        planned_for=scenario,
+        turns_out=scenario,
+        usd=best.usd,
+        bound_usd=best.bound_usd,
+        unmet_requests_per_s=best.unmet_requests_per_s,
+    )
 
 
 def _wrong_forecast(

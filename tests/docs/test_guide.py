@@ -11,9 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.planner.export.test_cluster_objects import of_catalogue
 from tests.planner.export.test_launch import plan
+from tests.planner.importing.test_cloud_prices import azure_item
 from tests.planner.importing.test_clusters import NODES, SINFO
-from tests.planner.importing.test_import import INVENTORY, PRICES, VLLM
+from tests.planner.importing.test_import import INVENTORY, MLPERF, PRICES, VLLM
+from tests.planner.importing.test_power_readings import answer as power_answer
+from tests.planner.importing.test_power_readings import series
 from tests.planner.importing.test_price_catalogues import BILL, SKYPILOT
 from tests.planner.importing.test_prometheus import saved
 
@@ -41,11 +45,21 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     (tmp_path / "nodes.json").write_text(json.dumps(NODES), encoding="utf-8")
     (tmp_path / "sinfo.json").write_text(json.dumps(SINFO), encoding="utf-8")
     (tmp_path / "vms.csv").write_text(SKYPILOT, encoding="utf-8")
+    prices = {"Items": [azure_item("Standard_ND96isr_H100_v5", 98.32)]}
+    (tmp_path / "azure.json").write_text(json.dumps(prices), encoding="utf-8")
     pq.write_table(pa.Table.from_pylist(BILL), tmp_path / "billing.parquet")
     (tmp_path / "saved").mkdir()
     for name, text in saved().items():
         (tmp_path / "saved" / f"{name}.json").write_text(text, encoding="utf-8")
-    (tmp_path / "plan.json").write_text(plan().model_dump_json(), encoding="utf-8")
+    written = of_catalogue(plan()).model_dump_json()
+    for region, name in (("here", "us-east"), ("there", "europe-west4")):
+        written = written.replace(json.dumps(region), json.dumps(name))
+    shutil.copy(MLPERF, tmp_path / "mlperf_log_summary.txt")
+    (tmp_path / "saved" / "power.json").write_text(power_answer(series(0, [100.0] * 200)), encoding="utf-8")
+    (tmp_path / "saved" / "utilisation.json").write_text(
+        power_answer(series(0, [0.0] * 200)), encoding="utf-8"
+    )
+    (tmp_path / "plan.json").write_text(written, encoding="utf-8")
     found = commands(page)
     assert found
     for program, *arguments in found:

@@ -118,7 +118,7 @@ def _about_fleet(made: Made, path: Path) -> Iterator[Question]:
         yield Question(("solve", fleet, "-s", name, *SOLVES), solved)
     for service in made.file["services"]:
         if "model" in service:
-            refusal = "compress prompts|no hardware with figures"
+            refusal = "compress prompts|no hardware with known figures"
             yield Question(("landscape", fleet, "--service", service["name"]), refusal=refusal)
 
 

@@ -1,175 +1,36 @@
-"""Counts what the real tools make of exports: `python -m tests.interop PYTHON [PLANS [EXPORTS]]`.
+"""Counts what the real tools make of exports: `python -m tests.interop PYTHON [--plans DIR] [--crds DIR]`.
 
-PYTHON is the interpreter of the interop environment. PLANS holds a folder a scenario with its plan.json,
-EXPORTS one with the exports launch, dynamo and llm-d; what is not given is solved and exported first. Exits 1
-if any command or manifest is refused, or would start something else than was planned.
+PYTHON is the interpreter of the interop environment. --plans holds a folder a scenario with its plan.json;
+without it every scenario is solved first. --crds is a folder of CustomResourceDefinitions that objects are
+held to besides. Exits 1 if anything is refused, or would start something else than was planned.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import shlex
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fleetplan.planner.export.launch.deployments import dns_name
-from fleetplan.planner.plan import Placement, Plan, read_plan
+from fleetplan.fleet.errors import InputError
+from fleetplan.planner.export.launch.files import FORMATS, Asked
+from fleetplan.planner.plan import Plan, read_plan
 from tests.interop import judge
-from tests.interop.cases import (
-    Case,
-    capability_of,
-    commands_of,
-    config_of,
-    dynamo_words,
-    label_of,
-    wanted,
-    with_host,
-)
+from tests.interop.cases import Case
+from tests.interop.objects import refusals
+from tests.interop.reading import SCENARIOS, Finding, cases_of
 
 HERE = Path(__file__).parent
-SCENARIOS = Path(__file__).parents[2] / "src" / "fleetplan" / "scenarios"
 
-Finding = tuple[str, str, str]
-"""Where, whether it is refused or other, and why."""
-
-
-def folder_of(scenario: str) -> Path:
-    """Where the paths of a scenario's models are relative to."""
-    own = SCENARIOS / scenario
-    return own if own.is_dir() else SCENARIOS
-
-
-def cases_of(plan: Plan, scenario: str, exports: Path) -> Iterator[tuple[Case, list[Finding]]]:
-    """Every command of the exports of a plan, with what its manifest is found to be."""
-    rows: dict[str, Placement] = {}
-    for row in plan.placements:
-        label = label_of(row)
-        if row.period == plan.periods[0] and (label not in rows or rows[label].replicas < row.replicas):
-            rows[label] = row
-
-    def case(source: str, framework: str, words: Sequence[str], row: Placement) -> Case:
-        assert plan.inputs is not None
-        want = wanted(plan, row)
-        service = next(each for each in plan.inputs.services if each.name == row.service)
-        variant = next(each for each in service.variants if row.config.startswith(each.name))
-        room = next(
-            (
-                each.sequence_tokens
-                for each in plan.inputs.launches
-                if (each.service, each.phase, each.hardware, each.config)
-                == (row.service, row.phase, row.hardware, row.config)
-            ),
-            None,
-        )
-        return Case(
-            source,
-            framework,
-            tuple(words),
-            config_of(variant.model, folder_of(scenario)),
-            capability_of(row.hardware),
-            want | {"framework": service.framework},
-            row,
-            room,
-        )
-
-    script = exports / "launch" / "launch.sh"
-    for label, words in commands_of(script.read_text("utf-8")) if script.is_file() else ():
-        framework, rest = framework_of(words)
-        yield case(f"{scenario}/launch {label}", framework, rest, rows[label]), []
-    for file in sorted((exports / "dynamo").glob("*.yaml")):
-        yield from _dynamo(scenario, file, plan, rows, case)
-    for file in sorted((exports / "llm-d").glob("*.yaml")):
-        yield _llm_d(scenario, file, plan, rows, case)
-
-
-def framework_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The framework of a command, and its words after the program."""
-    if list(words[:2]) == ["vllm", "serve"]:
-        return "vllm", words[2:]
-    if "sglang.launch_server" in words:
-        return "sglang", words[list(words).index("sglang.launch_server") + 1 :]
-    return "trtllm", words
-
-
-def _dynamo(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement], case: Any) -> Iterator[Any]:
-    text = file.read_text("utf-8")
-    graph = yaml.safe_load(text)
-    refusals = judge.graph_refusals(graph)
-    frontend = next(each for each in graph["spec"]["components"] if each["type"] == "frontend")
-    for name, component, arguments in dynamo_words(text):
-        row = row_of(component, arguments, graph, rows)
-        source = f"{scenario}/dynamo {graph['metadata']['name']}/{name}"
-        framework = graph["spec"]["backendFramework"]
-        words = [*arguments]
-        if framework == "vllm":
-            words = without(words, "--disaggregation-mode")
-            words.remove("--model")
-        found = case(source, framework, words, row)
-        findings = [(source, "refused", why) for why in refusals[name] + refusals[frontend["name"]]]
-        findings += [(source, "other", why) for why in judge.component_differences(component, found.wanted)]
-        yield found, findings
-
-
-def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement], case: Any) -> Any:
-    assert plan.inputs is not None
-    values = yaml.safe_load(file.read_text("utf-8"))
-    role = "prefill" if values["prefill"]["create"] else "decode"
-    container = values[role]["containers"][0]
-    words = list(container["args"])
-    if container["command"][0] == "/bin/sh":
-        script = words[0].split("; else exec ", 1)[1].rsplit("; fi", 1)[0]
-        words = with_host(shlex.split(script))[2:]
-    words = without(words, "--port")
-    label = file.name.removesuffix(".llm-d.yaml")
-    row = next(
-        row
-        for row in rows.values()
-        if dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}") == label
-    )
-    found = case(f"{scenario}/llm-d {label}", "vllm", words, row)
-    vendor = next(each.vendor for each in plan.inputs.hardware if each.name == row.hardware)
-    return found, [
-        (found.source, "other", why) for why in judge.chart_differences(values, found.wanted, vendor or "")
-    ]
-
-
-def without(words: Sequence[str], option: str) -> list[str]:
-    """Words without an option and its value."""
-    if option not in words:
-        return list(words)
-    place = list(words).index(option)
-    return [*words[:place], *words[place + 2 :]]
-
-
-def row_of(component: Any, arguments: Sequence[str], graph: Any, rows: Mapping[str, Placement]) -> Placement:
-    """The placement of a component: pool, phase, replicas and layout tell it."""
-    selector = component["podTemplate"]["spec"]["nodeSelector"]["fleetplan/pool"]
-    phase = "aggregated" if component["type"] == "worker" else component["type"]
-    graph_name = graph["metadata"]["name"]
-    fitting = [
-        row
-        for row in rows.values()
-        if dns_name(row.pool) == selector
-        and row.phase == phase
-        and row.replicas == component["replicas"]
-        and (
-            component["name"] == dns_name(f"{row.service}-{row.pool}-{row.phase}-{row.config}")
-            or any(
-                component["name"] == dns_name(f"{row.phase}-{row.pool}-{row.config}", n) for n in range(8, 46)
-            )
-        )
-        and any(graph_name == dns_name(f"{row.service}-{row.region}", n) for n in range(8, 46))
-    ]
-    if len(fitting) != 1:
-        raise SystemExit(f"{len(fitting)} placements fit {graph_name}/{component['name']}")
-    return fitting[0]
+OBJECTS = ("lws", "kueue", "karpenter", "gke")
+"""Formats whose files hold objects with schemas of their own."""
 
 
 def verdicts(python: str, check: str, cases: Iterable[object]) -> list[dict[str, Any]]:
@@ -228,19 +89,48 @@ def pods(exports: Path, python: str) -> Iterator[Finding]:
         # What the chart does not know of the pod it takes out of the container.
         container = {key: value for key, value in part["containers"][0].items() if key != "modelCommand"}
         found[str(file)] = {"nodeSelector": part["nodeSelector"], "containers": [container]}
+    for file in sorted(exports.glob("*/lws/*.yaml")):
+        template = yaml.safe_load(file.read_text("utf-8"))["spec"]["leaderWorkerTemplate"]
+        for role in ("leaderTemplate", "workerTemplate"):
+            if role in template:
+                found[f"{file} {role}"] = template[role]["spec"]
     for place, answer in zip(found, verdicts(python, "check_kubernetes", found.values()), strict=True):
         if "refused" in answer:
             yield place, "refused", answer["refused"]
 
 
-def main(plans: Path, exports: Path, python: str) -> int:
+def purchases(plan: Plan, file: Path, python: str) -> Iterator[Finding]:
+    """What a policy of Rego sees in the planned changes against what is bought and retired."""
+    policy = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+    policy = policy.split("```rego\n", 1)[1].split("```", 1)[0]
+    case = {"policy": policy, "input": json.loads(file.read_text("utf-8"))}
+    (answer,) = verdicts(python, "check_rego", [case])
+    if "refused" in answer:
+        yield str(file), "refused", answer["refused"]
+    elif (seen := len(answer["seen"])) != (bought := sum(not row.price_as_of for row in plan.purchases)):
+        yield (
+            str(file),
+            "other",
+            f"{bought} purchases without a date of their price, the policy denies {seen}",
+        )
+
+
+def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
     """Print figures and findings; 0 if there are none."""
     cases, findings = [], []
+    checked: Counter[str] = Counter()
     for folder in sorted(each for each in plans.iterdir() if (each / "plan.json").is_file()):
-        plan = read_plan(folder / "plan.json")
-        for case, found in cases_of(plan, folder.name, exports / folder.name):
+        plan, own = read_plan(folder / "plan.json"), exports / folder.name
+        for case, found in cases_of(plan, folder.name, own):
             cases.append(case)
             findings += found
+        for form in OBJECTS:
+            texts = {file.name: file.read_text("utf-8") for file in sorted((own / form).glob("*.yaml"))}
+            checked[form] += len(texts)
+            findings += [
+                (f"{folder.name}/{form} {place}", "refused", why) for place, why in refusals(texts, crds)
+            ]
+        findings += purchases(plan, own / "purchases" / "purchases.json", python)
     findings += findings_of(cases, python)
     findings += pods(exports, python)
     for place, kind, why in sorted(set(findings)):
@@ -249,7 +139,7 @@ def main(plans: Path, exports: Path, python: str) -> int:
         kind: {place for place, found, _ in findings if found == kind} for kind in ("refused", "other")
     }
     formats = Counter(each.source.split(" ")[0].split("/")[1] for each in cases)
-    print(f"commands: {dict(formats)}")
+    print(f"commands: {dict(formats)}; files of objects: {dict(checked)}")
     print(f"refused: {len(by_kind['refused'])}")
     print(f"started as something else: {len(by_kind['other'])}")
     return 1 if findings else 0
@@ -268,22 +158,28 @@ def solved(into: Path) -> Path:
 def exported(plans: Path, into: Path) -> Path:
     """Write every export of every plan that a format can hold anything of."""
     for folder in sorted(plans.iterdir()):
-        for form in ("launch", "dynamo", "llm-d"):
-            words = [
-                "export",
-                str(folder / "plan.json"),
-                "--as",
-                form,
-                "--out",
-                str(into / folder.name / form),
-            ]
-            subprocess.run([sys.executable, "-m", "fleetplan.planner", *words], check=False)
+        plan = read_plan(folder / "plan.json")
+        locations = {use.region: "us-east4" for use in plan.pools}
+        for form in ("launch", "dynamo", "llm-d", "purchases", *OBJECTS):
+            try:
+                files = FORMATS[form].write(plan, Asked(locations=locations)).files
+            except InputError as error:
+                print(f"{folder.name} {form}: {error}")
+                continue
+            target = into / folder.name / form
+            target.mkdir(parents=True)
+            for name, content in files.items():
+                (target / name).write_bytes(content)
     return into
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("python")
+    parser.add_argument("--plans", type=Path)
+    parser.add_argument("--crds", type=Path)
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        given = [Path(word) for word in sys.argv[2:]]
-        stored = given[0] if given else solved(Path(scratch) / "plans")
-        written = given[1] if len(given) > 1 else exported(stored, Path(scratch) / "exports")
-        raise SystemExit(main(stored, written, sys.argv[1]))
+        stored = given.plans or solved(Path(scratch) / "plans")
+        written = exported(stored, Path(scratch) / "exports")
+        raise SystemExit(main(stored, written, given.python, given.crds))

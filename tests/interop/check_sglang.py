@@ -10,15 +10,11 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import io
-import json
 import sys
-import tempfile
 import types
-from pathlib import Path
 
 import transformers.utils.import_utils as installed
 from transformers import AutoProcessor  # noqa: F401  (found before torchvision is stood in for)
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 installed.is_torchvision_available()
 installed.is_torchvision_v2_available()
@@ -55,19 +51,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 sys.meta_path.insert(0, _Finder())
 
 from sglang.srt.server_args import prepare_server_args
+from verdicts import checkpoint, write_verdicts
 
 
-def verdict(case, root):
+def verdict(case):
     """What SGLang makes of a command, or why it refuses it."""
-    folder = Path(tempfile.mkdtemp(dir=root))
-    kind = case["config"]["model_type"]
-    architecture = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, "LlamaForCausalLM")
-    folder.joinpath("config.json").write_text(json.dumps({"architectures": [architecture], **case["config"]}))
     words = list(case["words"])
     place = words.index("--model-path") + 1
-    named, words[place] = words[place], str(folder)
     said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    with checkpoint(case["config"]) as folder, contextlib.redirect_stderr(said):
+        named, words[place] = words[place], folder
         arguments = prepare_server_args([*words, "--device", "cuda", "--skip-tokenizer-init"])
         arguments.resolve_once()
     options = [word for word in words if word.startswith("--")]
@@ -96,17 +89,4 @@ def verdict(case, root):
     }
 
 
-def main():
-    """Write a verdict for each case, in order."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    found = []
-    with tempfile.TemporaryDirectory() as root:
-        for case in json.load(sys.stdin):
-            try:
-                found.append({"seen": verdict(case, root)})
-            except (Exception, SystemExit) as error:
-                found.append({"refused": f"{type(error).__name__}: {str(error)[:600]}"})
-    json.dump(found, out)
-
-
-main()
+write_verdicts(verdict)

@@ -9,12 +9,9 @@ decoder.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
-import tempfile
 import types
-from pathlib import Path
 
 os.environ |= {"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 KERNELS = ("_C", "_moe_C", "_C_stable_libtorch", "_moe_C_stable_libtorch", "cumem_allocator")
@@ -64,7 +61,7 @@ for name in dir(kernels):
     if "supports" in name or "is_supported" in name:
         setattr(kernels, name, lambda *arguments, **options: True)
 
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from verdicts import checkpoint, write_verdicts
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.common.cli_args import make_arg_parser, validate_parsed_serve_args
 from vllm.model_executor.models import registry
@@ -88,26 +85,17 @@ def _decoder(lazy):
 registry._LazyRegisteredModel.inspect_model_cls = _decoder
 
 
-def folder_of(config, root):
-    """A checkpoint's folder that holds its config alone."""
-    folder = Path(tempfile.mkdtemp(dir=root))
-    kind = config["model_type"]
-    architecture = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, "LlamaForCausalLM")
-    folder.joinpath("config.json").write_text(json.dumps({"architectures": [architecture], **config}))
-    return str(folder)
-
-
-def verdict(case, root):
+def verdict(case):
     """What vLLM makes of a command, or why it refuses it."""
     Card.capability = tuple(case["capability"])
     parser = make_arg_parser(FlexibleArgumentParser())
-    words = list(case["words"])
-    named, words[0] = words[0], folder_of(case["config"], root)
-    arguments = parser.parse_args([*words, "--skip-tokenizer-init"])
-    arguments.model = arguments.model_tag
-    validate_parsed_serve_args(arguments)
-    engine = AsyncEngineArgs.from_cli_args(arguments)
-    config = engine.create_engine_config(headless=bool(getattr(arguments, "headless", False)))
+    named, *options = case["words"]
+    with checkpoint(case["config"]) as folder:
+        arguments = parser.parse_args([folder, *options, "--skip-tokenizer-init"])
+        arguments.model = arguments.model_tag
+        validate_parsed_serve_args(arguments)
+        engine = AsyncEngineArgs.from_cli_args(arguments)
+        config = engine.create_engine_config(headless=bool(getattr(arguments, "headless", False)))
     parallel, scheduler, cache = config.parallel_config, config.scheduler_config, config.cache_config
     transfer, draft = config.kv_transfer_config, config.speculative_config
     return {
@@ -130,17 +118,4 @@ def verdict(case, root):
     }
 
 
-def main():
-    """Write a verdict for each case, in order."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    found = []
-    with tempfile.TemporaryDirectory() as root:
-        for case in json.load(sys.stdin):
-            try:
-                found.append({"seen": verdict(case, root)})
-            except (Exception, SystemExit) as error:
-                found.append({"refused": f"{type(error).__name__}: {str(error)[:600]}"})
-    json.dump(found, out)
-
-
-main()
+write_verdicts(verdict)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from fleetplan.planner.plan import Placement
+
 STORED_IN_NAME: Final = {
     "fp8": "fp8",
     "fp4": "fp4",
@@ -106,6 +108,19 @@ def component_differences(component: Mapping[str, Any], wanted: Mapping[str, Any
     if (hosts, accelerators) != (wanted["hosts"], wanted["accelerators"]):
         planned = f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned"
         yield f"{planned}, {accelerators} on {hosts}"
+
+
+def set_differences(
+    spec: Mapping[str, Any], container: Mapping[str, Any], wanted: Mapping[str, Any], row: Placement
+) -> Iterator[str]:
+    """How a LeaderWorkerSet differs from the replicas that were planned."""
+    size = spec["leaderWorkerTemplate"]["size"]
+    (accelerators,) = (int(each) * size for each in container["resources"]["limits"].values())
+    if (size, accelerators) != (wanted["hosts"], wanted["accelerators"]):
+        planned = f"{wanted['accelerators']} accelerators on {wanted['hosts']} hosts planned"
+        yield f"{planned}, {accelerators} on {size}"
+    if spec["replicas"] != row.replicas:
+        yield f"{row.replicas} replicas planned, {spec['replicas']} started"
 
 
 def chart_differences(values: Mapping[str, Any], wanted: Mapping[str, Any], vendor: str) -> Iterator[str]:

@@ -73,3 +73,19 @@ def online_quantisation(deployment: LaunchedGroup, framework: str) -> str | None
         f"planned with weights in {planned}, but {named} stores {stored}, and {framework} would start with "
         f"those: name a checkpoint in {planned} (`checkpoint` of the service or its variant)"
     )
+
+
+def precision_options(deployment: LaunchedGroup, framework: str) -> list[str]:
+    """Return the options of vLLM or SGLang for the data types of weights and cache, which both name alike.
+
+    Raises
+    ------
+    RefusedError
+        It would start with other weights than those that were planned.
+    """
+    online = online_quantisation(deployment, framework)
+    words = [] if online is None else ["--quantization", online]
+    if deployment.variant.weights == BF16:
+        words += ["--dtype", "bfloat16"]
+    kv = tools().framework(framework).kv.get(deployment.variant.kv)
+    return words if kv is None else [*words, "--kv-cache-dtype", kv]

@@ -79,8 +79,7 @@ class LaunchedGroup:
     @property
     def label(self) -> str:
         """How messages call it."""
-        row = self.placement
-        return f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}"
+        return _label(self.placement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,11 @@ class NotLaunched:
 
     placement: Placement
     reason: str
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        return _label(self.placement)
 
 
 def deployments(plan: Plan, period: str | None) -> tuple[tuple[LaunchedGroup, ...], tuple[NotLaunched, ...]]:
@@ -167,8 +171,12 @@ def _read(row: Placement, inputs: PlanInputs) -> LaunchedGroup | str:
     )
 
 
+def _label(row: Placement) -> str:
+    return f"{row.service} {row.phase} {row.config} on {row.hardware} in {row.pool}"
+
+
 def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name of lower-case letters, digits and dashes; one that had to be changed ends in a digest.
+    """A name of lower-case letters, digits and dashes (RFC 1035); one that was changed ends in a digest.
 
     Parameters
     ----------
@@ -178,8 +186,10 @@ def dns_name(text: str, longest: int = LONGEST_NAME) -> str:
         Most letters.
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    if plain == text and len(plain) <= longest:
+    if plain == text and len(plain) <= longest and plain[:1].isalpha():
         return plain
+    if plain[:1].isdigit():
+        plain = f"n{plain}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LETTERS]
     start = plain[: longest - DIGEST_LETTERS - 1].strip("-") or "name"
     return f"{start}-{digest}"

@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 
-import yaml
-
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
-from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
+from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
 from fleetplan.planner.export.launch.replica import Launch
 from fleetplan.planner.export.launch.sglang import sglang
 from fleetplan.planner.export.launch.tensorrt_llm import engine_arguments
@@ -80,7 +78,7 @@ def _graph(key: tuple[str, str], parts: Sequence[tuple[LaunchedGroup, Launch]]) 
         for component, (each, started) in zip(components, parts, strict=True)
         for note in started.notes
     ]
-    return commented(title, notes) + yaml.safe_dump(graph, sort_keys=False)
+    return documents(title, notes, [graph])
 
 
 def _letters(parts: Sequence[tuple[LaunchedGroup, Launch]]) -> tuple[int, int]:

@@ -4,50 +4,64 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from fleetplan.planner.export.launch.cloud_nodes import gke_pools, karpenter_pools
 from fleetplan.planner.export.launch.commands import FRAMEWORKS, launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, deployments
 from fleetplan.planner.export.launch.dynamo import dynamo_graphs
+from fleetplan.planner.export.launch.kueue import kueue_quotas
+from fleetplan.planner.export.launch.leader_worker_sets import leader_worker_sets
 from fleetplan.planner.export.launch.llm_d import llm_d_values
+from fleetplan.planner.export.launch.pools import NotProvided
 from fleetplan.planner.export.launch.replica import Launch
-from fleetplan.planner.export.launch.supply import node_pools, purchase_changes
+from fleetplan.planner.export.launch.supply import node_pools
+from fleetplan.planner.export.launch.terraform import purchase_changes
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.export.workbook import WORKBOOK_FILE, workbook
 from fleetplan.planner.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """Files by name, and the placements that none of them holds."""
+class Asked:
+    """Options of an export, as far as its format has them.
 
-    files: Mapping[str, bytes]
-    refused: tuple[NotLaunched, ...] = ()
-
-
-def export_launch(plan: Plan, period: str | None, framework: str | None) -> Exported:
-    """Return one shell script with a command a set of replicas, and the files that the commands name.
-
-    Parameters
+    Attributes
     ----------
-    plan : Plan
-        What to launch.
     period : str or None
-        None is the first.
+        A period of the plan; None is the first, of node pools all.
     framework : str or None
         vllm, sglang or trtllm; None takes each service's own.
+    locations : Mapping[str, str]
+        Where a cloud has a region of the plan, by the plan's name.
     """
-    found, unread = deployments(plan, period)
-    refused = list(unread)
+
+    period: str | None = None
+    framework: str | None = None
+    locations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Files by name, and what none of them holds."""
+
+    files: Mapping[str, bytes]
+    refused: tuple[NotLaunched | NotProvided, ...] = ()
+
+
+def export_launch(plan: Plan, asked: Asked) -> Exported:
+    """Return one shell script with a command a set of replicas, and the files that the commands name."""
+    found, unread = deployments(plan, asked.period)
+    refused: list[NotLaunched | NotProvided] = list(unread)
     files: dict[str, bytes] = {}
-    title = json.dumps(f"{plan.fleet}, {period or plan.periods[0]}")
+    title = json.dumps(f"{plan.fleet}, {asked.period or plan.periods[0]}")
     blocks = [f"# {title}: one command starts one replica."]
     for name in FRAMEWORKS:
         rules = tools().framework(name)
         blocks.append(f"# Options of {name} {rules.version}, read in: {rules.source}.")
     for each in found:
-        started = launch(each, framework or each.service.framework)
+        started = launch(each, asked.framework or each.service.framework)
         if isinstance(started, NotLaunched):
             refused.append(started)
             continue
@@ -64,56 +78,61 @@ def _block(each: LaunchedGroup, started: Launch) -> str:
     return "\n".join([*lines, started.text])
 
 
-def export_dynamo(plan: Plan, period: str | None, framework: str | None) -> Exported:
-    """Return graph deployments; `framework` is not asked for, as each service has its own."""
-    return _manifests(plan, period, dynamo_graphs)
+_Launched = Callable[[Sequence[LaunchedGroup]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
+_Provided = Callable[[Plan, Asked], tuple[dict[str, str], tuple[NotProvided, ...]]]
 
 
-def export_llm_d(plan: Plan, period: str | None, framework: str | None) -> Exported:
-    """Return values of the llm-d chart, which runs vLLM."""
-    return _manifests(plan, period, llm_d_values)
+def _manifests(write: _Launched) -> Callable[[Plan, Asked], Exported]:
+    """What a writer makes of the placements of a period; each service has its own framework."""
+
+    def export(plan: Plan, asked: Asked) -> Exported:
+        found, unread = deployments(plan, asked.period)
+        texts, refused = write(found)
+        return Exported({name: text.encode() for name, text in texts.items()}, (*unread, *refused))
+
+    return export
 
 
-_Writer = Callable[[Sequence[LaunchedGroup]], tuple[dict[str, str], tuple[NotLaunched, ...]]]
+def _provided(write: _Provided) -> Callable[[Plan, Asked], Exported]:
+    """What a writer makes of the pools of a period."""
+
+    def export(plan: Plan, asked: Asked) -> Exported:
+        texts, left_out = write(plan, asked)
+        return Exported({name: text.encode() for name, text in texts.items()}, left_out)
+
+    return export
 
 
-def _manifests(plan: Plan, period: str | None, write: _Writer) -> Exported:
-    found, unread = deployments(plan, period)
-    texts, refused = write(found)
-    return Exported({name: text.encode() for name, text in texts.items()}, (*unread, *refused))
-
-
-def export_node_pools(plan: Plan, period: str | None, framework: str | None) -> Exported:
+def export_node_pools(plan: Plan, asked: Asked) -> Exported:
     """Return the nodes of all periods, or of one."""
     table = node_pools(plan)
-    rows = table if period is None else table[table["period"] == period]
+    rows = table if asked.period is None else table[table["period"] == asked.period]
     return Exported({"node-pools.csv": rows.to_csv(index=False).encode()})
-
-
-def export_purchases(plan: Plan, period: str | None, framework: str | None) -> Exported:
-    """Return what is bought, rented and retired."""
-    return Exported({"purchases.json": purchase_changes(plan).encode()})
-
-
-def export_workbook(plan: Plan, period: str | None, framework: str | None) -> Exported:
-    """Return the workbook for finance."""
-    return Exported({WORKBOOK_FILE: workbook(plan)})
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of `plan export`: what writes it, and which options it has."""
 
-    write: Callable[[Plan, str | None, str | None], Exported]
+    write: Callable[[Plan, Asked], Exported]
     by_period: bool = False
     by_framework: bool = False
+    by_location: bool = False
 
 
 FORMATS: Final[Mapping[str, Format]] = {
     "launch": Format(export_launch, by_period=True, by_framework=True),
-    "dynamo": Format(export_dynamo, by_period=True),
-    "llm-d": Format(export_llm_d, by_period=True),
+    "dynamo": Format(_manifests(dynamo_graphs), by_period=True),
+    "llm-d": Format(_manifests(llm_d_values), by_period=True),
+    "lws": Format(_manifests(leader_worker_sets), by_period=True),
+    "kueue": Format(_provided(lambda plan, asked: kueue_quotas(plan, asked.period)), by_period=True),
+    "karpenter": Format(_provided(lambda plan, asked: karpenter_pools(plan, asked.period)), by_period=True),
+    "gke": Format(
+        _provided(lambda plan, asked: gke_pools(plan, asked.period, asked.locations)),
+        by_period=True,
+        by_location=True,
+    ),
     "node-pools": Format(export_node_pools, by_period=True),
-    "purchases": Format(export_purchases),
-    "workbook": Format(export_workbook),
+    "purchases": Format(lambda plan, asked: Exported({"purchases.json": purchase_changes(plan).encode()})),
+    "workbook": Format(lambda plan, asked: Exported({WORKBOOK_FILE: workbook(plan)})),
 }

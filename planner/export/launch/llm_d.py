@@ -7,20 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import yaml
-
 from fleetplan.planner.export.launch.checkpoints import launched
 from fleetplan.planner.export.launch.commands import launch
 from fleetplan.planner.export.launch.deployments import LaunchedGroup, NotLaunched, dns_name
-from fleetplan.planner.export.launch.nodes import POOL_LABEL, commented
-from fleetplan.planner.export.launch.replica import Host, Launch, shell_line
+from fleetplan.planner.export.launch.nodes import FOLLOWER, LEADER, POOL_LABEL, documents
+from fleetplan.planner.export.launch.replica import Launch, shell_line
 from fleetplan.planner.export.launch.tools import VendorRules, tools
-
-LEADER: Final = Host("0", "$LWS_LEADER_ADDRESS")
-FOLLOWER: Final = Host("$LWS_WORKER_INDEX", "$LWS_LEADER_ADDRESS")
-"""Hosts of a LeaderWorkerSet, by the variables that its controller sets in every container. Source:
-lws.sigs.k8s.io, environment variables of a LeaderWorkerSet."""
-
 
 HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Owner and name of a checkpoint on a hub."""
@@ -66,8 +58,7 @@ def llm_d_values(found: Sequence[LaunchedGroup]) -> tuple[dict[str, str], tuple[
 
 def _text(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> str:
     title = f"llm-d-modelservice {tools().llm_d.version}: {json.dumps(each.label)}"
-    values = yaml.safe_dump(_values(each, started, vendor), sort_keys=False)
-    return commented(title, started.notes) + values
+    return documents(title, started.notes, [_values(each, started, vendor)])
 
 
 def _values(each: LaunchedGroup, started: Launch, vendor: VendorRules) -> dict[str, object]:

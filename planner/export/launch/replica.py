@@ -14,6 +14,7 @@ from fleetplan.perfmodel.parallelism import Parallelism
 from fleetplan.perfmodel.techniques.expert_routing import EXPERTS_PER_REDUNDANT, USUAL_HOST_ACCELERATORS
 from fleetplan.planner.export.launch.checkpoints import RefusedError
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
+from fleetplan.planner.export.launch.lengths import longest_sequence
 
 LOAD_BALANCERS: Final = {
     "vllm": "--enable-eplb with num_redundant_experts in --eplb-config",
@@ -109,7 +110,19 @@ def shell_line(words: tuple[str, ...]) -> str:
     return " ".join(f'"{word}"' if _VARIABLE.fullmatch(word) else shlex.quote(word) for word in words)
 
 
-def expert_notes(layout: Parallelism, framework: str) -> list[str]:
+def length_and_notes(deployment: LaunchedGroup, framework: str) -> tuple[int, list[str]]:
+    """Return the tokens of the longest sequence, and the notes that every framework's command begins with.
+
+    Raises
+    ------
+    RefusedError
+        The plan states no lengths.
+    """
+    length, note = longest_sequence(deployment)
+    return length, [note, *_expert_notes(deployment.layout, framework)]
+
+
+def _expert_notes(layout: Parallelism, framework: str) -> list[str]:
     """What a layout needs whose experts the performance model balances by default."""
     if layout.ep == 1 or layout.ep * layout.ffn_tp <= USUAL_HOST_ACCELERATORS:
         return []

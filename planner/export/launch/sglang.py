@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
+from fleetplan.planner.export.launch.checkpoints import launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
-from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
     Host,
     Launch,
     draft_of,
-    expert_notes,
+    length_and_notes,
 )
 from fleetplan.planner.export.launch.tools import tools
 
@@ -35,8 +34,7 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         SGLang has no options for what was planned.
     """
     service, layout = deployment.service, deployment.layout
-    length, note = longest_sequence(deployment)
-    notes = [note]
+    length, notes = length_and_notes(deployment, "sglang")
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launched(deployment)]
     words += ["--tp-size", str(layout.accelerators_per_stage)]
     if layout.pp > 1:
@@ -50,10 +48,14 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         )
     if layout.ep > 1:
         words += ["--ep-size", str(layout.ep)]
-        notes += expert_notes(layout, "sglang")
     if layout.cp > 1:
         words += ["--attn-cp-size", str(layout.cp)]
-    words += [*_weights(deployment), "--context-length", str(length), *_scheduling(deployment)]
+    words += [
+        *precision_options(deployment, "sglang"),
+        "--context-length",
+        str(length),
+        *_scheduling(deployment),
+    ]
     if not service.prefix_caching:
         words += ["--disable-radix-cache"]
     words += _draft(deployment)
@@ -68,15 +70,6 @@ def sglang(deployment: LaunchedGroup, version: str = "") -> Launch:
         return (*common, *place, "--dist-init-addr", f"{host.leader}:{COORDINATION_PORT}")
 
     return Launch("sglang", common, notes=tuple(notes), hosts=deployment.hosts, on_host=on_host)
-
-
-def _weights(deployment: LaunchedGroup) -> list[str]:
-    online = online_quantisation(deployment, "sglang")
-    words = [] if online is None else ["--quantization", online]
-    if deployment.variant.weights == "bf16":
-        words += ["--dtype", "bfloat16"]
-    kv = tools().sglang.kv.get(deployment.variant.kv)
-    return words if kv is None else [*words, "--kv-cache-dtype", kv]
 
 
 def _scheduling(deployment: LaunchedGroup) -> list[str]:

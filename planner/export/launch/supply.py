@@ -1,10 +1,8 @@
-"""What stands and what is bought, for those who provide it: node pools, and purchases as planned changes."""
+"""The table of what stands: nodes by pool and moment."""
 
 from __future__ import annotations
 
-import json
 import math
-from typing import Final
 
 import pandas as pd
 
@@ -13,9 +11,6 @@ from fleetplan.planner.export.launch.deployments import dns_name
 from fleetplan.planner.export.launch.nodes import POOL_LABEL
 from fleetplan.planner.export.launch.tools import tools
 from fleetplan.planner.plan import Plan
-
-CHANGES_FORMAT: Final = "1.0"
-"""Version of the document of changes; its shape follows `resource_changes` of Terraform's plan JSON."""
 
 
 def node_pools(plan: Plan) -> pd.DataFrame:
@@ -47,48 +42,3 @@ def node_pools(plan: Plan) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def purchase_changes(plan: Plan) -> str:
-    """Return purchases, rents and retirements as a JSON document of planned changes."""
-    changes = [
-        {
-            "address": f"fleetplan_{row.kind}.{dns_name(f'{row.offer}-{row.region}-{row.period}')}",
-            "type": f"fleetplan_{row.kind}",
-            "name": row.offer,
-            "change": {
-                "actions": ["create"],
-                "before": None,
-                "after": row.model_dump(
-                    include={
-                        "period", "region", "pool", "hardware", "units", "unit", "accelerators", "capex_usd",
-                        "usd", "price_source", "price_as_of",
-                    }
-                ),
-            },
-        }
-        for row in plan.purchases
-    ]  # fmt: skip
-    changes += [
-        {
-            "address": f"fleetplan_owned.{dns_name(f'{row.pool}-{row.period}')}",
-            "type": "fleetplan_owned",
-            "name": row.pool,
-            "change": {
-                "actions": ["delete"],
-                "before": row.model_dump(
-                    include={"period", "region", "hardware", "hosts", "usd", "resale_usd"}
-                ),
-                "after": None,
-            },
-        }
-        for row in plan.retirements
-    ]
-    document = {
-        "format_version": CHANGES_FORMAT,
-        "fleet": plan.fleet,
-        "plan_format_version": plan.format_version,
-        "created": plan.provenance.created,
-        "resource_changes": changes,
-    }
-    return json.dumps(document, indent=2) + "\n"

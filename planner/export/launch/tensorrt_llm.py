@@ -7,7 +7,7 @@ from typing import Final
 from fleetplan.planner.export.launch.checkpoints import launched, online_quantisation
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
 from fleetplan.planner.export.launch.lengths import longest_sequence
-from fleetplan.planner.export.launch.replica import Launch, draft_of, expert_notes
+from fleetplan.planner.export.launch.replica import Launch, draft_of, length_and_notes
 from fleetplan.planner.export.launch.tools import tools
 
 OPTIONS: Final = {
@@ -32,7 +32,7 @@ def tensorrt_llm(deployment: LaunchedGroup) -> Launch:
     """
     engine = engine_arguments(deployment)
     words = ["trtllm-serve", "serve", launched(deployment)]
-    notes = [longest_sequence(deployment)[1], *expert_notes(deployment.layout, "trtllm")]
+    _, notes = length_and_notes(deployment, "trtllm")
     for argument, option in OPTIONS.items():
         if argument in engine:
             words += [option, str(engine.pop(argument))]

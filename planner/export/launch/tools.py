@@ -70,6 +70,21 @@ class LlmDRules(_Rules):
     vendors: Mapping[str, VendorRules]
 
 
+class ObjectRules(_Rules):
+    """Objects of a Kubernetes controller, and the release whose schema they keep."""
+
+    version: str
+    source: str
+    api: str
+
+
+class KueueRules(ObjectRules):
+    """What Kueue accepts."""
+
+    flavors: int
+    """Most flavors of a group of a ClusterQueue."""
+
+
 class Tools(_Rules):
     """All launching tools."""
 
@@ -78,6 +93,12 @@ class Tools(_Rules):
     trtllm: FrameworkRules
     dynamo: DynamoRules
     llm_d: LlmDRules = Field(alias="llm-d")
+    lws: ObjectRules
+    kueue: KueueRules
+    karpenter: ObjectRules
+    config_connector: ObjectRules = Field(alias="config-connector")
+    images: Mapping[str, Mapping[str, str]]
+    """Image of a framework's server, by framework and vendor."""
     resources: Mapping[str, str]
     """Resource of the device plug-in, by vendor."""
 

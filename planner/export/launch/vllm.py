@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 
-from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, online_quantisation
+from fleetplan.planner.export.launch.checkpoints import RefusedError, launched, precision_options
 from fleetplan.planner.export.launch.deployments import LaunchedGroup
-from fleetplan.planner.export.launch.lengths import longest_sequence
 from fleetplan.planner.export.launch.replica import (
     COORDINATION_PORT,
     Host,
     Launch,
     draft_of,
-    expert_notes,
+    length_and_notes,
 )
 from fleetplan.planner.export.launch.tools import tools
 
@@ -28,13 +27,10 @@ def vllm(deployment: LaunchedGroup) -> Launch:
     RefusedError
         vLLM has no options for what was planned.
     """
-    service, layout = deployment.service, deployment.layout
-    length, note = longest_sequence(deployment)
-    notes = [note]
+    service = deployment.service
+    length, notes = length_and_notes(deployment, "vllm")
     words = ["vllm", "serve", launched(deployment), *_layout(deployment)]
-    if layout.ep > 1:
-        notes += expert_notes(layout, "vllm")
-    words += _weights(deployment)
+    words += precision_options(deployment, "vllm")
     words += ["--max-model-len", str(length), *_scheduling(deployment, length)]
     words += ["--enable-prefix-caching" if service.prefix_caching else "--no-enable-prefix-caching"]
     draft = draft_of(deployment)
@@ -110,15 +106,6 @@ def _check_decode_context(deployment: LaunchedGroup, tp: int, cp: int) -> None:
             f"vLLM splits contexts {largest} ways at most on {tp} ranks with {facts.kv_heads} key-value "
             f"heads, and in a divisor of the {shared} query heads of each, not {cp}"
         )
-
-
-def _weights(deployment: LaunchedGroup) -> list[str]:
-    online = online_quantisation(deployment, "vllm")
-    words = [] if online is None else ["--quantization", online]
-    if deployment.variant.weights == "bf16":
-        words += ["--dtype", "bfloat16"]
-    kv = tools().vllm.kv.get(deployment.variant.kv)
-    return words if kv is None else [*words, "--kv-cache-dtype", kv]
 
 
 def _scheduling(deployment: LaunchedGroup, length: int) -> list[str]:

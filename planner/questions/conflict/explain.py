@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +14,7 @@ from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.requirement import Requirement, RequirementKind
 from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, named, ways_out
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, OutOfTimeError, Resolver
 from fleetplan.planner.search import Deadline, Verdict, least_power
 
 SHARE_FOR_POWER: Final = 0.5
@@ -55,11 +57,13 @@ class Explained:
 
 @dataclass(slots=True)
 class _Clock:
-    """Feasibility until a deadline: what comes too late is unknown."""
+    """Feasibility until a deadline: what comes too late, or would end too late, is unknown."""
 
     resolver: Resolver
     deadline: Deadline
     late: bool = False
+    quickest_s: float = math.inf
+    """What the quickest question took; a fleet and its model have to be built for each. [s]"""
 
     @property
     def own(self) -> Resolver:
@@ -67,14 +71,21 @@ class _Clock:
         return replace(self.resolver, limits=replace(self.resolver.limits, latest=self.deadline))
 
     def out_of_time(self) -> bool:
-        """Whether the deadline has passed, which is noted."""
-        self.late = self.late or self.deadline.passed
-        return self.deadline.passed
+        """Whether no question ends before the deadline, which is noted."""
+        least_s = self.quickest_s if self.quickest_s < math.inf else 0.0
+        late = self.deadline.left_s <= least_s
+        self.late = self.late or late
+        return late
 
     def feasible(self, fleet: Fleet) -> Verdict:
         if self.out_of_time():
             return Verdict.UNKNOWN
-        verdict = self.own.feasible(fleet)
+        left_s = self.deadline.left_s
+        try:
+            verdict = self.own.feasible(fleet)
+        except OutOfTimeError:
+            verdict = Verdict.UNKNOWN
+        self.quickest_s = min(self.quickest_s, left_s - self.deadline.left_s)
         self.late = self.late or verdict is Verdict.UNKNOWN
         return verdict
 
@@ -167,7 +178,8 @@ class _Ways:
         if given not in self._solved:
             resolver = self._clock.own
             resolver.say(f"{'; '.join(give.text for give in way.gives)}: solving")
-            self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
+            with suppress(OutOfTimeError):
+                self._solved[given] = way, resolver.solve(way.laid_on(self._fleet))
 
     def best_first(self) -> tuple[tuple[WayOut, FleetAnswer], ...]:
         """What serves everything first, then the cheapest plan."""
@@ -185,7 +197,10 @@ def _more_power(fleet: Fleet, universe: Sequence[Requirement], clock: _Clock) ->
         return None
     resolver = clock.own
     asked = [each.power_limit for each in limited if each.power_limit is not None]
-    found = least_power(resolver.problem(fleet)[1], asked, resolver.limits)
+    try:
+        found = least_power(resolver.problem(fleet)[1], asked, resolver.limits)
+    except OutOfTimeError:
+        return None
     if found is None or not found.steps:
         return None
     short = [each for each in limited if each.power_limit and each.power_limit.region in found.steps]

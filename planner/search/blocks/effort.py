@@ -41,11 +41,7 @@ MASTER_NODES_A_SECOND: Final = 40
 """Nodes of an integer master that stand for a second where work is counted."""
 
 SECONDS_A_JOB: Final = 0.02
-"""What a job without nodes counts for where work is counted; about what it takes on a core. [s]"""
-
-SECONDS_A_NODE: Final = 0.002
-"""What a node of a block counts for. [s]"""
-
+"""What a job counts for besides its iterations where work is counted; about what it takes on a core. [s]"""
 
 COUNTED_CORES: Final = 2
 """Cores that counted work is shared by, whatever the machine has: a limit must mean the same everywhere."""
@@ -60,7 +56,7 @@ class Clock:
     limit_s : float
         When it ends. [s]
     deterministic : bool
-        Whether spent time is counted in nodes and jobs, so that every run takes the same steps.
+        Whether spent time is counted in work and jobs, so that every run takes the same steps.
     workers : int
         Processes that share the work.
     """
@@ -73,8 +69,13 @@ class Clock:
 
     def count(self, answers: Sequence[Answer]) -> None:
         """Note work that was done."""
-        nodes = sum(answer.nodes for answer in answers)
-        self.worked_s += (SECONDS_A_JOB * len(answers) + SECONDS_A_NODE * nodes) / COUNTED_CORES
+        work_s = sum(SECONDS_A_JOB + answer.work_s for answer in answers)
+        self.worked_s += work_s / COUNTED_CORES
+
+    @property
+    def cores(self) -> int:
+        """Cores that share the work, the same on every machine where work is counted."""
+        return COUNTED_CORES if self.deterministic else self.workers
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""

@@ -74,7 +74,7 @@ class PeriodRounds:
     @property
     def pays(self) -> bool:
         """Whether another round is worth its time."""
-        rounds = math.ceil(self._periods.count / self._clock.workers)
+        rounds = math.ceil(self._periods.count / self._clock.cores)
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 

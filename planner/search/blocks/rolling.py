@@ -110,7 +110,6 @@ class _Construction:
         self._job = job
         self._solve = solve
         self._parts = Parts(job.program)
-        self._nodes = 0
         self._ends = time.monotonic() + (job.effort.time_limit_s or np.inf)
         stage = np.full(len(job.cost), -1, dtype=np.int64)
         for number, variables in enumerate(job.stages):
@@ -163,7 +162,7 @@ class _Construction:
             self._moment(variables, len(self._job.stages) - number)
         self._finish()
         objective = float(self._job.cost @ self._values)
-        return Answer(self._values, objective, -np.inf, nodes=self._nodes)
+        return Answer(self._values, objective, -np.inf)
 
     def _round_up(self, variables: Indices) -> None:
         """Take the root's values, rounded up: what nobody decided in time is for others to mend."""
@@ -325,9 +324,7 @@ class _Construction:
             rounds=True,
             improvements=improvements,
         )
-        answer = self._solve(Job(program, cost, limits, start))
-        self._nodes += answer.nodes
-        return answer
+        return self._solve(Job(program, cost, limits, start))
 
     def _finish(self) -> None:
         """Decide supply and everything continuous anew, with what runs held."""

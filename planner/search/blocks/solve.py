@@ -52,6 +52,9 @@ COMPLETION_LIMIT_S: Final = 10.0
 START_LIMIT_S: Final = 5.0
 """Effort to make a plan of what the plan in force runs. [s, or solver units]"""
 
+START_SHARE_OF_TIME: Final = 0.3
+"""Share of the time for that, where there is little."""
+
 CONFIRMATION_LIMIT_S: Final = 10.0
 """Time for CP-SAT to prove that there is no plan where a relaxation has none, past the limit too. [s]"""
 
@@ -69,11 +72,19 @@ def decomposed(planning: PlanningModel) -> Split | None:
 
 
 def solve_planning(planning: PlanningModel, limits: SolverLimits, enough: Enough) -> ModelOutcome:
-    """Minimise a model, over its blocks where that is worth it; nobody watches."""
-    parts = decomposed(planning)
-    if parts is None:
-        return solve_model(planning.model, planning.continuous, limits, enough, lambda _: None)
-    return solve_in_blocks(planning, parts, limits, enough, lambda _: None)
+    """Minimise a model, over its blocks where that is worth it; nobody watches.
+
+    Where the deadline of the limits counts work, so does the solve, and what it took is noted there.
+    """
+    parts, counted = decomposed(planning), limits.latest.spent is not None
+    if parts is not None:
+        outcome = solve_in_blocks(planning, parts, limits, enough, lambda _: None, counted)
+    elif counted:
+        outcome = solve_reproducibly(planning.model, planning.continuous, limits, enough)
+    else:
+        outcome = solve_model(planning.model, planning.continuous, limits, enough, lambda _: None)
+    limits.latest.note(outcome.deterministic_time)
+    return outcome
 
 
 def solve_in_blocks(
@@ -229,7 +240,8 @@ def _start(
     if not len(hinted.vars):
         return None
     near = _nearest_to_hint(model)
-    solver = configured_solver(START_LIMIT_S, limits.seed, limits.workers)
+    seconds = min(START_LIMIT_S, START_SHARE_OF_TIME * limits.time_limit_s)
+    solver = configured_solver(seconds, limits.seed, limits.workers)
     if reproducible:
         solver = configured_solver(math.inf, limits.seed, workers=1)
         solver.parameters.max_deterministic_time = START_LIMIT_S

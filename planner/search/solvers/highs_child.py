@@ -22,7 +22,17 @@ from typing import IO, Any, Final
 import highspy
 import numpy as np
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Array, Effort, Job, Rows, SearchJob
+from fleetplan.planner.search.solvers.highs_jobs import (
+    Answer,
+    AnyJob,
+    Array,
+    CompositeJob,
+    Effort,
+    Job,
+    Rows,
+    SearchJob,
+)
+from fleetplan.planner.search.work import iteration_s
 
 LEAST_INTERVAL_S: Final = 0.1
 """Between two answers of a search that only raise the bound. [s]"""
@@ -97,7 +107,7 @@ def cost_unit(cost: Array) -> float:
 def solve(job: AnyJob, known: Known) -> Answer:
     """Solve one job."""
     if not isinstance(job, Job):
-        return job.run(lambda part: solve(part, known))
+        return _composite(job, known)
     unit = cost_unit(job.cost)
     if job.effort is None:
         if isinstance(job.rows, int):
@@ -115,6 +125,20 @@ def solve(job: AnyJob, known: Known) -> Answer:
         for name, value in (ROUNDING if job.effort.rounds else {}).items():
             solver.setOptionValue(name, value)
     return _integer(solver, rows, job, unit)
+
+
+def _composite(job: CompositeJob, known: Known) -> Answer:
+    """Do a job of many programs, whose work is theirs."""
+    work_s = 0.0
+
+    def solved(part: Job) -> Answer:
+        nonlocal work_s
+        answer = solve(part, known)
+        work_s += answer.work_s
+        return answer
+
+    answer = job.run(solved)
+    return replace(answer, work_s=work_s)
 
 
 def model_of(rows: Rows, cost: Array, linear: bool) -> highspy.Highs:
@@ -176,30 +200,38 @@ def _integer(solver: highspy.Highs, rows: Rows, job: Job, unit: float) -> Answer
     solver.run()
     info, found, infeasible = solver.getInfo(), found_by(solver), is_infeasible(solver)
     bound = np.inf if infeasible else float(info.mip_dual_bound) * unit
-    nodes, iterations = (max(0, int(each)) for each in (info.mip_node_count, info.simplex_iteration_count))
+    nodes, work_s = max(0, int(info.mip_node_count)), _work_s(solver, rows)
     if found is None:
-        return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes, iterations=iterations)
+        return Answer(None, np.inf, bound, infeasible=infeasible, nodes=nodes, work_s=work_s)
     values = np.where(rows.whole, np.round(found), np.clip(found, rows.lower, rows.upper))
-    return Answer(values, float(job.cost @ values), bound, nodes=nodes, iterations=iterations)
+    return Answer(values, float(job.cost @ values), bound, nodes=nodes, work_s=work_s)
+
+
+def _work_s(solver: highspy.Highs, rows: Rows) -> float:
+    """The work of the last run. [s]"""
+    iterations = int(solver.getInfo().simplex_iteration_count)
+    return max(0, iterations) * iteration_s(len(rows.rows.data))
 
 
 def _linear(rows: Rows, cost: Array, unit: float) -> Answer:
-    solver = model_of(rows, cost / unit, linear=True)
+    solver, work_s = model_of(rows, cost / unit, linear=True), 0.0
     for options in LINEAR_ATTEMPTS:
         for name, value in options.items():
             solver.setOptionValue(name, value)
         solver.clearSolver()
         solver.run()
+        work_s += _work_s(solver, rows)
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):
             break
     if status != highspy.HighsModelStatus.kOptimal:
         infeasible = status == highspy.HighsModelStatus.kInfeasible
-        return Answer(None, np.inf, -np.inf, infeasible=infeasible, status=solver.modelStatusToString(status))
+        said = solver.modelStatusToString(status)
+        return Answer(None, np.inf, -np.inf, infeasible=infeasible, work_s=work_s, status=said)
     solution = solver.getSolution()
     objective = float(solver.getInfo().objective_function_value) * unit
     duals = np.array(solution.row_dual) * unit
-    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals)
+    return Answer(np.array(solution.col_value), objective, objective, row_duals=duals, work_s=work_s)
 
 
 class Searches:

@@ -168,8 +168,10 @@ class Answer:
         Of a linear relaxation: what one more unit of a row's limit is worth, by row.
     infeasible : bool
         Whether there is no solution, within the tolerances of floating point.
-    nodes, iterations : int
-        Nodes of its tree, and iterations of its simplex.
+    nodes : int
+        Of its tree.
+    work_s : float
+        Its work as time that is the same on every machine (planner/search/work.py). [s]
     status : str
         What HiGHS says of the model.
     """
@@ -180,5 +182,5 @@ class Answer:
     row_duals: Array | None = None
     infeasible: bool = False
     nodes: int = 0
-    iterations: int = 0
+    work_s: float = 0.0
     status: str = ""

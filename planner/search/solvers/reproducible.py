@@ -21,7 +21,7 @@ from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
 from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
-from fleetplan.planner.search.work import iteration_s, nodes_within
+from fleetplan.planner.search.work import nodes_within
 
 FIRST_SEARCH: Final = 0.5
 """CP-SAT's share before HiGHS is asked: enough for small fleets. [deterministic units of CP-SAT]"""
@@ -144,4 +144,4 @@ def _highs(
             answer = workers.solve_one(job)
     except WorkersStoppedError:
         raise KeyboardInterrupt from None
-    return program.answer(answer), answer.iterations * iteration_s(program.entries)
+    return program.answer(answer), answer.work_s

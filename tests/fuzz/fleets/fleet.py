@@ -167,7 +167,10 @@ scopes:
 def _scenarios(made: Made) -> None:
     """Named changes that the file offers; nobody lays them on."""
     if made.wants("overrides", 0.15):
-        made.file["overrides"] = {"careful": {"policy": {"reserve_hosts_per_pool": 1}}}
+        # A fleet has one reserve: in per cent where it states it so.
+        percent = "reserve_percent_per_pool" in made.file.get("policy", {})
+        careful = {"reserve_percent_per_pool": 20} if percent else {"reserve_hosts_per_pool": 1}
+        made.file["overrides"] = {"careful": {"policy": careful}}
         if made.allows("scenarios"):
             made.file["scenarios"] = {"spare": ["careful"]}
     if made.wants("scenarios", 0.15):

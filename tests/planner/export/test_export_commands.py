@@ -34,6 +34,8 @@ def plan_file(tmp_path: Path) -> Path:
         ("launch", "launch.sh"),
         ("dynamo", "*.dynamo.yaml"),
         ("llm-d", "*.llm-d.yaml"),
+        ("lws", "*.lws.yaml"),
+        ("kueue", "*.kueue.yaml"),
         ("node-pools", "node-pools.csv"),
         ("purchases", "purchases.json"),
         ("workbook", "plan.xlsx"),

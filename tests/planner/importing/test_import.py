@@ -19,7 +19,7 @@ from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
 from fleetplan.planner.importing.benchmarks import import_benchmarks
-from fleetplan.planner.importing.records import read_json
+from fleetplan.planner.importing.records import read_json, read_summary
 from fleetplan.planner.importing.supply_tables import import_inventory, import_prices
 from fleetplan.scenarios.load import load_fleet
 
@@ -73,6 +73,64 @@ INFERENCEX = [
     {"hw": "h2000", "framework": "vllm", "precision": "fp8", "tp": 1, "conc": 1, "isl": 10, "osl": 10,
      "mean_tpot": 0.01},
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("run", ["open", "closed"])
+def test_stages_that_inference_perf_wrote_are_runs_under_their_load(run: str) -> None:
+    # 50 requests at 10 a second, and 40 by four at a time: prompts of 64, 20 tokens, the first after 20 ms,
+    # the others every 2 ms, on a machine with other work.
+    document = json.loads((WRITTEN / f"inference-perf-0.7.0-{run}.json").read_text("utf-8"))
+    (row,) = import_benchmarks("inference-perf", document, GIVEN).rows
+    assert (row["input_tokens"], row["output_tokens"]) == (64, 20)
+    load, latency = document["load_summary"], document["successes"]["latency"]
+    if run == "open":
+        assert row["requests_per_s"] == load["achieved_rate"] == pytest.approx(10, rel=0.1)
+        assert row["mode"] == "open_loop"
+    else:
+        assert (row["mode"], row["concurrency"]) == ("closed_loop", 4)
+    assert row["ttft_ms"] == 1000 * latency["time_to_first_token"]["mean"] >= 20
+    assert row["tpot_ms"] == 1000 * latency["time_per_output_token"]["mean"] >= 2
+
+
+MLPERF = WRITTEN / "mlperf-loadgen-6.0.17-server.txt"
+
+
+def test_a_summary_that_loadgen_wrote_is_a_run_at_the_rate_that_was_reached() -> None:
+    # The system under test answered first after 20 ms, then 19 more tokens every 2 ms; 700 queries.
+    document = read_summary(MLPERF)
+    (row,) = import_benchmarks("mlperf", document, GIVEN, 294.4).rows
+    assert (row["mode"], row["requests_per_s"], row["concurrency"]) == ("open_loop", 145.0, None)
+    assert (row["input_tokens"], row["output_tokens"]) == (294, 20)
+    assert row["ttft_ms"] == pytest.approx(20, rel=0.1)
+    assert row["tpot_ms"] == pytest.approx(2, rel=0.05)
+    alone = {**document, "Scenario": "SingleStream"}
+    (row,) = import_benchmarks("mlperf", alone, GIVEN, 294.4).rows
+    assert (row["mode"], row["concurrency"]) == ("closed_loop", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("Scenario", "Offline", "no steady load"),
+        ("Mode", "AccuracyOnly", "those of PerformanceOnly"),
+        ("Result is", "INVALID", "calls the result INVALID"),
+        ("Mean First Token latency (ns)", None, "Mean First Token latency is missing"),
+    ],
+)
+def test_summaries_without_latencies_under_a_steady_load_are_left_out(
+    field: str, value: str | None, said: str
+) -> None:
+    found = import_benchmarks("mlperf", {**read_summary(MLPERF), field: value}, GIVEN, 294.4)
+    assert found.rows == ()
+    assert said in found.rejected[0].reason
+    (without,) = import_benchmarks("mlperf", read_summary(MLPERF), GIVEN).rejected
+    assert "give --input-tokens" in without.reason
+
+
+def test_what_is_no_summary_of_loadgen_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("nothing: here\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no line with the scenario"):
+        read_summary(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(("form", "document"), [("vllm", VLLM), ("aiperf", AIPERF), ("guidellm", GUIDELLM)])

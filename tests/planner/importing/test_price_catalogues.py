@@ -14,7 +14,8 @@ import yaml
 from fleetplan.fleet.document.records import open_table
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.fragments import ImportedSupply
-from fleetplan.planner.importing.price_catalogues import OfferOptions, focus_supply, skypilot_offers
+from fleetplan.planner.importing.offers import OfferOptions
+from fleetplan.planner.importing.price_catalogues import focus_supply, skypilot_offers
 from fleetplan.scenarios.load import load_fleet
 
 SKYPILOT = """\

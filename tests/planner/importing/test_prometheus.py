@@ -281,6 +281,30 @@ def test_a_server_that_does_not_answer_is_one_error(
     assert "more than 11,000 steps" in capsys.readouterr().err
 
 
+def test_a_bearer_token_goes_to_the_server_and_not_beside_a_password(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {name: text.encode() for name, text in saved().items()}
+    token = tmp_path / "token"
+    token.write_text("eyJ.s3cret\n", encoding="utf-8")
+    with serving(
+        lambda path: (200, answers["requests" if "request_success" in path else "cache_hits"])
+    ) as url:
+        words = ("--system", "vllm", "--token-file", token, "--out", tmp_path / "x")
+        assert run("import", "prometheus", url, *words) == 0
+        assert asked[-1] == "Bearer eyJ.s3cret"
+        assert "s3cret" not in (tmp_path / "x" / "demand.yaml").read_text("utf-8")
+        assert run("import", "prometheus", url.replace("//", "//me:pass@"), *words, "--force") == 2
+        assert "is given with a password" in capsys.readouterr().err
+        for text in ("", "two words", "a\nb", "\u00e9"):
+            token.write_text(text, encoding="utf-8")
+            assert run("import", "prometheus", url, *words, "--force") == 2
+            assert "holds no token" in capsys.readouterr().err
+        token.unlink()
+        assert run("import", "prometheus", url, *words, "--force") == 2
+        assert "No such file" in capsys.readouterr().err
+
+
 def test_a_password_goes_to_the_server_and_nowhere_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

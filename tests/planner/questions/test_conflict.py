@@ -28,7 +28,9 @@ from tests.planner.random_fleets import large_case, tiny_case
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
 from fleetplan.planner.api import Planned, plan_fleet
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.plan import Infeasible
+from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
@@ -272,6 +274,71 @@ def test_an_infeasible_fleet_is_explained_until_the_deadline_and_no_longer(
     assert isinstance(stated, Infeasible)
     assert stated.shortages
     assert {row.reason for row in stated.shortages} == {"power"}
+
+
+@pytest.mark.parametrize(("candidates_s", "left_s"), [(0.0, 3.0), (0.6, 2.4), (5.0, 1.2)])
+def test_what_candidates_took_is_no_longer_there_for_reasons(
+    candidates_s: float, left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole answer ends so much after its limit, whatever took the time."""
+    now = [0.0]
+    found: list[float] = []
+
+    def prepared(*_: object) -> tuple[CandidateSet, None]:
+        now[0] += candidates_s
+        return CandidateSet((), (), (), ()), None
+
+    def solved(_: object, __: object, limits: SearchLimits, *___: object, **____: object) -> None:
+        found.append(limits.latest.ends - now[0])
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(api, "prepare", prepared)
+    monkeypatch.setattr(api, "solve_problem", solved)
+    monkeypatch.setattr(api, "EXPLANATION_S", 2.0)
+    monkeypatch.setattr(api, "LEAST_EXPLANATION_S", 0.2)
+    api.plan_fleet(one_kind(), SearchLimits(1.0, 0.01, workers=2))
+    assert found == [pytest.approx(left_s)]
+
+
+def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a fleet to build, which nothing cuts short; the last one began just before the deadline."""
+    now, asked = [0.0], []
+
+    def answered(*_: object) -> Verdict:
+        asked.append(now[0])
+        now[0] += 3.0
+        return Verdict.YES
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Resolver, "feasible", answered)
+    clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
+    verdicts = [clock.feasible(one_kind()) for _ in range(9)]
+    assert asked == [0.0, 3.0, 6.0]
+    assert verdicts[3:] == [Verdict.UNKNOWN] * 6
+    assert clock.late
+
+
+def test_no_service_is_evaluated_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardware that a question made available was evaluated for ten services, 13 s past the deadline."""
+    now, evaluated = [0.0], []
+
+    def built(fleet: Fleet, *_: object) -> CandidateSet:
+        evaluated.append(fleet.services[0].name)
+        now[0] += 3.0
+        return CandidateSet((), (), (), ())
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(resolving, "build_candidates", built)
+    question = one_kind(services=[service(f"s{i}", 1.0) for i in range(9)])
+    clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
+    assert clock.feasible(question) is Verdict.UNKNOWN
+    assert clock.late
+    assert evaluated == ["s0", "s1", "s2"]
+    assert explain._more_power(question, requirements_of(question), clock) is None
+    ways = explain._Ways(question, clock)
+    ways.solve(WayOut(()))
+    assert not ways.known
+    assert len(evaluated) == 3
 
 
 def test_without_time_nothing_is_asked() -> None:

@@ -13,10 +13,10 @@ from fleetplan.perfmodel.serving import Requests
 from fleetplan.planner.api import plan_fleet
 from fleetplan.planner.cli import main
 from fleetplan.planner.commands.replay import ROUTERS
-from fleetplan.planner.plan import Plan
+from fleetplan.planner.plan import KvFlow, Placement, Plan
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.replay.deployment import served_places
-from fleetplan.planner.replay.outcome import ReplayOutcome
+from fleetplan.planner.replay.outcome import PlaceOutcome, ReplayOutcome
 from fleetplan.planner.replay.plots import latency_figure, write_replay_plots
 from fleetplan.planner.replay.run import ReplayScope, replay_plan
 from fleetplan.planner.replay.traffic import Arrivals, TrafficChoice, arriving
@@ -182,6 +182,41 @@ def test_a_slice_of_the_day_may_be_chosen(planned: tuple[Problem, Plan]) -> None
     night = replay_plan(problem, sliced, choice, ReplayScope("2027Q1", "night"))
     assert night.slice == "night"
     assert night.requests < 0.2 * replay_plan(problem, sliced, choice, ReplayScope("2027Q1")).requests
+
+
+LINKED = """\
+kv_links: [{prefill: east, decode: west, gb_per_s: 100, added_ms: 70}]
+policy: {kv_transfer: cross-region}
+"""
+
+
+def test_what_one_region_prefills_another_decodes(tmp_path: Path) -> None:
+    """It was a traceback: the region with the prompts had no replicas that decode."""
+    split = FLEET[FLEET.index("  - name: split") :].replace("demand: 30", "demand: {east: 30}")
+    head = FLEET[: FLEET.index("  - name: chat")].replace("{east: {}}", "{east: {}, west: {}}")
+    head = head.replace("name: rent,", "name: rent, regions: [east, west],")
+    (tmp_path / "fleet.yaml").write_text(head + split + LINKED, encoding="utf-8")
+    found = plan_fleet(load_fleet(tmp_path / "fleet.yaml"), SearchLimits(20.0, 1e-3, seed=1, workers=2))
+    plan = found.outcome
+    assert isinstance(plan, Plan)
+    in_east = {"region": "east", "pool": "east/rent"}
+    rows = {row.phase: row.model_copy(update=in_east) for row in plan.placements}
+    moved = rows["decode"].model_copy(update={"region": "west", "pool": "west/rent"})
+    flow = KvFlow(
+        period="2027Q1", slice=None, scenario=None, service="split", request_class="all", origin="east",
+        prefill_pool="east/rent", prefill_config=rows["prefill"].config, decode_pool="west/rent",
+        decode_config=moved.config, requests_per_s=30.0,
+    )  # fmt: skip
+
+    def place(decode: Placement, flows: tuple[KvFlow, ...]) -> PlaceOutcome:
+        changed = plan.model_copy(update={"placements": (rows["prefill"], decode), "kv_flows": flows})
+        choice = TrafficChoice(Arrivals.POISSON, 20.0)
+        return replay_plan(found.problem, changed, choice, ReplayScope("2027Q1")).places[0]
+
+    here, apart = place(rows["decode"], ()), place(moved, (flow,))
+    assert (here.region, apart.region) == ("east", "east + west")
+    assert here.requests == apart.requests
+    assert apart.ttft.mean_ms - here.ttft.mean_ms == pytest.approx(70, rel=0.02)
 
 
 def test_a_plan_of_another_fleet_is_refused(planned: tuple[Problem, Plan]) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.parts import first_parts
+from tests.planner.builders import fleet, hardware, region, rent_offer, service
+from tests.planner.questions.tiny import engine_table
 
+from fleetplan.planner import api
 from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+from fleetplan.planner.plan import Infeasible
+from fleetplan.planner.questions.solve_outcome import stated_outcome
 from fleetplan.planner.search.result import SearchLimits
 from fleetplan.scenarios.load import load_fleet
 
@@ -57,6 +65,53 @@ def test_a_deterministic_run_repeats_bit_for_bit_beside_others(name: str) -> Non
     alone = planned(SCENARIOS / name, 2, WORK_S, 0.0)
     with burning():
         assert planned(SCENARIOS / name, 1, WORK_S, 0.0) == alone
+
+
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_a_deterministic_search_knows_of_no_clock(
+    reproducible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that is left decided how long a search for a first plan was, and whether it was infeasible."""
+    known: list[bool] = []
+    real = api._searched
+
+    def searched(*arguments: Any) -> Any:
+        known.append(arguments[1].limits.latest.ends < math.inf)
+        return real(*arguments)
+
+    monkeypatch.setattr(api, "_searched", searched)
+    limits = SearchLimits(WORK_S, 0.01, workers=1, reproducible=reproducible)
+    plan_fleet(load_fleet(SCENARIOS / "tiny.yaml"), limits)
+    assert known == [not reproducible]
+
+
+def test_the_reasons_of_an_infeasible_fleet_repeat_however_fast_the_clock_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was short, and what could give, were what was found by some moment of the clock."""
+    rates = engine_table([("aggregated", "A", 1, 10.0)], power_kw=1.0)
+    services = [service(f"s{i}", 10.0 * (i + 1), engines=rates) for i in range(4)]
+    asked = fleet(
+        services=services,
+        hardware=[hardware("A", 4)],
+        offers=[rent_offer("a", 1.0, hardware="A", maximum=9)],
+        regions=[region("here", power_kw=(7.0,))],
+    )
+
+    def explained(workers: int) -> str:
+        limits = SearchLimits(2.0, 1e-3, workers=workers, reproducible=True)
+        found = stated_outcome(asked, limits, None, lambda _: None, plan_fleet(asked, limits))
+        assert isinstance(found, Infeasible)
+        assert found.shortages
+        assert found.conflict is not None
+        stated = found.provenance.model_copy(update={"created": ""})
+        solve = found.solve.model_copy(update={"wall_s": 0.0})
+        return found.model_copy(update={"provenance": stated, "solve": solve}).model_dump_json()
+
+    first = explained(2)
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: 1000 * real())
+    assert explained(1) == first
 
 
 def scenarios() -> list[Path]:

@@ -1,0 +1,161 @@
+"""Node pools of clouds for what is rented: Karpenter on AWS, Config Connector on Google Cloud."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from fleetplan.fleet.catalog.hardware_names import InstanceType, gke_accelerator, instances_of
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
+from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
+from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.plan import Plan
+
+GCP_LOCATION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+(-[a-z])?")
+"""A region or zone of Google Cloud, as in us-east4 and us-east4-b."""
+
+CAPACITY_TYPES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
+    frozenset({"spot"}): ("spot",),
+    frozenset({"reserve"}): ("reserved",),
+}
+"""Capacity types of Karpenter by how offers bring a pool; any other takes reserved nodes where it can."""
+
+ANY_TYPE: Final = ("reserved", "on-demand")
+
+
+def karpenter_pools(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
+    """Return a NodePool for each pool that is rented and that AWS has, by file name, and what is left out."""
+    rules = tools().karpenter
+    return _by_region(
+        plan,
+        period,
+        "aws",
+        _karpenter,
+        f"Karpenter {rules.version}",
+        ["the EC2NodeClass named default chooses images, subnets and capacity reservations"],
+    )
+
+
+def _karpenter(pool: StandingPool, types: tuple[InstanceType, ...]) -> dict[str, object]:
+    requirements = [
+        _requirement("node.kubernetes.io/instance-type", [each.name for each in types]),
+        _requirement("karpenter.sh/capacity-type", CAPACITY_TYPES.get(pool.kinds, ANY_TYPE)),
+    ]
+    return {
+        "apiVersion": tools().karpenter.api,
+        "kind": "NodePool",
+        "metadata": {"name": pool.label},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {POOL_LABEL: pool.label}},
+                "spec": {
+                    "nodeClassRef": {
+                        "group": "karpenter.k8s.aws",
+                        "kind": "EC2NodeClass",
+                        "name": "default",
+                    },
+                    "requirements": requirements,
+                },
+            },
+            # A server that has loaded a model is not moved to fill nodes better.
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1h"},
+            "limits": {pool.resource: str(pool.nodes * pool.accelerators_per_node)},
+        },
+    }
+
+
+def _requirement(key: str, values: Iterable[str]) -> dict[str, object]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def gke_pools(
+    plan: Plan, period: str | None, locations: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
+    """Return a ContainerNodePool for each rented pool that Google Cloud has, and what is left out.
+
+    Parameters
+    ----------
+    plan : Plan
+        What stands.
+    period : str or None
+        None is the first.
+    locations : Mapping[str, str]
+        Region or zone of Google Cloud by the plan's region; one that bears such a name needs none.
+
+    Raises
+    ------
+    InputError
+        A location is missing.
+    """
+
+    def node_pool(pool: StandingPool, types: tuple[InstanceType, ...]) -> dict[str, object]:
+        location = locations.get(pool.region, pool.region)
+        if GCP_LOCATION.fullmatch(location) is None:
+            hint = f"give it: --location {pool.region}=us-east4"
+            text = f"{location!r} is no region or zone of Google Cloud"
+            raise InputError([Issue("command line", 0, 0, "--location", text, hint)])
+        return _gke(pool, types[0], location)
+
+    rules = tools().config_connector
+    notes = ["clusterRef is the ContainerCluster of the region, and of that name"]
+    return _by_region(plan, period, "gcp", node_pool, f"Config Connector {rules.version}", notes)
+
+
+def _gke(pool: StandingPool, machine: InstanceType, location: str) -> dict[str, object]:
+    config: dict[str, object] = {
+        "machineType": machine.name,
+        "labels": {POOL_LABEL: pool.label},
+        "spot": pool.kinds == {"spot"},
+    }
+    accelerator = gke_accelerator(pool.hardware)
+    # The machine type of a TPU says all; that of a GPU is named with it.
+    if pool.vendor != "Google" and accelerator is not None:
+        config["guestAccelerator"] = [{"type": accelerator, "count": machine.accelerators}]
+    return {
+        "apiVersion": tools().config_connector.api,
+        "kind": "ContainerNodePool",
+        "metadata": {"name": pool.label},
+        "spec": {
+            "clusterRef": {"name": dns_name(pool.region)},
+            "location": location,
+            "nodeCount": pool.nodes,
+            "nodeConfig": config,
+        },
+    }
+
+
+_Writer = Callable[[StandingPool, tuple[InstanceType, ...]], dict[str, object]]
+
+
+def _by_region(
+    plan: Plan, period: str | None, cloud: str, write: _Writer, tool: str, notes: list[str]
+) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
+    """A file a region with the node pools of a cloud, and the pools that it does not have."""
+    objects: dict[str, list[dict[str, object]]] = defaultdict(list)
+    counted: dict[str, list[str]] = defaultdict(list)
+    left_out = []
+    for pool in standing_pools(plan, period):
+        types = instances_of(pool.hardware, cloud, pool.accelerators_per_node)
+        if pool.owned:
+            left_out.append(NotProvided(pool.name, f"its hosts are owned, and {tool} starts rented ones"))
+        elif not types:
+            each = f"{pool.accelerators_per_node} {pool.hardware}"
+            left_out.append(NotProvided(pool.name, f"no instance type of {cloud} with {each} is known"))
+        elif not pool.resource:
+            left_out.append(NotProvided(pool.name, f"no device plug-in of {pool.vendor} is known"))
+        else:
+            objects[pool.region].append(write(pool, types))
+            stated = f"{pool.label}: {pool.accelerators} {pool.hardware} on {pool.nodes} nodes"
+            others = [machine.name for machine in types[1:]]
+            counted[pool.region].append(stated + (f"; also {', '.join(others)}" if others else ""))
+    title = f"{tool}: {{}}, {period or plan.periods[0]}"
+    form = {"aws": "karpenter", "gcp": "gke"}[cloud]
+    texts = {
+        f"{dns_name(region)}.{form}.yaml": documents(title.format(region), [*counted[region], *notes], own)
+        for region, own in objects.items()
+    }
+    return texts, tuple(left_out)

@@ -1,0 +1,131 @@
+"""Quotas of Kueue: what each service may take of each pool, and what all of them may borrow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.export.launch.nodes import POOL_LABEL, documents
+from fleetplan.planner.export.launch.pools import NotProvided, StandingPool, standing_pools
+from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.plan import Plan
+
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+"""Label of a workload that names its LocalQueue."""
+
+SPARE: Final = "spare"
+"""Queue that holds what no service has a quota of, for others to borrow."""
+
+Quotas = Mapping[str, int]
+"""Accelerators by pool."""
+
+
+def kueue_quotas(plan: Plan, period: str | None) -> tuple[dict[str, str], tuple[NotProvided, ...]]:
+    """Return flavors and queues of each region, by file name, and the pools that no quota can be given of.
+
+    A service has the accelerators that it uses in its busiest moment. The rest of a pool, its reserve
+    included, is the quota of a queue of its own, which the services of the region may borrow from.
+    """
+    period = period or plan.periods[0]
+    found: dict[str, list[StandingPool]] = defaultdict(list)
+    left_out = []
+    for pool in standing_pools(plan, period):
+        if pool.resource:
+            found[pool.region].append(pool)
+        else:
+            left_out.append(NotProvided(pool.name, _no_resource(pool)))
+    most = tools().kueue.flavors
+    texts = {}
+    for region, pools in found.items():
+        if len(pools) > most:
+            reason = f"a ClusterQueue of Kueue holds {most} flavors, and the region has {len(pools)} pools"
+            left_out.append(NotProvided(region, reason))
+        else:
+            texts[f"{dns_name(region)}.kueue.yaml"] = _text(plan, period, region, pools)
+    return texts, tuple(left_out)
+
+
+def _no_resource(pool: StandingPool) -> str:
+    return f"no resource of a device plug-in is known for {pool.vendor or 'its vendor'} ({pool.hardware})"
+
+
+def _text(plan: Plan, period: str, region: str, pools: Sequence[StandingPool]) -> str:
+    rules = tools().kueue
+    queues = _service_quotas(plan, period, region)
+    taken = {pool.name: sum(quotas.get(pool.name, 0) for quotas in queues.values()) for pool in pools}
+    spare = {pool.name: max(0, pool.accelerators - taken[pool.name]) for pool in pools}
+    objects: list[dict[str, object]] = [
+        {
+            "apiVersion": rules.api,
+            "kind": "ResourceFlavor",
+            "metadata": {"name": pool.label},
+            "spec": {"nodeLabels": {POOL_LABEL: pool.label}},
+        }
+        for pool in pools
+    ]
+    notes = [
+        f"{pool.label}: the quotas are {taken[pool.name] - pool.accelerators} accelerators more than the "
+        f"pool has, as the services need most at different moments"
+        for pool in pools
+        if taken[pool.name] > pool.accelerators
+    ]
+    for service, quotas in queues.items():
+        name = dns_name(f"{service}-{region}")
+        objects += [_cluster_queue(name, region, pools, quotas), _local_queue(name)]
+        notes.append(f"pods of {service} join with the label {QUEUE_LABEL}: {name}")
+    if any(spare.values()):
+        objects.append(_cluster_queue(dns_name(f"{SPARE}-{region}"), region, pools, spare))
+    notes.append(
+        "Kueue admits a pod if its queue covers all that it requests: cover or exclude cpu and memory"
+    )
+    return documents(f"Kueue {rules.version}: {region}, {period}", notes, objects)
+
+
+def _service_quotas(plan: Plan, period: str, region: str) -> dict[str, Quotas]:
+    """Accelerators of each service by pool, in the moment of the period in which it has most there."""
+    moments: dict[tuple[str, str], dict[tuple[str | None, str | None], int]] = defaultdict(
+        lambda: defaultdict(int)
+    )
+    for row in plan.placements:
+        if row.period == period and row.region == region:
+            moments[row.service, row.pool][row.slice, row.scenario] += row.accelerators
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for (service, pool), by_moment in moments.items():
+        found[service][pool] = max(by_moment.values())
+    return dict(found)
+
+
+def _cluster_queue(
+    name: str, region: str, pools: Sequence[StandingPool], quotas: Quotas
+) -> dict[str, object]:
+    """A queue with a group of flavors a resource: a group's flavors all hold the resources that it covers."""
+    groups: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for pool in pools:
+        if quotas.get(pool.name):
+            quota = {"name": pool.resource, "nominalQuota": quotas[pool.name]}
+            groups[pool.resource].append({"name": pool.label, "resources": [quota]})
+    return {
+        "apiVersion": tools().kueue.api,
+        "kind": "ClusterQueue",
+        "metadata": {"name": name},
+        "spec": {
+            "cohortName": dns_name(region),
+            "namespaceSelector": {},
+            # What a service lent comes back when it needs it.
+            "preemption": {"reclaimWithinCohort": "Any"},
+            "resourceGroups": [
+                {"coveredResources": [resource], "flavors": flavors} for resource, flavors in groups.items()
+            ],
+        },
+    }
+
+
+def _local_queue(name: str) -> dict[str, object]:
+    return {
+        "apiVersion": tools().kueue.api,
+        "kind": "LocalQueue",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"clusterQueue": name},
+    }

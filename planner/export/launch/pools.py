@@ -1,0 +1,95 @@
+"""The pools of a period as those see them who provide their nodes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.export.launch.tools import tools
+from fleetplan.planner.plan import Plan, PoolUse
+
+
+@dataclass(frozen=True, slots=True)
+class StandingPool:
+    """A pool in one period.
+
+    Attributes
+    ----------
+    name, region, hardware : str
+        As the plan has them.
+    vendor : str
+        Empty for a kind that engine tables alone know.
+    accelerators : int
+        Most that stand there in any moment of the period.
+    accelerators_per_node : int
+        A node is a host; of a pool of single accelerators, as large as a host of their kind.
+    kinds : frozenset[str]
+        How offers bring it: buy, rent, reserve, spot; empty for a pool of the fleet file.
+    owned : bool
+        Whether it is written off rather than rented.
+    """
+
+    name: str
+    region: str
+    hardware: str
+    vendor: str
+    accelerators: int
+    accelerators_per_node: int
+    kinds: frozenset[str]
+    owned: bool
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that hold all of its accelerators."""
+        return math.ceil(self.accelerators / self.accelerators_per_node)
+
+    @property
+    def resource(self) -> str:
+        """Resource of the device plug-in; empty where none is known."""
+        return tools().resources.get(self.vendor, "")
+
+    @property
+    def label(self) -> str:
+        """Value of the label of its nodes, and its name in Kubernetes."""
+        return dns_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class NotProvided:
+    """What a format cannot hold of a pool or a service, with the reason."""
+
+    label: str
+    reason: str
+
+
+def standing_pools(plan: Plan, period: str | None) -> tuple[StandingPool, ...]:
+    """Return the pools in which something stands in a period; None is the first."""
+    period = period or plan.periods[0]
+    uses: dict[str, list[PoolUse]] = defaultdict(list)
+    for use in plan.pools:
+        if use.period == period and use.accelerators:
+            uses[use.pool].append(use)
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for row in plan.purchases:
+        kinds[row.pool].add(row.kind)
+    lines = () if plan.inputs is None else plan.inputs.cost_lines
+    owned = {line.pool for line in lines if line.kind == "depreciation"}
+    hardware = {} if plan.inputs is None else {each.name: each for each in plan.inputs.hardware}
+    found = []
+    for name, moments in uses.items():
+        kind = hardware.get(moments[0].hardware)
+        found.append(
+            StandingPool(
+                name=name,
+                region=moments[0].region,
+                hardware=moments[0].hardware,
+                vendor="" if kind is None or kind.vendor is None else kind.vendor,
+                accelerators=max(use.accelerators for use in moments),
+                accelerators_per_node=1 if kind is None else kind.accelerators_per_host,
+                kinds=frozenset(kinds[name]),
+                owned=name in owned,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,84 @@
+"""What is bought, rented and retired as the JSON of a plan of Terraform, which policy engines read."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from fleetplan.planner.export.launch.deployments import dns_name
+from fleetplan.planner.plan import Plan, Purchase
+
+FORMAT_VERSION: Final = "1.2"
+"""Version of Terraform's JSON output format (developer.hashicorp.com/terraform/internals/json-format)."""
+
+PROVIDER: Final = "fleetplan"
+"""Name in place of a provider's address: nothing applies this plan."""
+
+_BOUGHT: Final = {
+    "period", "offer", "region", "pool", "hardware", "units", "unit", "accelerators", "capex_usd", "usd",
+    "price_source", "price_as_of",
+}  # fmt: skip
+_RETIRED: Final = {"period", "pool", "region", "hardware", "hosts", "usd", "resale_usd"}
+
+
+def purchase_changes(plan: Plan) -> str:
+    """Return purchases, rents and retirements as `terraform show -json` writes a plan.
+
+    OPA and conftest read `resource_changes` and `planned_values` of it. The keys `fleet` and
+    `plan_format_version` are of this program; readers of Terraform's format pass over them.
+    """
+    bought = [
+        (f"fleetplan_{row.kind}", _purchase_name(row), row.model_dump(include=_BOUGHT))
+        for row in plan.purchases
+    ]
+    changes = [{**_resource(kind, name), "change": _change(after=values)} for kind, name, values in bought]
+    changes += [
+        {
+            **_resource("fleetplan_owned", dns_name(f"{row.pool}-{row.period}")),
+            "change": _change(before=row.model_dump(include=_RETIRED)),
+        }
+        for row in plan.retirements
+    ]
+    planned = [
+        {**_resource(kind, name), "schema_version": 0, "values": values} for kind, name, values in bought
+    ]
+    document = {
+        "format_version": FORMAT_VERSION,
+        "fleet": plan.fleet,
+        "plan_format_version": plan.format_version,
+        "timestamp": plan.provenance.created,
+        "planned_values": {"root_module": {"resources": planned}},
+        "resource_changes": changes,
+        "configuration": {"root_module": {}},
+        "complete": True,
+        "errored": False,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _purchase_name(row: Purchase) -> str:
+    return dns_name(f"{row.offer}-{row.region}-{row.period}")
+
+
+def _resource(kind: str, name: str) -> dict[str, object]:
+    return {
+        "address": f"{kind}.{name}",
+        "mode": "managed",
+        "type": kind,
+        "name": name,
+        "provider_name": PROVIDER,
+    }
+
+
+def _change(
+    before: dict[str, object] | None = None, after: dict[str, object] | None = None
+) -> dict[str, object]:
+    """What comes (nothing before) or goes (nothing after)."""
+    return {
+        "actions": ["create" if before is None else "delete"],
+        "before": before,
+        "after": after,
+        "after_unknown": {},
+        "before_sensitive": {} if before else False,
+        "after_sensitive": {} if after else False,
+    }

@@ -1,0 +1,320 @@
+"""Price lists of AWS, Azure and Google Cloud as offers of a fleet file.
+
+What is read, as documented (November 2026):
+
+* aws: the price list of AmazonEC2, as a CSV offer file or as `aws pricing get-products` prints it (JSON).
+  Linux on shared tenancy; terms are standard reservations without upfront.
+* azure: pages of the Retail Prices API (prices.azure.com/api/retail/prices) with `Items`. A reservation's
+  price is that of its whole term.
+* gcp: pages of the Cloud Billing Catalog API with `skus` of Compute Engine. Google Cloud sells most machines
+  by their parts: cloud_prices.yaml says which. Local SSDs are not counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import yaml
+
+from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
+from fleetplan.fleet.document.records import NumberedRecord, Table
+from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
+from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, need, take_prices
+from fleetplan.planner.importing.records import Record, RejectedRowError, at, number, rows_of
+
+HOURS_PER_YEAR: Final = 8760
+QUARTERS_PER_YEAR: Final = 4
+NANO: Final = 1e-9
+
+AWS_FIRST_COLUMN: Final = "SKU"
+"""First column of the header of an offer file, below lines that say what it is."""
+
+AWS_COLUMNS: Final = ("TermType", "Unit", "PricePerUnit", "Currency", "Instance Type", "Region Code")
+_AWS_SOLD: Final = {
+    "Operating System": "Linux",
+    "Tenancy": "Shared",
+    "Pre Installed S/W": "NA",
+    "CapacityStatus": "Used",
+}
+_AWS_ATTRIBUTES: Final = {
+    "Instance Type": "instanceType",
+    "Region Code": "regionCode",
+    "Operating System": "operatingSystem",
+    "Tenancy": "tenancy",
+    "Pre Installed S/W": "preInstalledSw",
+    "CapacityStatus": "capacitystatus",
+}
+_YEARS: Final = {"1yr": 1, "3yr": 3, "1 Year": 1, "3 Years": 3, "5 Years": 5}
+
+
+def aws_table_offers(table: Table, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return the offers of a CSV offer file of AmazonEC2.
+
+    Raises
+    ------
+    InputError
+        A column is missing.
+    """
+    need(table, path, AWS_COLUMNS)
+    return _offers(table.records, path, options, _aws, "Price list of Amazon EC2")
+
+
+def aws_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return the offers of products as `aws pricing get-products` prints them."""
+    return _offers(_aws_products(document), path, options, _aws, "Price list of Amazon EC2")
+
+
+def azure_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return the offers of pages of Azure's Retail Prices API."""
+    return _offers(_pages(document, "Items"), path, options, _azure, "Retail prices of Azure")
+
+
+def gcp_offers(document: object, path: str, options: OfferOptions) -> ImportedSupply:
+    """Return the offers of pages of Google's Cloud Billing Catalog API."""
+    fragment = SupplyFragment(path)
+    parts: dict[tuple[str, str, str, bool], float] = {}
+    for line, record in _pages(document, "skus"):
+        try:
+            for part in _gcp_parts(record):
+                parts[part[:-1]] = part[-1]
+        except RejectedRowError as reason:
+            fragment.reject(f"row {line}", str(reason))
+    fragment.says.append(
+        f"Cloud Billing Catalog of Google Cloud, {options.as_of}; local SSDs are not counted."
+    )
+    take_prices(fragment, _gcp_machines(parts, fragment, options), options)
+    return fragment.done()
+
+
+_Price = tuple[str, str, float, bool, int | None]
+"""Machine, region, price [USD/h], whether it is spot capacity, and the term in quarters."""
+
+
+def _offers(
+    records: Iterator[NumberedRecord],
+    path: str,
+    options: OfferOptions,
+    read: Callable[[Record], _Price],
+    what: str,
+) -> ImportedSupply:
+    """The offers of rows that each state the price of a machine."""
+    fragment = SupplyFragment(path)
+    prices = []
+    for line, record in records:
+        try:
+            machine, region, usd, spot, term = read(record)
+            found = _wanted(machine, region, options)
+            if found is None:
+                continue
+            hardware, number_each, place = found
+            if spot and options.spot_max_share is None:
+                raise RejectedRowError("is spot capacity: give --spot-max-share")
+            if term is not None and not options.terms:
+                raise RejectedRowError("commits to a term: give --terms")
+            prices.append(MachinePrice(machine, hardware, number_each, place, usd, spot, term))
+        except RejectedRowError as reason:
+            fragment.reject(f"row {line}", str(reason))
+    fragment.says.append(f"{what}, {options.as_of}.")
+    take_prices(fragment, prices, options)
+    return fragment.done()
+
+
+def _wanted(machine: str, region: str, options: OfferOptions) -> tuple[str, int, str] | None:
+    """Hardware, accelerators and the fleet's region of a machine; None where it is not asked for."""
+    known = _instance(machine)
+    place = options.region(region)
+    if place is None or (options.hardware and known.hardware not in options.hardware):
+        return None
+    check_characters([("region", place)])
+    return known.hardware, known.accelerators, place
+
+
+def _instance(machine: str) -> InstanceType:
+    known = instance_types().get(plain_hardware(machine))
+    if known is None:
+        raise RejectedRowError("is no instance type with accelerators of the catalogue")
+    return known
+
+
+def _aws(record: Record) -> _Price:
+    machine = str(record.get("Instance Type") or "")
+    _instance(machine)
+    for column, sold in _AWS_SOLD.items():
+        if column in record and record[column] != sold:
+            raise RejectedRowError(f"{column} is {record[column]}: {sold} is taken")
+    _dollars(record.get("Currency"))
+    term = None
+    if record.get("TermType") == "Reserved":
+        kind = f"{record.get('PurchaseOption')} {record.get('OfferingClass')}"
+        if kind != "No Upfront standard":
+            raise RejectedRowError(f"is a reservation of the kind {kind}: No Upfront standard is taken")
+        term = _term(record.get("LeaseContractLength"))
+    if record.get("Unit") != "Hrs":
+        raise RejectedRowError(f"is a price by {record.get('Unit')}, not by the hour")
+    return (
+        machine,
+        str(record.get("Region Code") or ""),
+        _positive(record.get("PricePerUnit"), "PricePerUnit"),
+        False,
+        term,
+    )
+
+
+def _aws_products(document: object) -> Iterator[NumberedRecord]:
+    """Products with their terms as rows of the offer file."""
+    position = 0
+    for each in (row for page in _documents(document) for row in rows_of(page, ("PriceList",))):
+        position += 1
+        product = _parsed(each)
+        attributes = at(product, "product", "attributes")
+        if not isinstance(attributes, Mapping):
+            yield position, {}
+            continue
+        row = {column: attributes[name] for column, name in _AWS_ATTRIBUTES.items() if name in attributes}
+        for kind in ("OnDemand", "Reserved"):
+            for term in _values(at(product, "terms", kind)):
+                said = at(term, "termAttributes")
+                for dimension in _values(at(term, "priceDimensions")):
+                    currency, usd = next(iter(_items(at(dimension, "pricePerUnit"))), (None, None))
+                    price = {"TermType": kind, "Unit": dimension.get("unit"), "PricePerUnit": usd}
+                    yield position, {**row, **dict(_items(said)), **price, "Currency": currency}
+
+
+def _parsed(each: object) -> Record:
+    """A product: an object, or its JSON as text, as the command prints it."""
+    if isinstance(each, str):
+        try:
+            each = json.loads(each)
+        except ValueError:
+            return {}
+    return each if isinstance(each, Mapping) else {}
+
+
+def _azure(record: Record) -> _Price:
+    machine = str(record.get("armSkuName") or "")
+    _instance(machine)
+    product, sku = str(record.get("productName") or ""), str(record.get("skuName") or "")
+    if "Virtual Machines" not in product or "Windows" in product:
+        raise RejectedRowError(
+            f"{product or 'a product without a name'}: virtual machines with Linux are taken"
+        )
+    _dollars(record.get("currencyCode"))
+    if record.get("unitOfMeasure") != "1 Hour":
+        raise RejectedRowError(f"is a price by {record.get('unitOfMeasure')}, not by the hour")
+    usd, kind = _positive(record.get("retailPrice"), "retailPrice"), record.get("type")
+    region = str(record.get("armRegionName") or "")
+    if kind == "Reservation":
+        term = _term(record.get("reservationTerm"))
+        return machine, region, usd / (term / QUARTERS_PER_YEAR * HOURS_PER_YEAR), False, term
+    if kind != "Consumption" or sku.endswith("Low Priority"):
+        raise RejectedRowError(
+            f"is a price of the kind {kind} {sku}: consumption, spot and reservations are taken"
+        )
+    return machine, region, usd, sku.endswith("Spot"), None
+
+
+@cache
+def _gcp_table() -> Mapping[str, Any]:
+    text = (files("fleetplan.planner.importing") / "cloud_prices.yaml").read_text("utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def _gcp_parts(record: Record) -> list[tuple[str, str, str, bool, float]]:
+    """Machine family, part (accelerator, core or ram), region, spot and price of a SKU, by its regions."""
+    said, usage = str(record.get("description") or ""), at(record, "category", "usageType")
+    if usage not in {"OnDemand", "Preemptible"}:
+        raise RejectedRowError(f"is of the usage type {usage}: OnDemand and Preemptible are taken")
+    name = said.split(" running in ", maxsplit=1)[0].removesuffix(" attached to Spot Preemptible VMs")
+    spot = (
+        usage == "Preemptible"
+        or name != said.split(" running in ", maxsplit=1)[0]
+        or name.startswith("Spot Preemptible ")
+    )
+    name = name.removeprefix("Spot Preemptible ")
+    places = [(family, part) for family, parts in _gcp_table().items()
+              for part in ("accelerator", "core", "ram") if parts.get(part) == name]  # fmt: skip
+    if not places:
+        raise RejectedRowError("is no part of a machine that is known with its accelerators")
+    price = at(record, "pricingInfo")
+    expression = at(price[-1], "pricingExpression") if isinstance(price, list) and price else None
+    rates = at(expression, "tieredRates") if isinstance(expression, Mapping) else None
+    if not isinstance(rates, list) or not rates:
+        raise RejectedRowError("has no tieredRates")
+    unit = at(rates[-1], "unitPrice")
+    if not isinstance(unit, Mapping):
+        raise RejectedRowError("has no unitPrice")
+    _dollars(unit.get("currencyCode"))
+    usd = number(unit.get("units") or 0, "units") + NANO * number(unit.get("nanos") or 0, "nanos")
+    regions = record.get("serviceRegions")
+    return [(family, part, str(region), spot, usd) for family, part in places
+            for region in (regions if isinstance(regions, list) else [])]  # fmt: skip
+
+
+def _gcp_machines(
+    parts: Mapping[tuple[str, str, str, bool], float], fragment: SupplyFragment, options: OfferOptions
+) -> Iterator[MachinePrice]:
+    """The machines whose parts all have a price."""
+    for (family, part, region, spot), usd in parts.items():
+        if part != "accelerator":
+            continue
+        rule = _gcp_table()[family]
+        others = [parts.get((family, name, region, spot)) for name in ("core", "ram") if name in rule]
+        place = f"{rule['accelerator']} in {region}"
+        if None in others:
+            fragment.reject(place, "has no price of the cores or the memory of its machine")
+            continue
+        if spot and options.spot_max_share is None:
+            fragment.reject(place, "is spot capacity: give --spot-max-share")
+            continue
+        amounts = [rule[name] for name in ("cores", "ram_gib") if name in rule]
+        by_each = usd + sum(amount * (price or 0.0) for amount, price in zip(amounts, others, strict=True))
+        for machine in rule["machines"]:
+            found = _wanted(machine, region, options)
+            if found is not None:
+                hardware, number_each, place = found
+                yield MachinePrice(machine, hardware, number_each, place, by_each * number_each, spot)
+
+
+def _documents(document: object) -> Sequence[object]:
+    """The pages of a file: one, or several as a list."""
+    return document if isinstance(document, list) else [document]
+
+
+def _pages(document: object, key: str) -> Iterator[NumberedRecord]:
+    """The rows of all pages, numbered over them."""
+    position = 0
+    for page in _documents(document):
+        for row in rows_of(page, (key,)):
+            position += 1
+            yield position, row if isinstance(row, Mapping) else {}
+
+
+def _items(value: object) -> list[tuple[str, object]]:
+    return list(value.items()) if isinstance(value, Mapping) else []
+
+
+def _values(value: object) -> list[Record]:
+    return [each for _, each in _items(value) if isinstance(each, Mapping)]
+
+
+def _dollars(currency: object) -> None:
+    if currency != "USD":
+        raise RejectedRowError(f"is a price in {currency}, not in USD")
+
+
+def _positive(value: object, what: str) -> float:
+    found = number(value, what)
+    if found == 0:
+        raise RejectedRowError(f"{what} is 0: no price")
+    return found
+
+
+def _term(length: object) -> int:
+    if str(length) not in _YEARS:
+        raise RejectedRowError(f"is for a term of {length}: {', '.join(_YEARS)} are known")
+    return QUARTERS_PER_YEAR * _YEARS[str(length)]

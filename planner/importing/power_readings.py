@@ -1,0 +1,126 @@
+"""Power readings of NVIDIA's DCGM exporter as idle and full power of hardware.
+
+What is read, as documented (November 2026): the gauges DCGM_FI_DEV_POWER_USAGE [W] and DCGM_FI_DEV_GPU_UTIL
+[%] of dcgm-exporter 4, with the labels UUID (or Hostname and gpu) and modelName. They are those of a card
+alone; what it takes of host, network and fans comes from the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import yaml
+
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory.power import all_in_power_w, idle_power_w
+from fleetplan.perfmodel.operators import FloatArray
+from fleetplan.planner.importing.prometheus import Answers, Series
+from fleetplan.planner.importing.records import RejectedRowError, known_hardware
+
+QUERIES: Final[Mapping[str, str]] = {
+    "power": "DCGM_FI_DEV_POWER_USAGE",
+    "utilisation": "DCGM_FI_DEV_GPU_UTIL",
+}
+"""Range queries by the names of their answers."""
+
+BUSY_PERCENT: Final = 90.0
+"""Utilisation from which on a reading counts as full load. [%]"""
+FULL_PERCENTILE: Final = 99.0
+"""Percentile of the readings at full load that is the power of a card: a few peaks last milliseconds."""
+LEAST_READINGS: Final = 100
+"""Readings that a figure rests on at least."""
+
+
+@dataclass(slots=True)
+class _Readings:
+    """Readings of all cards of a kind. [W]"""
+
+    idle_w: list[FloatArray] = field(default_factory=list)
+    busy_w: list[FloatArray] = field(default_factory=list)
+    cards: int = 0
+
+
+def power_fragment(answers: Answers, source: str) -> tuple[str, tuple[str, ...]]:
+    """Return a block `hardware:` of a fleet file, and what it leaves out, a sentence each.
+
+    Idle power is the median of the readings of cards with a utilisation of 0; full power the 99th percentile
+    of those at 90 % or more. Each replaces the card's part of the catalogue's figure, where enough readings
+    are there.
+
+    Raises
+    ------
+    InputError
+        No figure at all follows from the readings.
+    """
+    kinds, left_out = _by_kind(answers)
+    blocks: dict[str, dict[str, float]] = {}
+    says = []
+    for name, readings in sorted(kinds.items()):
+        part = accelerators()[name]
+        figures: dict[str, float] = {}
+        busy, idle = _joined(readings.busy_w), _joined(readings.idle_w)
+        if busy.size >= LEAST_READINGS and part.tdp_w is not None:
+            board_w = float(np.percentile(busy, FULL_PERCENTILE))
+            rest_w = max(0.0, (all_in_power_w(part) or part.tdp_w) - part.tdp_w)
+            figures["all_in_w"] = round(board_w + rest_w, 1)
+            says.append(f"{name}: {board_w:.0f} W a card at full load ({busy.size} readings)")
+        else:
+            left_out.append(
+                f"{name}: {busy.size} readings at {BUSY_PERCENT:g} % or more, too few for full power"
+            )
+        if idle.size >= LEAST_READINGS:
+            idle_board_w = float(np.median(idle))
+            measured = replace(part, idle_board_w=idle_board_w, idle_w=None)
+            figures["idle_w"] = round(min(idle_power_w(measured), figures.get("all_in_w", np.inf)), 1)
+            says.append(f"{name}: {idle_board_w:.0f} W a card that runs nothing ({idle.size} readings)")
+        else:
+            left_out.append(f"{name}: {idle.size} readings at 0 %, too few for idle power")
+        if figures:
+            blocks[name] = figures
+    if not blocks:
+        message = "; ".join(left_out) or "there are no readings"
+        raise InputError([Issue(source, 0, 0, "", f"gives no figure: {message}")])
+    head = [f"# Power readings of {source}: import it in a fleet file with `imports: [FILE]`."]
+    head += [f"# {line}; with its share of the host as in the catalogue." for line in says]
+    text = "\n".join(head) + "\n" + yaml.safe_dump({"hardware": blocks}, sort_keys=False)
+    return text, tuple(left_out)
+
+
+def _by_kind(answers: Answers) -> tuple[dict[str, _Readings], list[str]]:
+    """Readings by the catalogue's name of the cards, and the cards that it does not have."""
+    utilisation = {_card(series): series for series in answers.get("utilisation", ())}
+    found: dict[str, _Readings] = defaultdict(_Readings)
+    unknown: Counter[str] = Counter()
+    for series in answers["power"]:
+        load = utilisation.get(_card(series))
+        try:
+            name = known_hardware(series.labels.get("modelName", ""))
+        except RejectedRowError as reason:
+            unknown[str(reason)] += 1
+            continue
+        readings = found[name]
+        readings.cards += 1
+        if load is None:
+            continue
+        # Both gauges are asked at the same times.
+        _, ours, theirs = np.intersect1d(series.time_s, load.time_s, return_indices=True)
+        watts, percent = series.value[ours], load.value[theirs]
+        readings.idle_w.append(watts[percent == 0])
+        readings.busy_w.append(watts[percent >= BUSY_PERCENT])
+    return dict(found), [f"{many} cards: {reason}" for reason, many in unknown.items()]
+
+
+def _card(series: Series) -> tuple[str, ...]:
+    labels = series.labels
+    if labels.get("UUID"):
+        return (labels["UUID"], labels.get("GPU_I_ID", ""))
+    return (labels.get("Hostname", ""), labels.get("gpu", ""), labels.get("GPU_I_ID", ""))
+
+
+def _joined(parts: list[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,0 +1,141 @@
+"""Objects of Kubernetes controllers against their schemas, and against what the controllers check besides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from fleetplan.planner.export.launch.tools import tools
+
+HERE = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((HERE / "objects.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def apis() -> Mapping[str, str]:
+    """The API of each kind, as the export's table has it."""
+    rules = tools()
+    kueue = dict.fromkeys(("ResourceFlavor", "ClusterQueue", "LocalQueue"), rules.kueue.api)
+    return kueue | {
+        "NodePool": rules.karpenter.api,
+        "ContainerNodePool": rules.config_connector.api,
+        "LeaderWorkerSet": rules.lws.api,
+    }
+
+
+def refusals(texts: Mapping[str, str], crds: Path | None = None) -> Iterator[tuple[str, str]]:
+    """Where and why a cluster refuses objects.
+
+    Parameters
+    ----------
+    texts : Mapping[str, str]
+        YAML by file name; all of one cluster, as names are held to be unique.
+    crds : Path or None
+        A folder of CustomResourceDefinitions to hold them to besides.
+    """
+    whole = {} if crds is None else definitions(crds)
+    objects = [(name, each) for name, text in texts.items() for each in yaml.safe_load_all(text)]
+    for name, each in objects:
+        place = f"{name} {each['kind']}/{each['metadata']['name']}"
+        schema = {
+            "definitions": _table()["definitions"],
+            "type": "object",
+            "required": ["apiVersion", "kind", "metadata", "spec"],
+            "additionalProperties": False,
+            "properties": {
+                "apiVersion": {"const": apis()[each["kind"]]},
+                "kind": {"type": "string"},
+                "metadata": {"$ref": "#/definitions/metadata"},
+                "spec": _table()["kinds"][each["kind"]],
+            },
+        }
+        checks = [schema]
+        if crds is not None:
+            checks.append(whole[each["kind"], each["apiVersion"]])
+        for check in checks:
+            for error in jsonschema.Draft202012Validator(check).iter_errors(each):
+                yield place, f"{error.json_path}: {error.message}"
+        yield from ((place, why) for why in _semantics(each))
+    taken = Counter((each["kind"], each["metadata"]["name"]) for _, each in objects)
+    for (kind, name), times in taken.items():
+        if times > 1:
+            yield f"{kind}/{name}", f"{times} objects of one name"
+    yield from _references([each for _, each in objects])
+
+
+@cache
+def definitions(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Schemas of CustomResourceDefinitions by kind and API, closed to keys that they do not name."""
+    found = {}
+    for file in sorted(folder.glob("*.yaml")):
+        for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER):
+            spec = each["spec"]
+            for version in spec["versions"]:
+                api = f"{spec['group']}/{version['name']}"
+                schema = version["schema"]["openAPIV3Schema"]
+                schema["properties"]["metadata"] = {"type": "object"}
+                found[spec["names"]["kind"], api] = _closed(schema)
+    return found
+
+
+def _closed(schema: Any) -> Any:
+    """An OpenAPI schema as a JSON schema that admits no other keys."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if not key.startswith("x-")}
+    if isinstance(kept.get("properties"), dict):
+        kept["properties"] = {key: _closed(value) for key, value in kept["properties"].items()}
+        if "additionalProperties" not in kept and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            kept["additionalProperties"] = False
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _closed(kept[key])
+    return kept
+
+
+def _semantics(each: Mapping[str, Any]) -> Iterator[str]:
+    """What the controllers check that a schema does not say."""
+    spec = each["spec"]
+    if each["kind"] == "ClusterQueue":
+        covered = [name for group in spec["resourceGroups"] for name in group["coveredResources"]]
+        if len(covered) != len(set(covered)):
+            yield "a resource stands in two groups"
+        flavors = [flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]]
+        if len(flavors) != len(set(flavors)):
+            yield "a flavor stands in two groups"
+        for group in spec["resourceGroups"]:
+            for flavor in group["flavors"]:
+                if [one["name"] for one in flavor["resources"]] != group["coveredResources"]:
+                    yield f"{flavor['name']} has other resources than its group covers"
+    if each["kind"] == "NodePool":
+        restricted = ("karpenter.sh", "kubernetes.io/hostname")
+        for label in spec["template"]["metadata"]["labels"]:
+            if label.split("/")[0].endswith("karpenter.sh") or label in restricted:
+                yield f"label {label} is restricted"
+
+
+def _references(objects: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Queues that name what is not there."""
+    names: dict[str, set[str]] = {}
+    for each in objects:
+        names.setdefault(each["kind"], set()).add(each["metadata"]["name"])
+    for each in objects:
+        place = f"{each['kind']}/{each['metadata']['name']}"
+        if each["kind"] == "LocalQueue" and each["spec"]["clusterQueue"] not in names["ClusterQueue"]:
+            yield place, f"there is no ClusterQueue {each['spec']['clusterQueue']}"
+        if each["kind"] == "ClusterQueue":
+            for group in each["spec"]["resourceGroups"]:
+                for flavor in group["flavors"]:
+                    if flavor["name"] not in names["ResourceFlavor"]:
+                        yield place, f"there is no ResourceFlavor {flavor['name']}"

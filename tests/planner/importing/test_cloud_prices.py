@@ -1,0 +1,346 @@
+"""Price lists of AWS, Azure and Google Cloud as offers, in the forms that their documentation gives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fleetplan.planner.cli import main
+from fleetplan.planner.importing.cloud_prices import aws_offers, azure_offers, gcp_offers
+from fleetplan.planner.importing.fragments import ImportedSupply
+from fleetplan.planner.importing.offers import OfferOptions
+from fleetplan.scenarios.load import load_fleet
+
+OPTIONS = OfferOptions("2026-11-24", spot_max_share=0.3, terms=True)
+
+AWS_HEAD = """\
+"FormatVersion","v1.0"
+"Disclaimer","made up"
+"Publication Date","2026-11-20T00:00:00Z"
+"Version","2"
+"OfferCode","AmazonEC2"
+"""
+AWS_COLUMNS = (
+    "SKU",
+    "OfferTermCode",
+    "TermType",
+    "Unit",
+    "PricePerUnit",
+    "Currency",
+    "LeaseContractLength",
+    "PurchaseOption",
+    "OfferingClass",
+    "Instance Type",
+    "Tenancy",
+    "Operating System",
+    "CapacityStatus",
+    "Pre Installed S/W",
+    "Region Code",
+)
+"""Some of the columns of an offer file of AmazonEC2, by their names."""
+
+
+def aws_row(machine: str, usd: float, region: str = "us-east-1", **changes: str) -> dict[str, str]:
+    row = dict.fromkeys(AWS_COLUMNS, "") | {
+        "SKU": "A",
+        "OfferTermCode": "B",
+        "TermType": "OnDemand",
+        "Unit": "Hrs",
+        "PricePerUnit": f"{usd:.10f}",
+        "Currency": "USD",
+        "Instance Type": machine,
+        "Tenancy": "Shared",
+        "Operating System": "Linux",
+        "CapacityStatus": "Used",
+        "Pre Installed S/W": "NA",
+        "Region Code": region,
+    }
+    return row | {name.replace("_", " "): value for name, value in changes.items()}
+
+
+RESERVED = {
+    "TermType": "Reserved",
+    "LeaseContractLength": "1yr",
+    "PurchaseOption": "No Upfront",
+    "OfferingClass": "standard",
+}
+
+AWS = [
+    aws_row("p5.48xlarge", 56.0),
+    aws_row("p5.48xlarge", 56.0, "us-west-2"),
+    aws_row("p5.48xlarge", 40.0, **RESERVED),
+    aws_row("p5.48xlarge", 36.0, **RESERVED | {"PurchaseOption": "All Upfront"}),
+    aws_row("p5.48xlarge", 60.0, Operating_System="Windows"),
+    aws_row("p5.48xlarge", 61.0, Tenancy="Dedicated"),
+    aws_row("p5.48xlarge", 0.0, "eu-west-1"),
+    aws_row("m5.large", 0.1),
+    aws_row("p5.4xlarge", 7.0),
+]
+
+
+def offers(found: ImportedSupply) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in yaml.safe_load(found.text).get("offers", [])}
+
+
+def reasons(found: ImportedSupply) -> str:
+    return "\n".join(f"{each.place}: {each.reason}" for each in found.rejected)
+
+
+def aws_file(folder: Path) -> Path:
+    lines = [",".join(json.dumps(name) for name in AWS_COLUMNS)]
+    lines += [",".join(json.dumps(row[name]) for name in AWS_COLUMNS) for row in AWS]
+    path = folder / "index.csv"
+    path.write_text(AWS_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def aws_products() -> dict[str, Any]:
+    """The same products as `aws pricing get-products` prints them."""
+    products = []
+    for row in AWS:
+        attributes = {
+            "instanceType": row["Instance Type"],
+            "regionCode": row["Region Code"],
+            "tenancy": row["Tenancy"],
+            "operatingSystem": row["Operating System"],
+            "preInstalledSw": row["Pre Installed S/W"],
+            "capacitystatus": row["CapacityStatus"],
+        }
+        price = {"unit": row["Unit"], "pricePerUnit": {row["Currency"]: row["PricePerUnit"]}}
+        said = {name: row[name] for name in RESERVED if name != "TermType" and row[name]}
+        term = {"termAttributes": said, "priceDimensions": {"A.B.C": price}}
+        products.append({"product": {"attributes": attributes}, "terms": {row["TermType"]: {"A.B": term}}})
+    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(each) for each in products]}
+
+
+def test_an_offer_file_of_aws_is_read_below_its_head(tmp_path: Path) -> None:
+    out = tmp_path / "offers.yaml"
+    words = ["import", "cloud-prices", "aws", str(aws_file(tmp_path)), "--terms", "--as-of", "2026-11-24"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--out", str(out)])
+    assert not ended.value.code
+    by_name = {each["name"]: each for each in yaml.safe_load(out.read_text(encoding="utf-8"))["offers"]}
+    assert by_name["p5.48xlarge"] == {
+        "name": "p5.48xlarge",
+        "hardware": "H100-SXM",
+        "regions": ["us-east-1", "us-west-2"],
+        "per": "host",
+        "rent_usd_per_accelerator_hour": 7.0,
+        "energy_included": True,
+        "price_as_of": "2026-11-24",
+    }
+    assert by_name["p5.48xlarge-4q"]["rent_usd_per_accelerator_hour"] == 5.0
+    assert by_name["p5.48xlarge-4q"]["term_quarters"] == 4
+    assert by_name["p5.4xlarge"]["per"] == "accelerator"
+    assert set(by_name) == {"p5.48xlarge", "p5.48xlarge-4q", "p5.4xlarge"}
+
+
+def test_products_and_the_offer_file_say_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "offers.yaml"
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "import",
+                "cloud-prices",
+                "aws",
+                str(aws_file(tmp_path)),
+                "--terms",
+                "--as-of",
+                "2026-11-24",
+                "--out",
+                str(out),
+            ]
+        )
+    found = aws_offers(aws_products(), "products.json", OPTIONS)
+    assert offers(found) == {
+        each["name"]: each for each in yaml.safe_load(out.read_text(encoding="utf-8"))["offers"]
+    }
+    for reason in (
+        "kind All Upfront standard",
+        "Operating System is Windows",
+        "Tenancy is Dedicated",
+        "PricePerUnit is 0",
+        "no instance type",
+    ):
+        assert reason in reasons(found)
+    assert "commits to a term" in reasons(aws_offers(aws_products(), "", replace(OPTIONS, terms=False)))
+
+
+def azure_item(machine: str, usd: float, **changes: object) -> dict[str, object]:
+    return {
+        "currencyCode": "USD",
+        "retailPrice": usd,
+        "unitPrice": usd,
+        "armRegionName": "eastus",
+        "location": "US East",
+        "meterName": "ND96isr H100 v5",
+        "productName": "Virtual Machines NDsr H100 v5 Series",
+        "skuName": "ND96isr H100 v5",
+        "serviceName": "Virtual Machines",
+        "unitOfMeasure": "1 Hour",
+        "type": "Consumption",
+        "armSkuName": machine,
+    } | changes
+
+
+def test_prices_of_azure_are_by_the_hour_also_those_of_a_term() -> None:
+    h100 = "Standard_ND96isr_H100_v5"
+    items = [
+        azure_item(h100, 98.32),
+        azure_item(h100, 120.0, productName="Virtual Machines NDsr H100 v5 Series Windows"),
+        azure_item(h100, 40.0, skuName="ND96isr H100 v5 Spot"),
+        azure_item(h100, 20.0, skuName="ND96isr H100 v5 Low Priority"),
+        azure_item(h100, 3 * 8760 * 48.0, type="Reservation", reservationTerm="3 Years"),
+        azure_item(h100, 90.0, currencyCode="EUR"),
+        azure_item("Standard_D2s_v5", 0.1),
+        azure_item(
+            "Standard_ND96isr_MI300X_v5",
+            48.0,
+            armRegionName="westus",
+            productName="Virtual Machines NDis MI300X v5",
+        ),
+    ]
+    pages = [{"BillingCurrency": "USD", "Items": items[:4], "Count": 4}, {"Items": items[4:], "Count": 4}]
+    found = azure_offers(pages, "prices.json", replace(OPTIONS, regions={"eastus": "east", "westus": "west"}))
+    by_name = offers(found)
+    assert {name: each["rent_usd_per_accelerator_hour"] for name, each in by_name.items()} == {
+        "standard_nd96isr_h100_v5": 12.29,
+        "standard_nd96isr_h100_v5-spot": 5.0,
+        "standard_nd96isr_h100_v5-12q": 6.0,
+        "standard_nd96isr_mi300x_v5": 6.0,
+    }
+    assert by_name["standard_nd96isr_h100_v5"]["regions"] == ["east"]
+    assert by_name["standard_nd96isr_h100_v5-spot"]["max_share"] == 0.3
+    assert by_name["standard_nd96isr_h100_v5-12q"]["term_quarters"] == 12
+    for reason in ("Windows", "Low Priority", "is a price in EUR", "no instance type"):
+        assert reason in reasons(found)
+
+
+def sku(
+    said: str, usd: float, regions: tuple[str, ...] = ("us-central1",), usage: str = "OnDemand"
+) -> dict[str, Any]:
+    whole = int(usd)
+    price = {"units": str(whole), "nanos": round((usd - whole) * 1e9), "currencyCode": "USD"}
+    rates = [{"startUsageAmount": 0, "unitPrice": price}]
+    return {
+        "description": said,
+        "category": {"resourceFamily": "Compute", "resourceGroup": "GPU", "usageType": usage},
+        "serviceRegions": list(regions),
+        "pricingInfo": [{"pricingExpression": {"usageUnit": "h", "tieredRates": rates}}],
+    }
+
+
+def test_machines_of_google_are_the_sum_of_their_parts() -> None:
+    skus = [
+        sku("Nvidia H100 80GB GPU running in Americas", 9.8, ("us-central1", "us-east4")),
+        sku("A3 Instance Core running in Americas", 0.03, ("us-central1", "us-east4")),
+        sku("A3 Instance Ram running in Americas", 0.0025, ("us-central1",)),
+        sku("A4 Nvidia B200 (1 gpu slice) running in Americas", 16.11),
+        sku("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", 4.9542),
+        sku(
+            "Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas",
+            3.0,
+            usage="Preemptible",
+        ),
+        sku("Commitment v1: Nvidia H100 80GB GPU running in Americas for 1 Year", 4.0, usage="Commit1Yr"),
+        sku("N1 Predefined Instance Core running in Americas", 0.03),
+    ]
+    found = gcp_offers({"skus": skus}, "skus.json", OPTIONS)
+    rents = {name: each["rent_usd_per_accelerator_hour"] for name, each in offers(found).items()}
+    whole = 9.8 + 26 * 0.03 + 234 * 0.0025
+    assert rents == {
+        "a3-highgpu-1g": pytest.approx(whole),
+        "a3-highgpu-2g": pytest.approx(whole),
+        "a3-highgpu-4g": pytest.approx(whole),
+        "a3-highgpu-8g": pytest.approx(whole),
+        "a4-highgpu-8g": pytest.approx(16.11),
+        "a4-highgpu-8g-spot": pytest.approx(4.9542),
+    }
+    assert offers(found)["a3-highgpu-8g"]["regions"] == ["us-central1"]
+    for reason in (
+        "us-east4 and 1 more: has no price of the cores",
+        "usage type Commit1Yr",
+        "no part of a machine",
+    ):
+        assert reason in reasons(found)
+
+
+@pytest.mark.parametrize("cloud", ["aws", "azure", "gcp"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {},
+        {"PriceList": ["{", 3, None]},
+        {"Items": [3, {"armSkuName": "p5.48xlarge"}]},
+        {"skus": [None, {"pricingInfo": 3}]},
+        {
+            "skus": [
+                sku("Nvidia H100 80GB GPU running in X", 1)
+                | {"pricingInfo": [{"pricingExpression": {"tieredRates": [3]}}]}
+            ]
+        },
+        {
+            "PriceList": [
+                {
+                    "product": {"attributes": {"instanceType": "p5.48xlarge"}},
+                    "terms": {"OnDemand": {"A": {"priceDimensions": {"B": {}}}}},
+                }
+            ]
+        },
+        {"Items": [azure_item("p5.48xlarge", 1, retailPrice="much")]},
+        [[["x"]]],
+        "text",
+        3,
+    ],
+)
+def test_what_is_no_price_list_is_one_sentence(
+    cloud: str, document: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["import", "cloud-prices", cloud, str(path), "--out", str(tmp_path / "offers.yaml")])
+    assert ended.value.code == 2
+    assert "no row can be imported" in capsys.readouterr().err
+    assert not (tmp_path / "offers.yaml").exists()
+
+
+def test_a_cloud_that_there_is_not_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["import", "cloud-prices", "asure", str(tmp_path / "x.json"), "--out", str(tmp_path / "o.yaml")])
+    assert ended.value.code == 2
+    assert "did you mean 'azure'" in capsys.readouterr().err
+
+
+def test_a_fleet_takes_the_offers(tmp_path: Path) -> None:
+    found = azure_offers(
+        {"Items": [azure_item("Standard_ND96isr_H100_v5", 98.32)]},
+        "x",
+        replace(OPTIONS, regions={"eastus": "here"}),
+    )
+    (tmp_path / "offers.yaml").write_text(found.text, encoding="utf-8")
+    fleet = {
+        "version": 1,
+        "name": "f",
+        "horizon": {"periods": ["2027Q1"]},
+        "regions": {"here": {"power_kw": 100, "pue": 1.2, "energy_usd_per_kwh": 0.1}},
+        "imports": ["offers.yaml"],
+        "services": [
+            {
+                "name": "chat",
+                "model": "llama3-70b",
+                "precision": {"weights": "fp8", "kv": "fp8"},
+                "workload": {"input_tokens": 1000, "output_tokens": 200},
+                "slo": {"tpot_ms": 50},
+                "demand": 5,
+            }
+        ],
+    }
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
+    assert [each.name for each in load_fleet(tmp_path / "fleet.yaml").offers] == ["standard_nd96isr_h100_v5"]
