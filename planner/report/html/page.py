@@ -31,6 +31,7 @@ from fleetplan.planner.report.html.service_views import (
     latency_rows,
 )
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
+from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 
 REPORT_FILE: Final = "report.html"
 
@@ -94,6 +95,7 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         most_services=LARGEST_SERVICES,
         n_services=n_services,
         latencies=latency_rows(plan),
+        by_scenario=purchases_by_scenario(plan),
         timeline=timeline(plan),
         shares=share_bars(plan),
         left_out=left_out(plan.rejections),
