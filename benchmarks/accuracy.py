@@ -22,6 +22,8 @@ if __package__ in (None, ""):
 
 from benchmarks.accuracy_bars import AccuracyBar, bars
 from benchmarks.accuracy_disaggregated import disaggregated_rows, pool_bars, pools_text, predicted_pools
+from benchmarks.accuracy_elsewhere import bars as elsewhere_bars
+from benchmarks.accuracy_elsewhere import elsewhere_text, predicted_elsewhere
 from benchmarks.accuracy_peer import peer_errors
 from benchmarks.accuracy_prediction import predicted
 from benchmarks.accuracy_rows import packaged_file, published_rows
@@ -72,10 +74,11 @@ def report(path: Path, with_peer: bool) -> tuple[str, list[AccuracyBar]]:
 PACKAGED: Final = "The rows that aiconfigurator-core 0.12.0 carries"
 FULLER: Final = "A fuller table"
 SERVING: Final = "Saturation and other benchmarks than InferenceX"
+ELSEWHERE: Final = "Figures of other pages"
 BARS: Final = ("<!-- bars of the accuracy page -->", "<!-- end of the bars -->")
 
 
-def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str) -> None:
+def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str, elsewhere: str) -> None:
     """Write docs/accuracy.md (the notes, the packaged rows, and what the other tables add) and the bars."""
     parts, bars_of = [NOTES.read_text("utf-8").rstrip()], {}
     packaged = packaged_file()
@@ -87,6 +90,7 @@ def write(text: str, found: list[AccuracyBar], is_fuller: bool, serving: str) ->
     parts += [f"# {title}", text]
     if serving:
         parts += [f"# {SERVING}", serving]
+    parts += [f"# {ELSEWHERE}", elsewhere]
     RESULT.write_text("\n\n".join(parts) + "\n", "utf-8")
     verdicts = "\n\n".join(f"{name}:\n\n{bars_text(each)}" for name, each in bars_of.items())
     before, _, rest = RESULTS.read_text("utf-8").partition(BARS[0])
@@ -117,9 +121,13 @@ def main() -> int:
         serving, further = serving_text(options.serving)
         found += further
         print(serving)
+    others = predicted_elsewhere()
+    found += elsewhere_bars(others)
+    elsewhere = elsewhere_text(others)
+    print(elsewhere)
     print("## Bars", bars_text(found), sep="\n\n")
     if options.write:
-        write(text, found, options.measurements is not None, serving)
+        write(text, found, options.measurements is not None, serving, elsewhere)
     return 0 if all(bar.met for bar in found) else 1
 
 

@@ -12,6 +12,8 @@ PERCENT: Final = 100.0
 SETTLED_MONTH: Final = "2026-01"
 """Since when the software of MI355X does not change by half within days."""
 
+_LOOPS: Final = ("closed_loop", "burst")
+
 FEWEST_ROWS: Final = 8
 """Rows that a bar needs to say anything; those with fewer are left out of the list."""
 
@@ -136,6 +138,8 @@ def fitted_bars(best: pd.DataFrame) -> list[AccuracyBar]:
     for part in ("MI300X", "MI325X", "MI355X"):
         errors = after_maturity(best[best["hardware"] == part])
         found.append(AccuracyBar(f"TPOT, {part} with one factor from eight rows", errors, 12.0))
+    amd = best["hardware"].str.startswith("MI") & (best["month"] < SETTLED_MONTH)
+    found.append(AccuracyBar("TPOT, AMD of 2025", best["tpot_error"][amd & best["mode"].isin(_LOOPS)], 15.0))
     settled = best[(best["hardware"] == "MI355X") & (best["month"] >= SETTLED_MONTH)]
     name = f"TPOT, MI355X since {SETTLED_MONTH} with one factor from eight rows"
     found.append(AccuracyBar(name, after_maturity(settled), 12.0))

@@ -1,4 +1,4 @@
-"""Disaggregated deployments of `silicon_sample.csv` that state the replicas of both phases.
+"""Disaggregated deployments of `silicon_sample.csv` that state the replicas of both phases and their clients.
 
 A class of their own: prompts and generation have accelerators of their own, so that TTFT and TPOT test one
 phase each. Recipes of srt-slurm started the servers and say what the rows do not.
@@ -26,24 +26,22 @@ _DEGREES: Final = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "mo
 
 
 def disaggregated_rows(path: Path) -> pd.DataFrame:
-    """Read the rows of `silicon_sample.csv` that state the replicas of both phases, with their cases.
+    """Read the disaggregated rows of `silicon_sample.csv`, with their cases.
 
     Returns
     -------
     pandas.DataFrame
         The columns of a table of cases, `measured_ttft_ms`, `measured_tpot_ms`, `hardware`, `ep_width`,
-        `model_class` and `stated` (False: prefill and decode replicas are not counted in the row).
+        `model_class` and `stated` (False: the row does not count its clients, or the replicas of a phase).
     """
     table = pd.read_csv(path)
     table = table[table["mode"] == "disagg"].reset_index(drop=True)
     said = table["silicon_data_source"]
     compared = said.str.contains("gap-analysis")
     mean = np.where(compared, 1.0, MEAN_LENGTH_RATIO)
-    stated = table["prefill_num_workers"].notna() & table["decode_num_workers"].notna()
     prefill, decode = (_degrees(table, phase) for phase in ("prefill", "decode"))
-    concurrency = pd.to_numeric(said.str.extract(r"silicon_concurrency=(\d+)", expand=False))
-    each = table["decode_batch_size"] * table["decode_num_workers"] * decode["dp"]
-    load = concurrency.fillna(each)
+    load = pd.to_numeric(said.str.extract(r"silicon_concurrency=(\d+)", expand=False))
+    stated = table[["prefill_num_workers", "decode_num_workers"]].notna().all(axis=1) & load.notna()
     rows = pd.DataFrame(
         {
             "case_id": table["id"],
@@ -103,7 +101,7 @@ def _degrees(table: pd.DataFrame, phase: str) -> dict[str, pd.Series[int]]:
 
 
 def predicted_pools(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Add predictions and signed relative errors of the rows whose replicas are stated."""
+    """Add predictions and signed relative errors of the rows whose replicas and clients are stated."""
     stated = rows[rows["stated"]].reset_index(drop=True)
     found = predict(stated.drop(columns=["stated", "ep_width", "model_class"]), folder)
     ok = found["status"] == "ok"

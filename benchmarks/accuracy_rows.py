@@ -43,6 +43,8 @@ COLUMNS: Final = (
     "input_tokens",
     "output_tokens",
     "load",
+    "engine_load",
+    "load_is_stated",
     "sampling",
     "activation_scales",
     "ttft_ms",
@@ -57,8 +59,9 @@ COLUMNS: Final = (
 means; `kv` is empty where the framework's default holds; `sampling` is greedy or top-p;
 `activation_scales` is dynamic where they are found while the model runs; `month` is that of the software;
 `ttft_statistic` is mean or median; `load` is the concurrency of all accelerators in closed_loop and burst
-mode, and else the batch; `unit_is_ambiguous` where a throughput, and the latency that follows from it, may be
-of one accelerator or of all."""
+mode, and else the batch; `load_is_stated` is False where the row names no concurrency and `load` is the batch
+limit of its engine; `engine_load` is the load of one engine where the row tells it; `unit_is_ambiguous` where
+a throughput, and the latency that follows from it, may be of one accelerator or of all."""
 
 MEAN_LENGTH_RATIO: Final = 0.9
 """Mean length over nominal length in InferenceMAX and InferenceX, which draw lengths uniformly from 0.8 to
@@ -208,6 +211,8 @@ def _full(table: pd.DataFrame) -> pd.DataFrame:
             "input_tokens": _numbers(table["isl"]),
             "output_tokens": _numbers(table["osl"]),
             "load": load,
+            "engine_load": np.nan,
+            "load_is_stated": True,
             "ttft_ms": _numbers(table["ttft_ms"]),
             "ttft_statistic": table["ttft_stat"].replace("", "mean"),
             "tpot_ms": _numbers(table["tpot_ms"]),
@@ -256,6 +261,9 @@ def _packaged(table: pd.DataFrame) -> pd.DataFrame:
             "input_tokens": _numbers(table["isl"]),
             "output_tokens": _numbers(table["osl"]),
             "load": concurrency.fillna(each * degrees["dp"]),
+            # By the ranks as the row has them: some of its labels are undone above.
+            "engine_load": each * _numbers(table["attention_dp_size"]).fillna(1).clip(lower=1),
+            "load_is_stated": concurrency.notna(),
             "ttft_ms": _numbers(table["silicon_ttft_ms"]),
             "ttft_statistic": "mean",
             "tpot_ms": _numbers(table["silicon_tpot_ms"]),

@@ -108,9 +108,18 @@ def _starved(rows: pd.DataFrame) -> pd.Series[bool]:
     return waits
 
 
-def _nvfp4_alias(rows: pd.DataFrame) -> pd.Series[bool]:
+def _router(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Rows whose clients are 2, 4, 8 or 32 times what one engine holds: a router spread them over engines.
+
+    Tables without the load of an engine have the same rows under names of checkpoints in NVFP4 alone.
+    """
     names = rows["model"]
-    return names.str.startswith("nvidia/") & names.str.endswith("-NVFP4") & rows["mode"].isin(_CLOSED)
+    unsaid = rows["engine_load"].isna() & names.str.startswith("nvidia/") & names.str.endswith("-NVFP4")
+    return rows["mode"].isin(_CLOSED) & (unsaid | (rows["load"] > rows["engine_load"]))
+
+
+def _unstated_load(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["mode"].isin(_CLOSED) & ~rows["load_is_stated"].astype(bool)
 
 
 def _rack_label(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -155,7 +164,8 @@ RULES: Final = (
     Rule("rack-label", "GB200 rows whose tp is the size of the whole disaggregated system", _rack_label),
     Rule("host-label", "aggregated rows whose tp x dp exceeds a host of eight", _host_label),
     Rule("degrees", "attention and experts would not take the same accelerators", _degrees_differ),
-    Rule("nvfp4-alias", "nvidia/*-NVFP4 rows, whose TPOT does not depend on concurrency", _nvfp4_alias),
+    Rule("router", "several engines behind a router, which the row does not count", _router),
+    Rule("load", "the row does not say how many clients there were", _unstated_load),
     Rule("starved", "TTFT above 3 x output tokens x TPOT: most requests wait", _starved),
     Rule(
         "impossible-prefill",

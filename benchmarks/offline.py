@@ -38,8 +38,12 @@ def predicted(rows: pd.DataFrame) -> pd.DataFrame:
     ours = ours.where(rows["quantity"] != "tpot_ms", found["tpot_ms"])
     ours = ours.where(rows["quantity"] != "makespan_s", rows["n_requests"] / found["requests_per_s"])
     ours = ours.where(rows["quantity"] != "tokens_per_s", found["requests_per_s"] * rows["output_tokens"])
-    usable = (rows["left_out"] == "") & (found["status"] == "ok")
+    # Not even one request fits: the row is of another layout, or of other weights, than it says.
+    impossible = (rows["left_out"] == "") & (found["status"] == "ok") & ~found["fits"].astype(bool)
+    left_out = rows["left_out"].mask(impossible & (rows["mode"] == "offline"), "exceeds the memory")
+    usable = (left_out == "") & (found["status"] == "ok")
     return rows.assign(
+        left_out=left_out,
         status=found["status"],
         reason=found["reason"],
         fits=found["fits"],

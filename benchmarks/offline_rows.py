@@ -9,7 +9,7 @@ Facts of how they were run, beside those of the table itself:
   one.
 * GPUStack's performance lab: the command that served a row stands in its notes. Prompts of about 200 to 350
   tokens are of ShareGPT, whose lengths spread like an exponential distribution (squared coefficient of
-  variation 1); others have one length.
+  variation 1); others have one length. Two of its pages of one H100 are of a PCIe card (`PCIE_PAGES`).
 * vLLM's blogs: closed loops. Those of Arc B60 have a TTFT of 7.6 to 8.6 s at 15 clients as at 100, whose
   prompts have as many tokens together: what all of them take, so that each client sent one request, at once.
 """
@@ -59,11 +59,30 @@ FRAMEWORKS: Final = {
 WEIGHTS: Final = {"fp16": "bf16", "int4 (awq)": "int4"}
 
 RELEASES: Final = {
-    "0.13.0": "2024-09",
-    "0.14.0": "2024-11",
-    "0.19.0": "2025-05",
+    ("trtllm", "0.13.0"): "2024-09",
+    ("trtllm", "0.14.0"): "2024-11",
+    ("trtllm", "0.19.0"): "2025-05",
+    ("trtllm", "1.0.0"): "2025-09",
+    ("trtllm", "1.2.0rc1"): "2025-10",
+    ("trtllm", "1.2.0rc5"): "2025-12",
+    ("vllm", "0.10.2"): "2025-09",
+    ("vllm", "0.11.0"): "2025-10",
+    ("vllm", "0.13.0"): "2025-12",
+    ("sglang", "0.5.3rc0"): "2025-09",
+    ("sglang", "0.5.3"): "2025-10",
+    ("sglang", "0.5.4.post2"): "2025-10",
+    ("sglang", "0.5.5.post1"): "2025-11",
+    ("sglang", "0.5.6.post2"): "2025-12",
 }
-"""Months of TensorRT-LLM's versions; other rows are of their own date."""
+"""Months of versions: their releases on GitHub. Rows of other versions are of their own date."""
+
+PCIE_PAGES: Final = ("qwen3-14b/h100.md", "qwen3-32b/h100.md")
+"""Pages of GPUStack whose one H100 is not of the SXM kind, although later versions of the pages say so.
+
+By their own figures: between prompts of 32,000 tokens, where steps of decode run alone, the median of their
+inter-token latency is 43.3 ms (Qwen3-32B under vLLM), 43.5 (Qwen3-14B) and 41.4 (in FP8 under SGLang). A
+step of Qwen3-32B reads 66 GB of weights and the cache of at most five sequences: 1.6 TB/s, half of an SXM
+card's bandwidth and 0.8 of a PCIe card's. The pages of A100 have 48 to 56 ms, as predicted."""
 
 SHORTEST_SHAREGPT, LONGEST_SHAREGPT = 200, 350
 """Mean prompts of the rows that sent ShareGPT. [tokens]"""
@@ -127,6 +146,8 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
     mode = mode.where(~rows["scenario"].str.startswith("open loop"), "open_loop")
     mode = mode.where(~rows["hardware"].str.contains("B60"), "burst")
     framework = rows["framework"].map(FRAMEWORKS).fillna("")
+    hardware = rows["hardware"].map(HARDWARE).fillna("")
+    hardware = hardware.where(~_page(rows).isin(PCIE_PAGES), "H100-PCIe")
     weights = rows["weights_precision"].replace(WEIGHTS)
     sharegpt = rows["input_tokens"].between(SHORTEST_SHAREGPT, LONGEST_SHAREGPT) & (mode == "offline")
     ep = rows["ep"].fillna(1)
@@ -142,7 +163,7 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "case_id": rows["row_id"],
             "model": rows["model"].replace(MODELS),
-            "hardware": rows["hardware"].map(HARDWARE).fillna(""),
+            "hardware": hardware,
             "backend": framework,
             "weights": weights,
             "kv": own_kv,
@@ -162,7 +183,10 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
             # trtllm-bench has no server in front of the engine.
             "front_end_ms": np.where(in_process, 0.0, np.nan),
             "front_end_token_us": np.where(in_process, 0.0, np.nan),
-            "software_date": rows["version"].map(RELEASES).fillna(rows["date"].str[:7]),
+            "software_date": [
+                RELEASES.get((name, version), date[:7])
+                for name, version, date in zip(framework, rows["version"], rows["date"], strict=True)
+            ],
         }
     )
     return cases.assign(**_options(rows, cases))
@@ -191,8 +215,36 @@ def _left_out(rows: pd.DataFrame, cases: pd.DataFrame) -> pd.Series:
         "open loop": cases["mode"] == "open_loop",
         "measures the API": (cases["set"] == "gpustack") & (rows["output_tokens"] <= API_BOUND_TOKENS),
         "several replicas behind a router": rows["n_accelerators"] > cases["tp"] * cases["dp"],
+        "the same figures under two accelerators": _copied(rows),
+        "serves another model than its page is of": _other_model(rows),
     }
     found = pd.Series("", index=rows.index)
     for reason, applies in rules.items():
         found = found.where((found != "") | ~applies.fillna(value=False), reason)
     return found
+
+
+def _page(rows: pd.DataFrame) -> pd.Series[str]:
+    """Page of GPUStack's performance lab, such as qwen3-14b/h100.md; empty elsewhere."""
+    return rows["where"].str.extract(r"performance-lab/(\S+)", expand=False).fillna("")
+
+
+def _copied(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Rows whose TTFT and TPOT stand under another accelerator as well: nobody can tell which had them."""
+    figures = ["ttft_ms", "tpot_ms"]
+    known = rows[rows[figures].notna().all(axis=1)]
+    parts = known.groupby(figures)["hardware"].transform("nunique")
+    return (parts > 1).reindex(rows.index, fill_value=False)
+
+
+def _other_model(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Rows whose command names another model than the page that they stand on."""
+    subjects = _page(rows).str.partition("/")[0]
+    return pd.Series(
+        [
+            # A page may be of a whole family (glm-4.x).
+            bool(subject) and not subject.endswith("x") and subject not in model.lower()
+            for subject, model in zip(subjects, rows["model"], strict=True)
+        ],
+        index=rows.index,
+    )

@@ -37,9 +37,9 @@ from fleetplan.planner.search import (
 )
 from fleetplan.planner.verify import require_valid
 
-EXPLANATION_S: Final = 6.5
+EXPLANATION_S: Final = 5.5
 """Time past the limit at the most, candidates included: for a first plan, or to say why there is none. A
-process takes some three seconds more: imports, the fleet file, and what nothing cuts short, such as the last
+process takes some four seconds more: imports, the fleet file, and what nothing cuts short, such as the last
 model and the check of the plan. [s]"""
 
 LEAST_EXPLANATION_S: Final = 2.0
@@ -98,7 +98,8 @@ def plan_fleet(
     candidates, problem = prepare(fleet, say, baseline)
     if not limits.reproducible:
         least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
-        limits = replace(limits, latest=Deadline(min(limits.latest.ends, max(all_over.ends, least.ends))))
+        latest = Deadline(min(limits.latest.ends, max(all_over.ends, least.ends)))
+        limits = replace(limits, latest=latest, explained=all_over)
     say(f"{len(candidates.candidates)} candidates; solving")
     return solve_problem(candidates, problem, limits, watch, say, forecasts=True)
 
@@ -158,17 +159,15 @@ def solve_problem(
         raise NoPlanFoundError(f"no plan within {limits.time_limit_s:g} s; raise --time-limit")
     solve = solve_record(result)
     if result.status is SolveStatus.INFEASIBLE:
+        deadline = deadline.within(max(limits.explained.left_s, LEAST_EXPLANATION_S))
         short: tuple[Shortage, ...] = ()
         if final:
             say("proven infeasible; looking for the shortage")
             part = deadline.share(SHORTAGES_SHARE_OF_TIME)
             short = find_shortages(problem, candidates.rejections, limits.seed, limits.workers, part)
+        left_out = candidates.rejections
         infeasible = Infeasible(
-            fleet=problem.fleet.name,
-            shortages=short,
-            rejections=candidates.rejections,
-            provenance=stated,
-            solve=solve,
+            fleet=problem.fleet.name, shortages=short, rejections=left_out, provenance=stated, solve=solve
         )
         return Planned(problem, candidates, infeasible, deadline)
     plan = build_plan(problem, candidates, result, stated, solve)

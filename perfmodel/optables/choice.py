@@ -25,6 +25,8 @@ The rules come from predictions of published closed-loop results, without any fi
   experts split by expert parallelism: an accelerator then holds as much of them.
 * Experts behind a dispatch have kernels of their own, of which a framework that has tables borrows none. What
   they stand for is in `fleetplan.perfmodel.optables.dispatched`.
+* Experts in MXFP4 that no framework measured on a system (A100) take those in INT4, with weights of the same
+  size: Marlin runs both there.
 * A site that the framework still lacks takes the fastest of the other frameworks. It, too, counts as
   interpolated.
 """
@@ -67,6 +69,10 @@ memory of another over PCIe: framework and version of the tables with it, which 
 Source: 67 million values over eight L40S take 11 ms there (21 GB/s a card and direction, of PCIe 4.0 x16) and
 90 to 126 ms in the tables of all others, NCCL's too. TensorRT-LLM's published rates on L40S with TP 4 and 8
 are two to seven times what those allow, and mostly within 17 % of what these do."""
+
+_SAME_KERNEL: Final = {"mxfp4": "int4"}
+"""Formats of experts' weights, and the one whose kernel runs them where no other was measured. Source:
+vLLM's Mxfp4Config, which takes Marlin below compute capability 9.0, as its INT4 experts do."""
 
 _ORDINARY_EXPERTS: Final = frozenset({OperatorKind.MOE, OperatorKind.EVEN_MOE})
 _OWN_PRODUCTS: Final = {("trtllm", "bf16"): "bf16", ("trtllm", "fp8"): PRODUCT_ALONE}
@@ -161,6 +167,9 @@ class TableLibrary:
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
         """Rows of an operator under a framework; None where nothing was measured."""
         found = self._chosen(kind, dtype, framework)
+        if found is None and kind in _ORDINARY_EXPERTS and dtype in _SAME_KERNEL:
+            alike = self._chosen(kind, _SAME_KERNEL[dtype], framework)
+            return alike and ChosenRows(replace(alike.rows.borrowed(), dtype=dtype), alike.sources)
         if found is None or kind is not OperatorKind.ALL_REDUCE:
             return found
         return ChosenRows(_never_slower_than_larger(found.rows), found.sources)

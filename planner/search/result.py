@@ -48,6 +48,8 @@ class SearchLimits:
     latest : Deadline
         When a search comes back with whatever it has: of the question that it is a part of. Where the clock
         must not decide it counts work, or is not looked at.
+    explained : Deadline
+        When it is to be over why there is no plan, unless that is known too late to say anything.
     """
 
     time_limit_s: float = 120.0
@@ -56,6 +58,7 @@ class SearchLimits:
     workers: int = 8
     reproducible: bool = False
     latest: Deadline = NEVER
+    explained: Deadline = NEVER
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""

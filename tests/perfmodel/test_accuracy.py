@@ -77,6 +77,17 @@ def test_nearly_every_row_that_counts_is_predicted() -> None:
     assert (refused["reason"] != "").all()
 
 
+def test_rows_of_several_engines_and_of_unknown_load_are_no_loops_of_one_engine() -> None:
+    rows = packaged()
+    counted = rows["rule"].value_counts()
+    # Eleven of NVFP4 checkpoints, thirteen of GB200 and five of gpt-oss on H100; twelve runs of January 2026.
+    assert (counted["router"], counted["load"]) == (29, 12)
+    # One engine with one client: what is left of the aggregated rows of GB200.
+    alone = rows[(rows["hardware"] == "GB200-NVL72") & (rows["rule"] == "")]
+    assert alone["load"].tolist() == [1, 1]
+    assert alone["tpot_error"].abs().max() <= 0.05
+
+
 def row(**changes: object) -> dict[str, object]:
     """Llama-3.1-70B FP8 on two H200 under vLLM, 16 requests of 1024 + 1024 tokens (InferenceX, 2025-10)."""
     plain = dict.fromkeys(COLUMNS, "") | {
@@ -95,6 +106,8 @@ def row(**changes: object) -> dict[str, object]:
         "input_tokens": 922,
         "output_tokens": 922,
         "load": 16,
+        "engine_load": np.nan,
+        "load_is_stated": True,
         "ttft_ms": 160.0,
         "tpot_ms": 15.0,
         "predicted_memory_gib": 90.0,
@@ -111,7 +124,9 @@ def row(**changes: object) -> dict[str, object]:
         ("rack-label", {"hardware": "GB200-NVL72", "tp": 36}),
         ("host-label", {"tp": 4, "dp": 4, "ep": 16}),
         ("degrees", {"model_class": "other MoE", "moe_tp": 4}),
-        ("nvfp4-alias", {"model": "nvidia/DeepSeek-R1-NVFP4"}),
+        ("router", {"engine_load": 8}),
+        ("router", {"model": "nvidia/DeepSeek-R1-NVFP4"}),
+        ("load", {"load_is_stated": False}),
         ("starved", {"ttft_ms": 60_000.0}),
         ("impossible-prefill", {"load": 4000}),
         ("does-not-fit", {"predicted_memory_gib": 160.0}),

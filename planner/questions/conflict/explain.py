@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,6 +21,10 @@ SHARE_FOR_POWER: Final = 0.5
 
 SHARE_FOR_CORE: Final = 0.5
 """Share of the time left after which the core is taken as it is."""
+
+
+MOST_BUILDING_S: Final = 2.0
+"""What a question takes at the most but for its search, which ends in time. [s]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ class _Clock:
     resolver: Resolver
     deadline: Deadline
     late: bool = False
-    quickest_s: float = math.inf
-    """What the quickest question took; a fleet and its model have to be built for each. [s]"""
+    last_s: float = 0.0
+    """What the last question took; a fleet and its model have to be built for each. [s]"""
 
     @property
     def own(self) -> Resolver:
@@ -72,8 +75,7 @@ class _Clock:
 
     def out_of_time(self) -> bool:
         """Whether no question ends before the deadline, which is noted."""
-        least_s = self.quickest_s if self.quickest_s < math.inf else 0.0
-        late = self.deadline.left_s <= least_s
+        late = self.deadline.left_s <= min(self.last_s, MOST_BUILDING_S)
         self.late = self.late or late
         return late
 
@@ -85,7 +87,7 @@ class _Clock:
             verdict = self.own.feasible(fleet)
         except OutOfTimeError:
             verdict = Verdict.UNKNOWN
-        self.quickest_s = min(self.quickest_s, left_s - self.deadline.left_s)
+        self.last_s = left_s - self.deadline.left_s
         self.late = self.late or verdict is Verdict.UNKNOWN
         return verdict
 

@@ -74,8 +74,8 @@ class RollingJob:
         By variable: which are decided before all stages, with fractions of everything else; none without it.
     linking : Mask
         Which rows may be violated at a price if nothing else helps.
-    penalty : float
-        That price. [objective units per scaled unit]
+    penalty : Array
+        That price, by row. [objective units per scaled unit]
     effort : Effort
         The time limit is that of the whole construction, the gaps and the nodes are those of a stage.
     length : float
@@ -94,7 +94,7 @@ class RollingJob:
     widths: tuple[float, ...]
     supply: Mask
     linking: Mask
-    penalty: float
+    penalty: Array
     effort: Effort
     length: float = 0.0
 

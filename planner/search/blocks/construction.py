@@ -208,14 +208,25 @@ def used_slots_job(
     return Job(program.within(program.lower, upper), structure.cost, effort, plan, length=np.inf)
 
 
-def penalty_of(structure: Structure, root: RootRelaxation) -> float:
-    """Price of violating a scaled limit by one, above what any is worth. [objective units]
+def penalty_of(structure: Structure, root: RootRelaxation) -> FloatArray:
+    """Price of violating each scaled limit by one, above what any is worth. [objective units]
 
-    That is the largest price in the relaxation, or the dearest variable: where nothing is scarce in
-    fractions, all prices are zero.
+    That is the largest price in the relaxation, the dearest variable, or the least supply that mends it:
+    where nothing is scarce in fractions, all prices are zero, and a limit of a large pool is many hosts.
     """
-    dearest = np.abs(structure.cost * np.minimum(structure.relaxation.upper, 1.0)).max(initial=1.0)
-    return PENALTY_RATIO * float(np.abs(root.duals[structure.linking]).max(initial=dearest))
+    program, cost = structure.program, np.abs(structure.cost)
+    dearest = (cost * np.minimum(program.upper, 1.0)).max(initial=1.0)
+    anywhere = float(np.abs(root.duals[structure.linking]).max(initial=dearest))
+    supply = np.flatnonzero(structure.roles.growth > 0)
+    entries = program.rows[:, supply].tocoo()
+    row, variable = entries.coords
+    mends = np.where(
+        entries.data < 0, np.isfinite(program.row_upper[row]), np.isfinite(program.row_lower[row])
+    )
+    needed = cost[supply[variable[mends]]] / np.abs(entries.data[mends])
+    least = np.full(len(program.row_lower), np.inf)
+    np.minimum.at(least, row[mends], needed)
+    return PENALTY_RATIO * np.where(np.isfinite(least), np.maximum(least, anywhere), anywhere)
 
 
 def _supply(roles: VariableRoles, relaxation: Relaxation) -> Mask:

@@ -195,9 +195,8 @@ class DirectNeighbourhoods:
     def _look_where_violated(self, values: FloatArray) -> bool:
         """Note moments and services of the limits that some values pass; whether there are any."""
         program = self._parts.program
-        used = program.rows @ values
-        beyond = np.maximum(used - program.row_upper, program.row_lower - used)
-        rows = np.flatnonzero(beyond > VIOLATION_TOLERANCE)
+        beyond = self._beyond(values)
+        rows = np.flatnonzero(beyond)
         variables = np.unique(program.rows[rows].indices)
         variables = variables[values[variables] > USED]
         self._hot_moments = _numbers(self._roles.moment[variables])
@@ -207,14 +206,18 @@ class DirectNeighbourhoods:
 
     def objective(self, values: FloatArray) -> float:
         """Cost of some values, and the price of the limits that they pass. [objective units]"""
-        return float(self._cost @ values) + self._penalty * self.violation(values)
+        return float(self._cost @ values) + float(self._penalty @ self._beyond(values))
 
-    def violation(self, values: FloatArray) -> float:
-        """By how much some values violate limits, all together. [scaled units]"""
+    def holds(self, values: FloatArray) -> bool:
+        """Whether some values violate no limit."""
+        return not self._beyond(values).any()
+
+    def _beyond(self, values: FloatArray) -> FloatArray:
+        """By how much some values violate each limit. [scaled units]"""
         program = self._parts.program
         used = program.rows @ values
         beyond = np.maximum(used - program.row_upper, program.row_lower - used)
-        return float(beyond[beyond > VIOLATION_TOLERANCE].sum())
+        return np.where(beyond > VIOLATION_TOLERANCE, beyond, 0.0)
 
     def improve(self, workers: Workers, clock: Clock, values: FloatArray) -> list[Change]:
         """Some neighbourhoods at a time, each as if the rest stayed as it is.
@@ -274,7 +277,7 @@ class DirectNeighbourhoods:
             return Job(program, cost, effort, values[variables])
         soft = self._linking[part.rows]
         start = np.concatenate([values[variables], slack_of(program, soft, values[variables])])
-        program, cost = with_slack(program, cost, soft, self._penalty)
+        program, cost = with_slack(program, cost, soft, self._penalty[part.rows])
         return Job(program, cost, effort, start)
 
     def _learn(self, kind: str, answer: Answer, gap: float, gain: float) -> None:

@@ -188,7 +188,7 @@ class PlanSearch:
             if direct.objective(changed) < direct.objective(now):
                 now = changed
         self._draft = now
-        if direct.violation(now) == 0.0 and self.offer(now):
+        if direct.holds(now) and self.offer(now):
             self._state.tell("construction", "repaired by neighbourhoods")
 
     def plan_among_used_slots(self, workers: Workers) -> None:

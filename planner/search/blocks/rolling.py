@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fleetplan.planner.search.blocks.rolling_supply import TOLERANCE, first_supply, root_of_whole_supply
 from fleetplan.planner.search.blocks.subprograms import FEW_STAGES, Parts, in_order, spans, with_slack
 from fleetplan.planner.search.solvers.highs_jobs import (
     Answer,
@@ -59,9 +60,6 @@ SUPPLY_SHARE: Final = 0.4
 
 FINISH_S: Final = 2.0
 """Time to decide supply and loads anew once everything else is decided. [s]"""
-
-TOLERANCE: Final = 1e-6
-"""How far from a whole number a value may be that stands for it."""
 
 
 def construct(job: RollingJob, solve: Solve) -> Answer:
@@ -127,34 +125,13 @@ class _Construction:
         self._floor: Array = np.zeros(len(self._supply))
         self._later: Mask = np.zeros(len(self._supply), dtype=bool)
         if job.supply.any():
-            self._decide_supply()
+            ends = time.monotonic() + SUPPLY_SHARE * (job.effort.time_limit_s or 0.0)
+            self._root, self._rank = root_of_whole_supply(job, self._solved, ends)
         self._values = self._root.copy()
         across = self._known & job.program.whole
-        # Stages add what is short. Whole units of what the relaxation buys are bought, and no more leave than
-        # in the relaxation, rounded up: hosts at the end of their lives have to.
-        root = self._root
-        bought, leaving = np.floor(root + TOLERANCE), np.ceil(root - TOLERANCE)
-        whole = np.where(job.growth > 0, bought, np.where(job.growth < 0, leaving, np.round(root)))
+        whole = np.round(self._root)
+        whole[self._supply] = first_supply(job, self._parts, self._root, self._solved, LEAST_STAGE_S)
         self._values[across] = whole[across]
-
-    def _decide_supply(self) -> None:
-        """Let the root be the best plan whose supply is whole while what runs is not, of the slots it uses.
-
-        The relaxation opens a pool by a tenth, and with it a tenth of its reserve.
-        """
-        job = self._job
-        program = job.program
-        closed = (job.slot >= 0) & (self._rank[job.slot] > job.widths[0]) & (program.lower <= 0)
-        upper = np.where(closed, np.minimum(program.upper, 0.0), program.upper)
-        bounded = replace(program.within(program.lower, upper), whole=program.whole & job.supply)
-        seconds = SUPPLY_SHARE * (job.effort.time_limit_s or 0.0)
-        answer = self._solved(bounded, job.cost, seconds)
-        if answer.values is None:
-            return
-        self._root = answer.values
-        used = np.zeros(len(self._rank), dtype=bool)
-        used[job.slot[(job.slot >= 0) & (answer.values > TOLERANCE)]] = True
-        self._rank = np.where(used, 0.0, self._rank + 1.0)
 
     def run(self) -> Answer:
         """Decide all stages, then supply and loads once more."""
@@ -211,9 +188,13 @@ class _Construction:
         share_s = self._seconds(moments_left)
         ends = time.monotonic() + share_s
         # Few slots rarely suffice, and that takes long to be found out.
-        attempt = _Attempt(self._job.widths[-2])
-        rough = replace(attempt, roughly=True)
-        if self._decide(variables, rough, max(share_s, LEAST_ROUGH_S)) is not _Found.PLAN:
+        for width in self._job.widths[-2:]:
+            attempt = _Attempt(width)
+            rough = replace(attempt, roughly=True)
+            found = self._decide(variables, rough, max(ends - time.monotonic(), LEAST_ROUGH_S))
+            if found is not _Found.IMPOSSIBLE:
+                break
+        if found is not _Found.PLAN:
             return False
         for each in (*regions, variables):
             left = ends - time.monotonic()
@@ -292,7 +273,7 @@ class _Construction:
         # To leave later counts as a cost, though it pays: what that time needs is not known yet.
         cost = np.where(later, np.abs(job.cost[free]), job.cost[free])
         if attempt.elastic:
-            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty)
+            own, cost = with_slack(own, cost, job.linking[part.rows], job.penalty[part.rows])
         decided = self._known[variables].all() and not attempt.elastic
         start = self._values[free] if decided else None
         answer = self._solved(own, cost, seconds, start, ROUGH_PLANS if attempt.roughly else None)
@@ -331,16 +312,18 @@ class _Construction:
         job = self._job
         free = np.flatnonzero(~job.program.whole | (job.growth != 0))
         part = self._parts.part(free, self._values)
-        own, cost = with_slack(part.program, job.cost[free], job.linking[part.rows], job.penalty)
-        start = np.concatenate([self._values[free], np.zeros(own.rows.shape[1] - len(free))])
+        violation = self._violation(part.rows)
+        # What keeps all limits must not be told that passing one saves more than it is fined.
+        elastic = job.linking[part.rows] & (violation > 0)
+        own, cost = with_slack(part.program, job.cost[free], elastic, job.penalty[part.rows])
         answer = self._solved(own, cost, FINISH_S)
-        if answer.values is not None and answer.objective <= float(cost @ start) + self._violation(part.rows):
+        held = float(job.cost[free] @ self._values[free]) + violation
+        if answer.values is not None and answer.objective <= held:
             self._values[free] = answer.values[: len(free)]
 
     def _violation(self, rows: Indices) -> float:
         """What the values pay for the limits that they pass. [objective units]"""
         program = self._job.program
         used = program.rows[rows] @ self._values
-        above = np.maximum(used - program.row_upper[rows], 0).sum()
-        below = np.maximum(program.row_lower[rows] - used, 0).sum()
-        return float(self._job.penalty * (above + below))
+        beyond = np.maximum(used - program.row_upper[rows], program.row_lower[rows] - used)
+        return float(self._job.penalty[rows] @ np.where(beyond > TOLERANCE, beyond, 0.0))

@@ -95,7 +95,7 @@ def _relax_all(job: SiftingJob, open_slots: Mask, solve: Solve, elastic: bool) -
     own = job.cost[variables]
     penalty = job.penalty_ratio * float(np.abs(own * np.minimum(few.upper, 1.0)).max(initial=1.0))
     soft = job.linking & elastic
-    wide, wide_cost = with_slack(few, own, soft, penalty)
+    wide, wide_cost = with_slack(few, own, soft, np.full(len(few.row_lower), penalty))
     answer = solve(Job(wide, wide_cost, None))
     if answer.values is None or answer.row_duals is None:
         return answer

@@ -89,7 +89,7 @@ def in_order(numbers: Indices) -> Indices:
     return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
 
 
-def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tuple[Rows, Array]:
+def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: Array) -> tuple[Rows, Array]:
     """A program in which some rows may pass their limits at a price.
 
     Parameters
@@ -100,8 +100,8 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tup
         Of its variables.
     elastic : Mask
         Which of its rows.
-    penalty : float
-        Cost of violating a limit by one. [objective units per scaled unit]
+    penalty : Array
+        By row: cost of violating its limit by one. [objective units per scaled unit]
 
     Returns
     -------
@@ -121,7 +121,7 @@ def with_slack(program: Rows, cost: Array, elastic: Mask, penalty: float) -> tup
         upper=np.concatenate([program.upper, np.full(more, np.inf)]),
         whole=np.concatenate([program.whole, np.zeros(more, dtype=bool)]),
     )
-    return wide, np.concatenate([cost, np.full(more, penalty)])
+    return wide, np.concatenate([cost, penalty[where]])
 
 
 def slack_of(program: Rows, elastic: Mask, values: Array) -> Array:

@@ -49,7 +49,7 @@ def test_names_of_tools_and_clouds_mean_parts_of_the_catalogue(name: str, hardwa
     [
         ("H10-SXM", "did you mean 'H100-SXM'"),
         ("p5.48xlrge", "did you mean 'p5.48xlarge'"),
-        ("NVIDIA H100 PCIe", "is a PCIe card"),
+        ("NVIDIA H100 NVL", "is a PCIe card with 94 GB"),
         ("A100", "is 40 GB at some, 80 GB at others"),
         ("Standard_NC40ads_H100_v5", "is one H100 NVL"),
     ],

@@ -54,7 +54,8 @@ def test_every_factor_names_its_framework_month_and_source() -> None:
     for each in listed:
         assert each.framework in {"sglang", "vllm"}
         assert len(each.since) == 7
-        assert each.factor > 1
+        # Software that has caught up ends the factors of what came before it.
+        assert each.factor > 1 or (each.factor == 1 and "nothing fitted" in each.source)
         assert "median of" in each.source
 
 

@@ -296,3 +296,20 @@ def test_a_host_with_peer_access_stands_for_parts_on_pcie(
     assert found is not None
     assert found.rows.latency_ms.max() == pytest.approx(slow["latency"].max() / 10)
     assert [source.framework_version for source in found.sources] == ["0.5.12"]
+
+
+def test_experts_in_mxfp4_that_nobody_measured_take_the_kernel_of_int4(
+    measured_toy: Accelerator, library: TableLibrary, write_table: TableWriter
+) -> None:
+    frame = moe_frame({(1, 1): 2.0}).assign(moe_dtype="int4_wo")
+    write_table("moe", "sglang", "1.0", "moe", frame)
+    found = library.rows(OperatorKind.MOE, "mxfp4", "vllm")
+    assert found is not None
+    assert found.rows.dtype == "mxfp4"
+    assert found.rows.latency_ms.min() == 2.0
+    assert set(found.rows.provenance.tolist()) == {Provenance.INTERPOLATED}
+    # Measured ones come first.
+    write_table("moe", "vllm", "1.0", "moe", moe_frame({(1, 1): 1.0}).assign(moe_dtype="w4a16_mxfp4"))
+    again = TableLibrary(SYSTEM, library._data_folder).rows(OperatorKind.MOE, "mxfp4", "vllm")
+    assert again is not None
+    assert again.rows.latency_ms.min() == 1.0

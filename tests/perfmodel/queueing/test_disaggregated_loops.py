@@ -121,10 +121,11 @@ def test_published_deployments_with_stated_replicas() -> None:
     if path is None:
         pytest.skip("aiconfigurator-core is not installed")
     rows = disaggregated_rows(path)
-    assert (len(rows), int(rows["stated"].sum())) == (1602, 274)
+    # 274 count their replicas; 7 of them do not say how many clients there were.
+    assert (len(rows), int(rows["stated"].sum())) == (1602, 267)
     found = predicted_pools(rows, Path())
     assert (found["status"] == "ok").all()
     tpot, ttft = (found[f"{name}_error"].abs() for name in ("tpot", "ttft"))
-    assert tpot.median() <= 0.10
+    assert tpot.median() <= 0.08
     assert tpot.quantile(0.9) <= 0.25
     assert ttft.median() <= 0.35

@@ -27,9 +27,9 @@ from tests.planner.random_fleets import large_case, tiny_case
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner import api
-from fleetplan.planner.api import Planned, plan_fleet
+from fleetplan.planner.api import Planned, plan_fleet, solve_problem
 from fleetplan.planner.candidates.build import CandidateSet
-from fleetplan.planner.plan import Infeasible
+from fleetplan.planner.plan import Infeasible, Shortage
 from fleetplan.planner.questions import resolving
 from fleetplan.planner.questions.conflict import explain
 from fleetplan.planner.questions.conflict.core import Core, CoreSearch
@@ -39,7 +39,7 @@ from fleetplan.planner.questions.conflict.requirements import requirements_of
 from fleetplan.planner.questions.conflict.ways_out import Give, WayOut, least_steps
 from fleetplan.planner.questions.resolving import Resolver
 from fleetplan.planner.questions.solve_outcome import stated_outcome
-from fleetplan.planner.search import Deadline, PowerLimit, SearchLimits, least_power, more_power
+from fleetplan.planner.search import NEVER, Deadline, PowerLimit, SearchLimits, least_power, more_power
 from fleetplan.planner.search.feasible import Verdict
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 
@@ -300,21 +300,43 @@ def test_what_candidates_took_is_no_longer_there_for_reasons(
     assert found == [pytest.approx(left_s)]
 
 
+def test_reasons_of_what_is_soon_proven_take_no_time_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where candidates took long, the reasons had all of the limit, too, after a proof of half a second."""
+    left: list[float] = []
+
+    def shortages(*arguments: object) -> tuple[Shortage, ...]:
+        left.append(arguments[-1].left_s)  # type: ignore[attr-defined]
+        return ()
+
+    monkeypatch.setattr(api, "find_shortages", shortages)
+    question = one_kind(services=[service("chat", 1e6, engines=engine_table([("aggregated", "A", 1, 1.0)]))])
+    candidates, problem = Resolver(EXACT).problem(question)
+    for explained, most_s in (
+        (NEVER, 6.0 + api.EXPLANATION_S),
+        (Deadline.after(0.0), api.LEAST_EXPLANATION_S),
+    ):
+        limits = SearchLimits(6.0, 0.01, workers=1, explained=explained)
+        found = solve_problem(candidates, problem, limits, None, lambda _: None)
+        assert isinstance(found.outcome, Infeasible)
+        share = api.SHORTAGES_SHARE_OF_TIME
+        assert 0.5 * share * most_s < left.pop() <= share * most_s
+
+
 def test_no_question_begins_that_would_end_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a fleet to build, which nothing cuts short; the last one began just before the deadline."""
     now, asked = [0.0], []
 
     def answered(*_: object) -> Verdict:
         asked.append(now[0])
-        now[0] += 3.0
+        now[0] += 1.5
         return Verdict.YES
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(Resolver, "feasible", answered)
     clock = explain._Clock(Resolver(EXACT), Deadline.after(10.0))
     verdicts = [clock.feasible(one_kind()) for _ in range(9)]
-    assert asked == [0.0, 3.0, 6.0]
-    assert verdicts[3:] == [Verdict.UNKNOWN] * 6
+    assert asked == [0.0, 1.5, 3.0, 4.5, 6.0, 7.5]
+    assert verdicts[6:] == [Verdict.UNKNOWN] * 3
     assert clock.late
 
 

@@ -127,7 +127,7 @@ def repaired(workers: Workers, clock: Clock, structure: Structure, values: np.nd
             if direct.objective(tried) < direct.objective(values):
                 values = tried
         assert direct.objective(values) <= before
-        if direct.violation(values) == 0.0:
+        if direct.holds(values):
             break
     return values
 

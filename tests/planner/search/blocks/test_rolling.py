@@ -23,8 +23,13 @@ def job(
     stage: list[int],
     region: list[int],
     growth: list[int],
+    penalty: float = 1000.0,
+    rank: list[float] | None = None,
 ) -> RollingJob:
-    """A program in whole numbers up to 9; a variable of stage -1 is supply or joins stages."""
+    """A program in whole numbers up to 9; a variable of stage -1 is supply or joins stages.
+
+    With ranks each variable is a slot of its own, and only the last attempt looks at all of them.
+    """
     count = len(cost)
     staged = np.array(stage)
     return RollingJob(
@@ -42,12 +47,12 @@ def job(
         service=np.where(staged >= 0, 0, -1),
         region=np.array(region),
         growth=np.array(growth),
-        slot=np.full(count, -1),
-        rank=np.zeros(1),
-        widths=(0.0, 1.0),
+        slot=np.full(count, -1) if rank is None else np.arange(count),
+        rank=np.zeros(1) if rank is None else np.array(rank),
+        widths=(0.0, 1.0, FREE),
         supply=np.zeros(count, dtype=bool),
         linking=np.ones(len(rows), dtype=bool),
-        penalty=1000.0,
+        penalty=np.full(len(rows), penalty),
         effort=Effort(20.0, 1_000_000, 0.0),
     )
 
@@ -95,6 +100,48 @@ def test_regions_that_cannot_be_decided_one_by_one_are_decided_together() -> Non
     assert found.tolist() == [1, 1]
 
 
+def test_a_moment_that_few_slots_cannot_serve_is_decided_among_all() -> None:
+    # As above, with a demand that takes a third slot as well, which ranks far behind.
+    found = constructed(
+        job(
+            rows=[[2, 1, 1], [1, 2, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]],
+            row_lower=[4, 3, -FREE, -FREE, -FREE],
+            row_upper=[FREE, FREE, 1, 1, 1],
+            cost=[1, 1, 1],
+            root=[1.0, 0.5, 0.0],
+            stage=[0, 0, 0],
+            region=[0, 1, 0],
+            growth=[0, 0, 0],
+            rank=[0.0, 0.0, 5.0],
+        )
+    )
+    assert found.tolist() == [1, 1, 1]
+
+
+def test_a_lot_that_the_relaxation_parts_stands_in_one_region() -> None:
+    # Four hosts in lots of four, of which the relaxation has two in each region: x <= a, a = 4 m, b = 4 n,
+    # a + b <= 4. Four replicas need those of the first, or cost a hundred each without a host.
+    found = constructed(
+        job(
+            rows=[
+                [1, 1, 0, 0, 0, 0],
+                [1, 0, -1, 0, 0, 0],
+                [0, 0, 0.25, 0, -1, 0],
+                [0, 0, 0, 0.25, 0, -1],
+                [0, 0, 1, 1, 0, 0],
+            ],
+            row_lower=[4, -FREE, 0, 0, -FREE],
+            row_upper=[FREE, 0, 0, 0, 4],
+            cost=[1, 100, 1, 1, 0, 0],
+            root=[2.0, 2.0, 2.0, 2.0, 0.5, 0.5],
+            stage=[0, 0, -1, -1, -1, -1],
+            region=[0, 0, 0, 1, 0, 1],
+            growth=[0, 0, 1, 1, 1, 1],
+        )
+    )
+    assert found.tolist() == [4, 0, 4, 0, 1, 0]
+
+
 @pytest.mark.parametrize("room", [1, 2])
 def test_a_stage_that_passes_a_limit_lets_no_other_pass_its_own(room: int) -> None:
     # The first moment needs three units of a budget of one, which supply is paid from as well. The second has
@@ -112,3 +159,20 @@ def test_a_stage_that_passes_a_limit_lets_no_other_pass_its_own(room: int) -> No
         )
     )
     assert found.tolist() == [3, room, 2 - room, 0]
+
+
+def test_the_end_keeps_all_limits_where_the_stages_did() -> None:
+    # Two replicas, and a host for each, which costs more than it is fined to be without.
+    found = constructed(
+        job(
+            rows=[[1, 0], [1, -1]],
+            row_lower=[2, -FREE],
+            row_upper=[FREE, 0],
+            cost=[1, 5000],
+            root=[2.0, 2.0],
+            stage=[0, -1],
+            region=[0, -1],
+            growth=[0, 1],
+        )
+    )
+    assert found.tolist() == [2, 2]
