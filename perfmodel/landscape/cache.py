@@ -19,7 +19,7 @@ import zipfile
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -180,7 +180,7 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
             texts[name] = [str(text) for text in distinct]
         columns[name] = values
         by_type.setdefault(values.dtype.name, []).append(name)
-    blocks: dict[str, AnyArray] = {
+    blocks: dict[str, NDArray[Any]] = {
         kind: np.stack([columns[name] for name in names]) for kind, names in by_type.items()
     }
     note = {
