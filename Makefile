@@ -42,9 +42,15 @@ $(VENV)/bin/python:
 	@echo "creating $(VENV) with $$($(PYTHON) --version)" >&2
 	@$(PYTHON) -m venv $(VENV)
 
+# Says what is missing where aiconfigurator-core has no wheel (Python 3.14, other platforms than Linux on x86-64).
+SAY_TABLES := $(BIN)/python -c 'from importlib.util import find_spec as f; import sys; f("aiconfigurator_core") or print( \
+	"no measured operator tables for this Python and platform: times come from the roofline (plan optables use DIR)", \
+	file=sys.stderr)'
+
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "installing fleetplan and its dependencies into $(VENV) (a minute or two, once)" >&2
 	@$(PIP) --editable .
+	@$(SAY_TABLES)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python

@@ -56,10 +56,8 @@ def solve_record(result: SearchResult) -> Solve:
 
 def with_evidence(known: PlanProvenance, rows: Sequence[Placement]) -> PlanProvenance:
     """Add how the rates that the plan pays for were obtained, and their published errors."""
-    modelled = {row.hardware for row in rows if row.provenance["given"] < 1}
-    return known.model_copy(
-        update={"spend_share": _spend_share(rows), "model_errors": model_errors(modelled)}
-    )
+    errors = model_errors((row.hardware, row.provenance) for row in rows)
+    return known.model_copy(update={"spend_share": _spend_share(rows), "model_errors": errors})
 
 
 def _spend_share(rows: Sequence[Placement]) -> dict[str, float]:

@@ -6,13 +6,14 @@ candidate that dominates it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.inventory import Fleet, Hardware
 from fleetplan.perfmodel.architecture import UnsupportedArchitecture
 from fleetplan.perfmodel.evaluator import maturity_in_force
+from fleetplan.perfmodel.optables.measured.folders import MISSING_TABLES, table_roots
 from fleetplan.planner.candidates.assumptions import assumptions
 from fleetplan.planner.candidates.calibrations import Calibrator
 from fleetplan.planner.candidates.dominance import prune_dominated
@@ -116,6 +117,7 @@ def build_candidates(
         if candidate.power_kw is None and energy_counts:
             warnings[f"{candidate.hardware}: no power figure, so its energy is not priced"] = None
     warnings |= dict.fromkeys(calibrator.warnings())
+    warnings |= dict.fromkeys(_missing_tables(fleet, found))
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
 
 
@@ -124,6 +126,17 @@ def _as_measured(candidate: Candidate, ratio: float) -> Candidate:
     if ratio == 1.0:
         return candidate
     return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
+
+
+def _missing_tables(fleet: Fleet, candidates: Iterable[Candidate]) -> list[str]:
+    """Warn of parts with measured tables where none are installed and none are named."""
+    if table_roots():
+        return []
+    parts = {
+        name: fleet.hardware[name].accelerator for name in dict.fromkeys(each.hardware for each in candidates)
+    }
+    measured = [name for name, part in parts.items() if part is not None and part.measured_system is not None]
+    return [MISSING_TABLES.format(parts=", ".join(measured))] if measured else []
 
 
 def _maturity_warnings(hardware: Hardware, framework: str) -> list[str]:

@@ -70,9 +70,11 @@ class Problem:
     def bound_by_scenarios(self) -> bool:
         """Whether no plan for all demand scenarios costs less in one of them than the best plan for it alone.
 
-        A limit of operating cost holds in the mean of the scenarios: in one of them a plan may pass it.
+        A limit of operating cost holds in the mean of the scenarios, and what must be used is used in some:
+        in one of them a plan may do without.
         """
-        return self.scenario_optima is not None and self.fleet.budget.opex_usd is None
+        free = self.fleet.budget.opex_usd is None and not self.fleet.policy.must_use
+        return self.scenario_optima is not None and free
 
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""
@@ -152,7 +154,7 @@ class Problem:
         return self.periods[moment.period], moment.slice, moment.scenario
 
     def demand(self, service: str, moment: int) -> dict[tuple[str, str], float]:
-        """Peak demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
+        """Demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
         return moment_demand(self.services[service], self.periods, self.moments[moment])
 
     def pools_for(self, candidate: Candidate, region: str) -> list[int]:

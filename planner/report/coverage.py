@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import asdict
 
 from rich.console import Console
 from rich.markup import escape
@@ -49,8 +50,8 @@ def print_coverage(fleet: Fleet, candidates: CandidateSet, console: Console) -> 
             lines.add_row(escape(service.name), escape(name), *counts, *shares, escape(text))
     console.print(lines)
     console.print(f"{escape(fleet.name)} is valid: {len(candidates.candidates)} candidates")
-    modelled = {each.hardware for each in candidates.candidates if each.provenance.given < 1}
-    print_weak_parts(model_errors(modelled), console)
+    errors = model_errors((each.hardware, asdict(each.provenance)) for each in candidates.candidates)
+    print_weak_parts(errors, console)
     read = {
         f"{each.package} {each.package_version}: {each.system}, {each.framework} {each.framework_version}"
         for each in candidates.table_sources

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision, Service
 from fleetplan.perfmodel.predict.published_error import TPOT_ERROR
 from fleetplan.planner.plan import ModelError
@@ -176,7 +177,14 @@ def _evidence_of_spend(check: PlanCheck) -> Iterator[Violation]:
         yield Violation("inputs", f"shares of the spend of {stated} stated, {shares} found")
     expected = []
     for name in {row.hardware for row in rows if row.provenance.get("given", 0.0) < 1}:
-        known = TPOT_ERROR.get(name)
+        own = [
+            row.provenance for row in rows if row.hardware == name and row.provenance.get("given", 0.0) < 1
+        ]
+        part = accelerators().get(name)
+        # Published errors of a part with tables are those of its tables.
+        measured = part is not None and part.measured_system is not None
+        without = measured and all(each.get("roofline", 0.0) > 1 - SHARE_FLOOR for each in own)
+        known = None if without else TPOT_ERROR.get(name)
         median, p90, count = (
             (None, None, 0) if known is None else (known.median_ratio, known.p90_ratio, known.rows)
         )

@@ -28,6 +28,14 @@ BENEATH: Final = (".", "data", "systems/data", "aiconfigurator_core/systems/data
 """Where in a folder the systems may lie: itself, or an unpacked package."""
 
 
+MISSING_TABLES: Final = (
+    "{parts}: no measured tables, as the package aiconfigurator-core is not installed (it has wheels for "
+    "Python 3.11 to 3.13 on Linux, x86-64). Times come from the roofline; `plan optables use DIR` reads "
+    "tables of a folder"
+)
+"""Said of parts that have measured tables, where none can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableRoot:
     """A folder of systems.

@@ -213,7 +213,7 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     (out / "demand.yaml").write_text(yaml.safe_dump(block, sort_keys=False), "utf-8")
     fleet = load_fleet(out / "fleet.yaml", (), ())
     assert [each.name for each in fleet.slices] == ["h00", "h06", "h12", "h18"]
-    assert fleet.services[0].demand_requests_per_s["east", "2027Q1", "all"] == 10.0
+    assert fleet.services[0].demand.peak["east", "2027Q1", "all"] == 10.0
     capsys.readouterr()
     assert run(*words, "--queries") == 0
     assert "requests.json: sum by (model_name) (rate(vllm:request_success_total[300s]))" in (
@@ -322,8 +322,8 @@ def test_a_password_goes_to_the_server_and_nowhere_else(
         assert "s%40fe" not in text
 
 
-RATES = {"east": 20.0, "west": 5.0}
-"""Requests/s of the exporter."""
+RATES = {"east": 200.0, "west": 50.0}
+"""Requests/s of the exporter: whole requests in a second of counters are a small part of them."""
 
 
 def exported(started: float) -> bytes:

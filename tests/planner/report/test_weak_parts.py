@@ -1,8 +1,10 @@
 """Parts on which predictions were far off are named before anything that rests on them."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from tests.planner.verify.plans import PLANS
 
@@ -27,9 +29,13 @@ services:
 """
 
 
-def printed(*hardware: str) -> str:
+TABLES, ROOFLINE = {"given": 0.0, "interpolated": 1.0, "roofline": 0.0}, {"given": 0.0, "roofline": 1.0}
+"""Shares of a latency by kind of number."""
+
+
+def printed(*hardware: str, shares: Mapping[str, float] = TABLES) -> str:
     out = io.StringIO()
-    print_weak_parts(model_errors(hardware), Console(file=out, width=200))
+    print_weak_parts(model_errors((name, shares) for name in hardware), Console(file=out, width=200))
     return out.getvalue()
 
 
@@ -39,6 +45,39 @@ def test_weak_parts_are_named_with_their_error() -> None:
 
 def test_nothing_is_said_of_parts_that_are_known_well_or_not_at_all() -> None:
     assert printed("H100-SXM", "MI300X", "TPU-v6e") == ""
+
+
+def test_the_error_of_tables_is_none_of_the_roofline() -> None:
+    assert printed("GB200-NVL72", shares=ROOFLINE) == ""
+    known = {
+        error.hardware: error.rows for error in model_errors([("H100-SXM", ROOFLINE), ("MI300X", ROOFLINE)])
+    }
+    assert known["H100-SXM"] == 0
+    assert known["MI300X"] > 0
+    # One row from tables is enough, rates of one's own have no error of the model.
+    both = model_errors([("H100-SXM", ROOFLINE), ("H100-SXM", TABLES), ("B200-SXM", {"given": 1.0})])
+    assert [error.hardware for error in both] == ["H100-SXM"]
+    assert both[0].rows > 0
+
+
+def test_check_says_that_tables_are_missing_and_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No name of the fleet is one whose landscape another test has cached.
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET.replace("GB200-NVL72", "H100-SXM"))
+    fleet = load_fleet(path)
+    assert not any("no measured tables" in line for line in build_candidates(fleet, lambda _: None).warnings)
+    monkeypatch.setattr("fleetplan.planner.candidates.build.table_roots", tuple)
+    (said,) = [
+        line for line in build_candidates(fleet, lambda _: None).warnings if "no measured tables" in line
+    ]
+    assert said.startswith("H100-SXM: no measured tables")
+    assert "`plan optables use DIR`" in said
+    # A part without tables needs none.
+    path.write_text(FLEET.replace("GB200-NVL72", "MI300X"))
+    found = build_candidates(load_fleet(path), lambda _: None)
+    assert not any("no measured tables" in line for line in found.warnings)
 
 
 def test_check_names_weak_parts(tmp_path: Path) -> None:
@@ -52,7 +91,7 @@ def test_check_names_weak_parts(tmp_path: Path) -> None:
 
 def test_a_plan_names_weak_parts_before_its_purchases() -> None:
     plan = PLANS["scarce"]()[1]
-    weak = plan.provenance.model_copy(update={"model_errors": model_errors(["GB200-NVL72"])})
+    weak = plan.provenance.model_copy(update={"model_errors": model_errors([("GB200-NVL72", TABLES)])})
     out = io.StringIO()
     print_plan(plan.model_copy(update={"provenance": weak}), Console(file=out, width=200))
     screen = out.getvalue()

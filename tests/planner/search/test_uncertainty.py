@@ -10,7 +10,7 @@ from tests.planner.builders import buy_offer, candidate, fleet, hardware, region
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import provenance_of, solve
 
-from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet
+from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet, MustUse
 from fleetplan.planner import api
 from fleetplan.planner.api import solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
@@ -177,8 +177,8 @@ def test_unmet_demand_weighs_its_probability() -> None:
     # The budget pays for one accelerator: the service that is likely to be asked for gets it.
     asked = fleet(
         services=[
-            service("rare", 1.0, demand_ratios={(None, "other"): {KEY: 0.0}}),
-            service("likely", 1.0, demand_ratios={(None, "one"): {KEY: 0.0}}),
+            service("rare", 1.0, ratios={(None, "other"): {KEY: 0.0}}),
+            service("likely", 1.0, ratios={(None, "one"): {KEY: 0.0}}),
         ],
         hardware=[hardware("A", 1), hardware("B", 1)],
         offers=[rent_offer("A", 1.0), rent_offer("B", 1.0)],
@@ -200,7 +200,7 @@ def test_purchases_of_all_periods_hold_for_every_scenario() -> None:
         "chat",
         {first: 2.0, second: 6.0},
         periods=periods,
-        demand_ratios={(None, "slow"): {second: 0.5}},
+        ratios={(None, "slow"): {second: 0.5}},
     )
     asked = replace(
         fleet(
@@ -371,9 +371,12 @@ def test_a_regret_is_no_less_than_what_is_proven_of_each_scenario_alone() -> Non
     gaps = dict(zip(best, (300.0, 50.0), strict=True))
     open_ones = {name: replace(each, bound_usd=each.usd - gaps[name]) for name, each in best.items()}
     assert -50 - 2 < least_usd() <= -50
-    # What stays unmet costs nothing, and a limit of operating cost holds in the mean alone.
+    # What stays unmet costs nothing, a limit of operating cost holds in the mean alone, and what must be used
+    # is used in some scenario.
     assert least_usd(allow_unmet=True) < -1e5
     assert least_usd(budget=Budget((None,), None, 1e6, None)) < -1e5
+    used = replace(question().policy, must_use=(MustUse("A", hardware="A"),))
+    assert least_usd(policy=used) < -1e5
 
 
 def test_a_plan_that_states_another_cost_of_a_scenario_is_rejected() -> None:
