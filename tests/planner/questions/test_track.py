@@ -127,10 +127,10 @@ def test_a_year_from_history_to_the_next_plan(capsys: pytest.CaptureFixture[str]
     assert read["horizon"]["periods"] == ["2027Q2", "2027Q3"]
     before, after = (load_fleet(name) for name in ("q1.yaml", "q2.yaml"))
     old, new = ({each.name: each for each in fleet.services} for fleet in (before, after))
-    for key, rate in new["chat"].demand_requests_per_s.items():
-        assert rate == pytest.approx(1.2 * old["chat"].demand_requests_per_s[key], rel=1e-3)
-    assert new["code"].demand_requests_per_s == {
-        key: rate for key, rate in old["code"].demand_requests_per_s.items() if key[1] != "2027Q1"
+    for key, rate in new["chat"].demand.peak.items():
+        assert rate == pytest.approx(1.2 * old["chat"].demand.peak[key], rel=1e-3)
+    assert new["code"].demand.peak == {
+        key: rate for key, rate in old["code"].demand.peak.items() if key[1] != "2027Q1"
     }
     assert new["code"].rate_ratio["A"] == pytest.approx(0.9, rel=1e-4)
     bought = [row for row in plan.purchases if row.kind == "buy" and row.period == "2027Q1"]
@@ -189,8 +189,8 @@ def test_what_went_as_planned_is_not_named(capsys: pytest.CaptureFixture[str]) -
     assert "Nothing was off by 2 % or more." in capsys.readouterr().out
     old, new = load_fleet("fleet.yaml"), load_fleet("next.yaml")
     for before, after in zip(old.services, new.services, strict=True):
-        assert after.demand_requests_per_s == {
-            key: rate for key, rate in before.demand_requests_per_s.items() if key[1] != "2027Q1"
+        assert after.demand.peak == {
+            key: rate for key, rate in before.demand.peak.items() if key[1] != "2027Q1"
         }
         assert after.rate_ratio == {}
 
@@ -215,7 +215,7 @@ def test_demand_goes_on_from_what_was_measured(
     tracked("--next", "next.yaml")
     chat = next(each for each in load_fleet("next.yaml").services if each.name == "chat")
     for (region, period), rate in expected.items():
-        assert chat.demand_requests_per_s[region, period, "all"] == pytest.approx(rate, rel=1e-3)
+        assert chat.demand.peak[region, period, "all"] == pytest.approx(rate, rel=1e-3)
 
 
 def test_pools_are_those_of_today() -> None:
@@ -258,7 +258,7 @@ def test_after_the_last_period_as_many_follow() -> None:
     tracked("--next", "next.yaml")
     assert load_fleet("next.yaml").periods == ("2027Q4", "2028Q1", "2028Q2")
     code = next(each for each in load_fleet("next.yaml").services if each.name == "code")
-    assert code.demand_requests_per_s["us", "2027Q4", "all"] == pytest.approx(8.8)
+    assert code.demand.peak["us", "2027Q4", "all"] == pytest.approx(8.8)
 
 
 HEAD = "period,service,region,pool,requests_per_s,accelerators,utilisation,usd\n"
