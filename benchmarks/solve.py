@@ -1,7 +1,7 @@
 """How fast fleets of every size are solved, how close to the optimum, and against what.
 
     python benchmarks/solve.py [--sizes small,medium] [--seeds 2] [--variants plain,head] [--flat]
-                               [--out DIR] [--repeat]
+                               [--out DIR] [--repeat] [--workers 2] [--backend dask://HOST:PORT]
     python benchmarks/solve.py --family realistic [--sizes team,company] [--variants plain,day+region-loss]
 
 Each fleet of benchmarks/fleets.py, or of benchmarks/realistic, is solved as `plan solve` does it, one
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +42,7 @@ from fleetplan.planner.formulation import (
     PlanningModel,
     fixed_usd,
 )
+from fleetplan.planner.jobs import LOCAL, connected
 from fleetplan.planner.search import SearchLimits, default_workers, search
 from fleetplan.scenarios.load import load_fleet
 
@@ -58,7 +60,18 @@ def main() -> None:
     parser.add_argument("--flat", action="store_true", help="CP-SAT and HiGHS on the whole model as well")
     parser.add_argument("--repeat", action="store_true", help="three deterministic runs of each fleet")
     parser.add_argument("--out", type=Path, help="folder for gaps.csv and gap.svg")
+    parser.add_argument("--workers", type=int, default=default_workers(), help="parallel searches")
+    parser.add_argument("--backend", default=LOCAL, help="as plan solve has it")
     arguments = parser.parse_args()
+    with connected(arguments.backend, arguments.workers) as cluster:
+        met = solve_all(arguments, SearchLimits(workers=arguments.workers, cluster=cluster))
+        if cluster is not None:
+            print(f"{cluster.moved_bytes / 1e6:.1f} MB to and from the cluster, {cluster.lost or 'not lost'}")
+    sys.exit(not met)
+
+
+def solve_all(arguments: argparse.Namespace, limits: SearchLimits) -> bool:
+    """Solve the fleets that were asked for; whether all bars are met."""
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the first solve")
     runs, missed = [], []
     family = FAMILIES[arguments.family]
@@ -69,7 +82,7 @@ def main() -> None:
             own = [
                 run
                 for seed in range(1, arguments.seeds + 1)
-                for run in solve_fleet(family, size, variant, seed, arguments.flat)
+                for run in solve_fleet(family, size, variant, seed, arguments.flat, limits)
             ]
             runs += own
             missed += judge(family, size, variant, own)
@@ -80,10 +93,12 @@ def main() -> None:
         write_steps(arguments.out / "gaps.csv", runs)
         draw(arguments.out / "gap.svg", runs, family.bars)
     print("all bars met" if not missed else "bars missed: " + "; ".join(missed))
-    sys.exit(bool(missed))
+    return not missed
 
 
-def solve_fleet(family: FleetFamily, size: str, variant: str, seed: int, flat: bool) -> list[SolverRun]:
+def solve_fleet(
+    family: FleetFamily, size: str, variant: str, seed: int, flat: bool, within: SearchLimits
+) -> list[SolverRun]:
     """Solve one fleet by our search, and by one model each of CP-SAT and HiGHS."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = load_fleet(family.write(Path(folder), size, seed, variant), (), ())
@@ -93,7 +108,7 @@ def solve_fleet(family: FleetFamily, size: str, variant: str, seed: int, flat: b
     gap_ratio = min((bar.gap_ratio for bar in bars if bar.gap_ratio is not None), default=0.0)
     # A little less than the bar, which is on what is reported; nobody stops early where solvers are compared.
     asked = 0.0 if flat else 0.98 * gap_ratio
-    limits = SearchLimits(limit_s, asked, seed, default_workers())
+    limits = replace(within, time_limit_s=limit_s, gap_ratio=asked, seed=seed)
     runs = [
         measured(
             SolverRun(size, variant, seed, "blocks", fixed_usd(problem)), ours(problem, candidates, limits)

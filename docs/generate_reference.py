@@ -19,18 +19,17 @@ Schema = Mapping[str, Any]
 HEAD: Final = """\
 # fleet.yaml, version 1
 
-Written by `docs/generate_reference.py` from the schema that the reader uses; do not edit.
+`docs/generate_reference.py` generates this page from the schema of the reader; do not edit it.
 
-The file is strict YAML: unknown and duplicate keys are refused, only `true` and `false` are booleans, periods
-such as `2027Q1` stay text, and every mistake is reported at once with file, line and column.
-`imports: [other.yaml]` lays the file on top of others: mappings are merged key by key, lists of named items
-by name.
+The file is strict YAML: unknown and duplicate keys are errors, only `true` and `false` are booleans, and
+periods such as `2027Q1` are text. The reader reports all mistakes at once, with file, line and column.
+`imports: [other.yaml]` merges this file over others: mappings key by key, lists of named items by name.
 
-Values that differ by region, period or class may be given once where they do not, or where there is only one.
-**Bold** keys are required. Numbers have the range that is given; where none is, they are at most 1e12, and
-whole numbers at most 1e9. Demand is 0 or from 1e-6 to 1e9 requests/s, and so are the rates of engine tables.
-An offer without a maximum brings at most 1,000,000 units in a period. Costs that may add up to more than
-4.6e12 USD are refused, with the line of what costs most: they are computed in steps of 1e-6 USD.
+A value that may differ by region, period or class can be given once if it is the same everywhere. **Bold**
+keys are required. Each number has the stated range; without one, numbers are at most 1e12 and whole numbers
+at most 1e9. Demand, and the rates of engine tables, are 0 or between 1e-6 and 1e9 requests/s. An offer
+without a maximum brings at most 1,000,000 units in a period. Costs are computed in steps of 1e-6 USD; a fleet
+whose costs could add up to more than 4.6e12 USD is an error that names the line of the largest cost.
 """
 
 # Stated once, above.

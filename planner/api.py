@@ -199,6 +199,7 @@ def _searched(
     if not uncertain or not (forecasts or problem.fleet.demand_objective == LEAST_REGRET):
         return problem, search(problem, limits, watch, evaluation.stop, evaluation.holds), ()
     spent = Spent(counted=limits.reproducible)
+    least_regret = problem.fleet.demand_objective == LEAST_REGRET
     problem, alone = with_scenario_optima(problem, evaluation)
     wrong, others = wrong_forecasts(problem, evaluation) if forecasts else ((), {})
     for each in (*alone.values(), *others.values()):
@@ -207,6 +208,11 @@ def _searched(
     problem, wrong = known.problem, known.wrong
     limits_left = replace(limits, time_limit_s=max(limits.time_limit_s - spent.seconds, 0.1))
     result = search(problem, limits_left, watch, evaluation.stop, evaluation.holds)
+    if least_regret and not alone and result.status is not SolveStatus.INFEASIBLE:
+        raise NoPlanFoundError(
+            "a regret counts from the best plan for each demand scenario alone, and one of them has none "
+            f"within its part of {limits.time_limit_s:g} s; raise --time-limit, or ask for the expected cost"
+        )
     found = [
         {name: known.found(planned, name) for name in known.alone}
         for planned in known.alone

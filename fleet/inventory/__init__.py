@@ -8,13 +8,13 @@ period.
 
 from fleetplan.fleet.inventory.accelerator import Accelerator, Efficiency, Maturity, SpeedFigures
 from fleetplan.fleet.inventory.demand import (
+    Demand,
     DemandCase,
     DemandKey,
-    DemandRatios,
+    DemandRates,
     DemandScenario,
     Offline,
     Slice,
-    case_demand,
     demand_cases,
 )
 from fleetplan.fleet.inventory.fleet import Fleet
@@ -43,9 +43,10 @@ from fleetplan.fleet.inventory.traffic import LatencyLimit, LengthBin, LengthHis
 __all__ = [
     "Accelerator",
     "Budget",
+    "Demand",
     "DemandCase",
     "DemandKey",
-    "DemandRatios",
+    "DemandRates",
     "DemandScenario",
     "Efficiency",
     "ExpertRouting",
@@ -82,6 +83,5 @@ __all__ = [
     "Techniques",
     "Tidal",
     "Traffic",
-    "case_demand",
     "demand_cases",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 Estimate = Literal["low", "mid", "high"]
@@ -20,14 +21,11 @@ DemandCase = tuple[str | None, str | None]
 DemandKey = tuple[str, str, str]
 """Region, period, class."""
 
-CaseDemands = Mapping[DemandCase, Mapping[DemandKey, float]]
-"""Demand of one service by case. [requests/s]"""
-
-DemandRatios = Mapping[DemandCase, Mapping[DemandKey, float]]
-"""Demand of a case over the peak demand; what is left out is 1."""
+DemandRates = Mapping[DemandKey, float]
+"""Demand of one service in one case. [requests/s]"""
 
 SIGNIFICANT_DIGITS: Final = 12
-"""To which demand is rounded when it is worked out from its ratio: 0.35 of 20 is 7 again."""
+"""To which the demand of a slice or scenario is rounded: 0.35 of 20 is 7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,56 @@ class DemandScenario:
         return self.ratio_by_service.get(service, 1.0 if follows else self.demand_ratio)
 
 
+@dataclass(frozen=True)
+class Demand:
+    """What a service is asked for.
+
+    Attributes
+    ----------
+    by_case : Mapping[DemandCase, DemandRates]
+        Demand by case, at least one; all with the same keys. A case without a slice holds in every slice
+        that has none of its own, one without a scenario likewise. [requests/s]
+    """
+
+    by_case: Mapping[DemandCase, DemandRates]
+
+    @classmethod
+    def of_cases(cls, cases: Mapping[DemandCase, DemandRates]) -> Demand:
+        """Return the demand of every case; what scenarios or slices ask alike is kept once."""
+        by_slice = _merged(cases, lambda case: (case[0], None))
+        return cls(_merged(by_slice, lambda case: (None, case[1])))
+
+    @cached_property
+    def peak(self) -> DemandRates:
+        """The largest demand of all cases. [requests/s]."""
+        cases = tuple(self.by_case.values())
+        return {key: max(rates[key] for rates in cases) for key in cases[0]}
+
+    @property
+    def differs_by_scenario(self) -> bool:
+        """Whether the demand depends on the scenario."""
+        return any(scenario is not None for _, scenario in self.by_case)
+
+    def of(self, case: DemandCase) -> DemandRates:
+        """Return the demand of one case. [requests/s]."""
+        part, scenario = case
+        known = ((part, scenario), (part, None), (None, scenario), (None, None))
+        return self.by_case[next(each for each in known if each in self.by_case)]
+
+    def changed(self, change: Callable[[DemandRates], DemandRates]) -> Demand:
+        """Return the demand with every case changed."""
+        return Demand({case: change(rates) for case, rates in self.by_case.items()})
+
+
+def _merged(
+    cases: Mapping[DemandCase, DemandRates], wider: Callable[[DemandCase], DemandCase]
+) -> Mapping[DemandCase, DemandRates]:
+    """Return one case for all that a wider one covers; the same cases where these ask differently."""
+    merged: dict[DemandCase, DemandRates] = {}
+    alike = all(merged.setdefault(wider(case), rates) == rates for case, rates in cases.items())
+    return merged if alike else cases
+
+
 @dataclass(frozen=True, slots=True)
 class Offline:
     """When the work of an offline service must be done.
@@ -93,48 +141,3 @@ def demand_cases(
 ) -> list[tuple[Slice | None, DemandScenario | None]]:
     """Return every slice in every demand scenario, the scenarios one after the other."""
     return [(part, scenario) for scenario in scenarios or (None,) for part in slices or (None,)]
-
-
-def peak_and_ratios(cases: CaseDemands) -> tuple[dict[DemandKey, float], DemandRatios]:
-    """Return the largest demand of all cases, and the others as ratios to it.
-
-    Parameters
-    ----------
-    cases : CaseDemands
-        At least one case; all with the same keys. [requests/s]
-    """
-    peak: dict[DemandKey, float] = {}
-    for demand in cases.values():
-        for key, rate in demand.items():
-            peak[key] = max(peak.get(key, 0.0), rate)
-    ratios = {
-        case: {key: rate / peak[key] for key, rate in demand.items() if rate != peak[key]}
-        for case, demand in cases.items()
-    }
-    return peak, {case: below for case, below in ratios.items() if below}
-
-
-def case_demand(
-    peak: Mapping[DemandKey, float], ratios: DemandRatios, case: DemandCase
-) -> dict[DemandKey, float]:
-    """Return the demand of one case. [requests/s]."""
-    own = ratios.get(case, {})
-    return {
-        key: float(f"{rate * own[key]:.{SIGNIFICANT_DIGITS}g}") if key in own else rate
-        for key, rate in peak.items()
-    }
-
-
-def same_in_every_scenario(ratios: DemandRatios, scenarios: Sequence[DemandScenario]) -> bool:
-    """Whether the demand of a service does not depend on the scenario."""
-    parts = {part for part, _ in ratios}
-    return all(
-        ratios.get((part, scenario.name), {}) == ratios.get((part, scenarios[0].name), {})
-        for part in parts
-        for scenario in scenarios
-    )
-
-
-def without_scenarios(ratios: DemandRatios, scenarios: Sequence[DemandScenario]) -> DemandRatios:
-    """Return the ratios of a service whose demand is the same in every scenario, by slice alone."""
-    return {(part, None): below for (part, name), below in ratios.items() if name == scenarios[0].name}

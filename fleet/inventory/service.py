@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fleetplan.fleet.inventory.demand import DemandRatios, Offline
+from fleetplan.fleet.inventory.demand import Demand, Offline
 from fleetplan.fleet.inventory.techniques import ModelVariant, Techniques
 from fleetplan.fleet.inventory.traffic import Traffic
 
@@ -134,9 +134,8 @@ class Service:
     ttft_ms, tpot_ms : float or None
         Smallest limits on the time to first token and the time per output token, whether on means or on
         percentiles: no configuration may exceed them without load. None is no limit. [ms]
-    demand_requests_per_s : Mapping[tuple[str, str, str], float]
-        Peak demand by (region, period, class): the largest of all slices and demand scenarios; every
-        combination is present. [1/s]
+    demand : Demand
+        Demand of every slice and demand scenario by (region, period, class); every combination is present.
     headroom : float
         Planned capacity above demand, as a share of it.
     priority : int
@@ -169,8 +168,6 @@ class Service:
         Data of a request and its answer that travel where another region serves it. [MB]
     follows : Follows or None
         The service whose requests bring those of this one; None where the demand is the service's own.
-    demand_ratios : DemandRatios
-        Demand of each slice and demand scenario over the peak demand; what is left out is 1.
     offline : Offline or None
         Deadline of work that nobody waits for; None for a service that answers at once.
     traffic : Traffic or None
@@ -189,7 +186,7 @@ class Service:
     classes: tuple[RequestClass, ...]
     ttft_ms: float | None
     tpot_ms: float | None
-    demand_requests_per_s: Mapping[tuple[str, str, str], float]
+    demand: Demand
     headroom: float
     priority: int
     runtimes: tuple[str, ...]
@@ -201,7 +198,6 @@ class Service:
     quality_floor: float | None = None
     allowed_regions: tuple[str, ...] | None = None
     follows: Follows | None = None
-    demand_ratios: DemandRatios = field(default_factory=dict)
     offline: Offline | None = None
     served_weight: float = 1.0
     serve_from: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -95,7 +95,7 @@ def _resolve(context: Context, parsed: Parsed, spec: FleetSpec) -> Fleet:
     regions = resolve_round_trips(context, spec, regions)
     numbered = _numbered(context, parsed, "services", spec.services)
     services = with_serving_regions(context, numbered, regions, resolve_services(context, numbered))
-    scenarios, services = scenarios_that_differ(context, spec.uncertainty, services)
+    scenarios = scenarios_that_differ(context, spec.uncertainty, services)
     for block in ("regions", "services"):
         written = document.root.child(block)
         if written is not None and not written.entries and not written.items:

@@ -187,9 +187,7 @@ def _check_regions(
     serving: Mapping[str, Sequence[str]],
 ) -> None:
     """Note regions with demand that no region serves in which the service may run."""
-    asked = dict.fromkeys(
-        region for (region, _, _), rate in service.demand_requests_per_s.items() if rate > 0
-    )
+    asked = dict.fromkeys(region for (region, _, _), rate in service.demand.peak.items() if rate > 0)
     missing = [
         region
         for region in asked

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import DemandScenario, Service, Slice
-from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, same_in_every_scenario, without_scenarios
+from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import (
     FLAT,
@@ -204,17 +203,11 @@ def _scenario(
 
 def scenarios_that_differ(
     context: Context, spec: UncertaintySpec | None, services: Sequence[Service]
-) -> tuple[tuple[DemandScenario, ...], tuple[Service, ...]]:
-    """Return the demand scenarios and the services; without scenarios where demand is certain.
-
-    Scenarios that the file does not ask for, and in which every demand is the same, are left out.
-    """
+) -> tuple[DemandScenario, ...]:
+    """Return the demand scenarios; none where every demand is the same in all of them."""
     scenarios = context.scenarios
-    if not scenarios or not all(same_in_every_scenario(each.demand_ratios, scenarios) for each in services):
-        return scenarios, tuple(services)
+    if not scenarios or any(each.demand.differs_by_scenario for each in services):
+        return scenarios
     if spec is not None:
         context.warn(("uncertainty",), "has no effect: demand is the same in every scenario")
-    certain = (
-        replace(each, demand_ratios=without_scenarios(each.demand_ratios, scenarios)) for each in services
-    )
-    return (), tuple(certain)
+    return ()

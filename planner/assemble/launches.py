@@ -55,10 +55,7 @@ def _folder(model: str) -> str | None:
 def launches_of(problem: Problem, placements: Iterable[Placement]) -> tuple[LaunchInput, ...]:
     """Return what starting each placed configuration of a model needs."""
     services = {each.name: each for each in problem.fleet.services}
-    found = {
-        (row.service, row.phase, row.hardware, row.config): _launch(problem, services[row.service], row)
-        for row in placements
-    }
+    found = {row.key: _launch(problem, services[row.service], row) for row in placements}
     return tuple(each for each in found.values() if each is not None)
 
 

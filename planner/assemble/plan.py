@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fleetplan.planner.assemble.binding import binding_limits
 from fleetplan.planner.assemble.changes import tides, transitions
 from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, million_tokens
@@ -18,7 +20,7 @@ from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
-from fleetplan.planner.plan import Plan, PlanProvenance, Solve, UnmetGap
+from fleetplan.planner.plan import Plan, PlanProvenance, Solve, Unmet, UnmetGap
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.search import SearchResult
 
@@ -77,8 +79,18 @@ def build_plan(
         else result.objective_usd - model_usd(problem, solution, traffic),
         retirements=retirements(problem, solution),
         goal=reached_goal(problem, result.goal, rows, pools, unmet, scenarios),
-        unmet_gaps=tuple(UnmetGap(priority=each, gap=left.gap) for each, left in result.unmet.items()),
+        unmet_gaps=_unmet_gaps(problem, result, unmet),
         demand_objective=problem.fleet.demand_objective,
         demand_scenarios=scenarios,
         inputs=state_inputs(problem, solution, rows, costs),
+    )
+
+
+def _unmet_gaps(problem: Problem, result: SearchResult, unmet: Sequence[Unmet]) -> tuple[UnmetGap, ...]:
+    """Gaps of what priorities lack; where rounding alone is unmet in the model they lack nothing."""
+    lacking = {problem.services[row.service].priority for row in unmet}
+    return tuple(
+        UnmetGap(priority=priority, gap=left.gap)
+        for priority, left in result.unmet.items()
+        if priority in lacking
     )

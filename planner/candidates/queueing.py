@@ -126,7 +126,7 @@ class LoadQuestion:
     def _rates_by_cell(self) -> list[float]:
         """Demand of all classes by region and period, as far as there is any. [1/s]"""
         found: dict[tuple[str, str], float] = {}
-        for (region, period, _), rate in self.service.demand_requests_per_s.items():
+        for (region, period, _), rate in self.service.demand.peak.items():
             found[region, period] = found.get((region, period), 0.0) + rate
         return [rate for rate in found.values() if rate > 0]
 
@@ -145,7 +145,7 @@ def load_question(service: Service, request_class: RequestClass) -> LoadQuestion
         return None
     rates = [
         rate * service.planned_ratio
-        for (_, _, name), rate in service.demand_requests_per_s.items()
+        for (_, _, name), rate in service.demand.peak.items()
         if name == request_class.name and rate > 0
     ]
     demand = (min(rates), max(rates)) if rates else (0.0, 0.0)

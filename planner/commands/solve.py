@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +50,13 @@ def solve(
         bool,
         typer.Option("--deterministic", help="the same plan in every run; limits work, not time"),
     ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="parallel searches; as many as cores if absent", metavar="N", min=1)
+    ] = None,
+    backend: Annotated[
+        str,
+        typer.Option(help="where large fleets are solved: local, dask:// or dask://HOST:PORT of a scheduler"),
+    ] = "local",
     explain_search: Annotated[
         bool, typer.Option("--explain-search", help="print the steps of the search by solver component")
     ] = False,
@@ -56,6 +65,7 @@ def solve(
 
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
+    from fleetplan.planner.jobs import connected
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.folder import write_folder
@@ -67,10 +77,13 @@ def solve(
     errors = console(stderr=True)
     assignment = [*(assignment or []), *calibration_assignment(calibration)]
     fleet = load(fleet_file, scenario, assignment, errors)
-    limits = SearchLimits(time_limit, gap_ratio, seed, default_workers(), deterministic)
+    limits = SearchLimits(time_limit, gap_ratio, seed, workers or default_workers(), deterministic)
     log = SearchLog(ProgressLine(errors))
     in_force = None if baseline is None else read_plan(baseline)
-    planned = _planned(fleet, limits, log, errors, in_force)
+    with connected(backend, workers or os.cpu_count() or 1) as cluster:
+        planned = _planned(fleet, replace(limits, cluster=cluster), log, errors, in_force)
+    if cluster is not None and cluster.lost:
+        errors.print(f"{cluster.lost}: this is what was known by then", style="red", markup=False)
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if explain_search:

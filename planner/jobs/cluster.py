@@ -1,10 +1,12 @@
-"""Jobs on a Dask cluster: one of somebody, or one of this machine."""
+"""A Dask cluster: one of somebody, or one of this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,11 +23,124 @@ CONNECT_TIMEOUT_S: Final = 10.0
 PACKAGE: Final = "fleetplan"
 """Whose version has to be the same on all machines: functions travel by name."""
 
-RETRIES: Final = 3
-"""Times that a job runs again after its worker was lost."""
+LOOK_INTERVAL_S: Final = 1.0
+"""How often a cluster is asked for its threads. [s]"""
 
 _ArgumentT = TypeVar("_ArgumentT")
 _ResultT = TypeVar("_ResultT")
+
+
+class Cluster:
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected; it is closed by whoever opened it.
+
+    Attributes
+    ----------
+    lost : str
+        Why nothing answers any more; empty while something does.
+    moved_bytes : int
+        What those who submit jobs say that went out and came back. [B]
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._threads: tuple[str, ...] = ()
+        self._looked = -math.inf
+        self.lost = ""
+        self.moved_bytes = 0
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """Address of the worker of each thread: those that came later as well, and none that is gone."""
+        if time.monotonic() - self._looked > LOOK_INTERVAL_S and not self.lost:
+            with _losses(self):
+                threads = self._client.nthreads()
+            self._threads = tuple(worker for worker, count in threads.items() for _ in range(count))
+            self._looked = time.monotonic()
+        return self._threads
+
+    def keep(self, value: object) -> Any:
+        """Send a value to the cluster once; what is returned stands for it as an argument of jobs.
+
+        Raises
+        ------
+        BackendLostError
+            If nothing answers.
+        """
+        with _losses(self):
+            # Not by its content: what is written twice is kept twice, and goes when nothing refers to it.
+            return self._client.scatter(value, hash=False)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, thread: int | None = None) -> Any:
+        """Begin a job; what is returned is its future.
+
+        Parameters
+        ----------
+        function, arguments
+            The job.
+        thread : int or None
+            Number of the thread that does it, if its worker is still there; None for any. Dask itself sends
+            jobs to the worker that holds what they ask for, while others have nothing to do.
+
+        Raises
+        ------
+        BackendLostError
+            If nothing answers.
+        """
+        with _losses(self):
+            threads = () if thread is None else self.threads
+            workers = [threads[thread % len(threads)]] if thread is not None and threads else None
+            return self._client.submit(
+                function, *arguments, pure=False, workers=workers, allow_other_workers=workers is not None
+            )
+
+    def result(self, future: Any) -> Any:
+        """Wait for the result of a job.
+
+        Raises
+        ------
+        BackendLostError
+            If its workers or the scheduler are gone, or it was cancelled.
+        """
+        with _losses(self):
+            return future.result()
+
+    def as_done(self, futures: Sequence[Any]) -> Iterator[Any]:
+        """Yield futures as they are done; raises as `result` does."""
+        from distributed import as_completed  # noqa: PLC0415
+
+        with _losses(self):
+            yield from as_completed(futures)
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Give up jobs: nobody waits for them. A cluster that is gone has given them up."""
+        with contextlib.suppress(Exception):
+            self._client.cancel(list(futures), force=True)
+
+    def on_all_workers(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Call a coroutine function on the event loop of every worker; nobody waits for it."""
+        with contextlib.suppress(Exception):
+            self._client.run(function, *arguments, wait=False)
+
+
+@contextlib.contextmanager
+def _losses(cluster: Cluster) -> Iterator[None]:
+    """Turn what a lost cluster raises into one error, and note it."""
+    from distributed import KilledWorker  # noqa: PLC0415
+    from distributed.comm import CommClosedError  # noqa: PLC0415
+
+    try:
+        yield
+    except KilledWorker as error:
+        cluster.lost = "a job ended its worker each time; out of memory?"
+        raise BackendLostError(cluster.lost) from error
+    except (CancelledError, CommClosedError, OSError, TimeoutError) as error:
+        cluster.lost = "the scheduler of the cluster is gone"
+        raise BackendLostError(cluster.lost) from error
 
 
 def run_on_cluster(
@@ -49,36 +164,39 @@ def run_on_cluster(
     BackendLostError
         If the scheduler or all workers are gone.
     """
-    with contextlib.ExitStack() as stack:
-        client = _connected(stack, address, workers)
+    with open_cluster(address, workers) as cluster:
         futures: dict[Any, int] = {}
         try:
             for number, argument in enumerate(arguments):
-                future = client.submit(function, argument, pure=False, retries=RETRIES)
-                futures[future] = number
-            yield from _as_done(futures)
+                futures[cluster.submit(function, argument)] = number
+            for future in cluster.as_done(list(futures)):
+                yield futures[future], cluster.result(future)
         finally:
-            # Nobody waits for what is left: the cluster is free for others. One that is gone is free as well.
-            with contextlib.suppress(Exception):
-                client.cancel(list(futures), force=True)
+            cluster.cancel(list(futures))
 
 
-def _as_done(futures: dict[Any, int]) -> Iterator[tuple[int, Any]]:
-    from distributed import KilledWorker, as_completed  # noqa: PLC0415
-    from distributed.comm import CommClosedError  # noqa: PLC0415
+@contextlib.contextmanager
+def open_cluster(address: str, workers: int) -> Iterator[Cluster]:
+    """Connect to a cluster that has workers of this version, for as long as the context lasts.
 
-    gone = (CancelledError, CommClosedError, OSError, TimeoutError)
-    try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except KilledWorker as error:
-        raise BackendLostError("a job ended its worker each time; out of memory?") from error
-    except gone as error:
-        raise BackendLostError("the scheduler of the cluster is gone") from error
+    Parameters
+    ----------
+    address : str
+        HOST:PORT of a scheduler; empty for a cluster of this machine, which ends with the context.
+    workers : int
+        Workers of a cluster of this machine.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, nothing answers, or the workers have another version.
+    """
+    with contextlib.ExitStack() as stack:
+        yield Cluster(_connected(stack, address, workers))
 
 
 def _connected(stack: contextlib.ExitStack, address: str, workers: int) -> Client:
-    """Return a client of a cluster that has workers of this version; the stack closes both."""
+    """Return a client; the stack closes it, and a cluster that was started for it."""
     try:
         from distributed import Client, LocalCluster  # noqa: PLC0415  (an extra, and slow to import)
     except ImportError as error:

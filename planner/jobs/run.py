@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fleetplan.fleet.errors import InputError, Issue
+
+if TYPE_CHECKING:
+    from fleetplan.planner.jobs.cluster import Cluster
 
 LOCAL: Final = "local"
 CLUSTER: Final = "dask://"
@@ -48,9 +52,39 @@ def run_jobs(
         from fleetplan.planner.jobs.processes import run_in_processes  # noqa: PLC0415
 
         return run_in_processes(function, arguments, workers)
-    if backend.startswith(CLUSTER):
-        from fleetplan.planner.jobs.cluster import run_on_cluster  # noqa: PLC0415
+    from fleetplan.planner.jobs.cluster import run_on_cluster  # noqa: PLC0415
 
-        return run_on_cluster(function, arguments, backend.removeprefix(CLUSTER), workers)
+    return run_on_cluster(function, arguments, _address(backend), workers)
+
+
+@contextmanager
+def connected(backend: str, workers: int) -> Iterator[Cluster | None]:
+    """Connect to the cluster of a backend, for as long as the context lasts; None for this machine.
+
+    Parameters
+    ----------
+    backend : str
+        As `run_jobs` has it.
+    workers : int
+        Workers of a cluster that is started on this machine.
+
+    Raises
+    ------
+    InputError
+        As `run_jobs`.
+    """
+    if backend == LOCAL:
+        yield None
+        return
+    from fleetplan.planner.jobs.cluster import open_cluster  # noqa: PLC0415
+
+    with open_cluster(_address(backend), workers) as cluster:
+        yield cluster
+
+
+def _address(backend: str) -> str:
+    """HOST:PORT of a cluster; empty for one of this machine."""
+    if backend.startswith(CLUSTER):
+        return backend.removeprefix(CLUSTER)
     hint = f"{LOCAL}, {CLUSTER} or {CLUSTER}HOST:PORT"
     raise InputError([Issue(f"--backend {backend}", 0, 0, "", "there is no such backend", hint)])

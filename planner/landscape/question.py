@@ -275,7 +275,7 @@ def _request(service: Service, position: int) -> RequestShape:
 
 def _capacity(fleet: Fleet, service: Service) -> Capacity:
     peaks: dict[str, float] = {}
-    for (_, _, name), rate in service.demand_requests_per_s.items():
+    for (_, _, name), rate in service.demand.peak.items():
         peaks[name] = max(peaks.get(name, 0.0), rate)
     return Capacity(
         peaks,

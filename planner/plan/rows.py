@@ -12,8 +12,8 @@ RUNNING_KINDS: Final = ("energy", "transition", "tidal", "data")
 """What a placement costs besides its share of the pool, by kind: its fields `energy_usd` and so on."""
 
 
-class Placement(AtMoment):
-    """Replicas of one configuration of a service in one pool and moment."""
+class AtPlace(AtMoment):
+    """A row about one configuration of a service in one pool and moment."""
 
     region: str
     pool: str
@@ -22,6 +22,16 @@ class Placement(AtMoment):
     """prefill, decode or aggregated"""
     hardware: str
     config: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Service, phase, hardware and configuration: the candidate that it runs."""
+        return self.service, self.phase, self.hardware, self.config
+
+
+class Placement(AtPlace):
+    """Replicas of a configuration in a pool."""
+
     replicas: int
     accelerators: int
     """Accelerators of all replicas."""
@@ -51,11 +61,6 @@ class Placement(AtMoment):
     """Traffic that comes from other regions, by region and class; part of `requests_per_s`. [requests/s]"""
     utilisation_limit: float = 1.0
     """Utilisation up to which a pool of so many replicas keeps the limits that hold under load, 0 to 1."""
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """Service, phase, hardware and configuration: the candidate that it runs."""
-        return self.service, self.phase, self.hardware, self.config
 
     @property
     def running_usd(self) -> float:
@@ -126,15 +131,9 @@ class PoolUse(AtMoment):
     of the site; for the hours of the slice and by the probability of the scenario. [kWh]"""
 
 
-class Transition(AtMoment):
-    """Replicas of one configuration in one pool that are more or fewer than in the period (slice) before."""
+class Transition(AtPlace):
+    """Replicas of a configuration in a pool that are more or fewer than in the period (slice) before."""
 
-    region: str
-    pool: str
-    service: str
-    phase: str
-    hardware: str
-    config: str
     replicas_before: int
     """In the period before, for the first period in the plan in force; or in the slice before."""
     replicas: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetplan.fleet.inventory import Service, case_demand
+from fleetplan.fleet.inventory import Service
 from fleetplan.planner.problem.deferral import work_places
 from fleetplan.planner.problem.moments import Moment
 
@@ -21,7 +21,7 @@ class Cell:
     moment : int
         Index into the moments.
     requests_per_s : tuple[float, ...]
-        Peak demand by class, without headroom; of an offline service what arises. [requests/s]
+        Demand by class, without headroom; of an offline service what arises. [requests/s]
     most_requests_per_s : tuple[float, ...]
         What the moment may serve at most: the demand, and of an offline service what other moments may put
         off to this one too. [requests/s]
@@ -35,11 +35,10 @@ class Cell:
 
 
 def moment_demand(service: Service, periods: Sequence[str], moment: Moment) -> dict[tuple[str, str], float]:
-    """Peak demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
+    """Demand of a service in a moment by (region, class), headroom not included. [requests/s]"""
     here = periods[moment.period]
-    peak = {key: rate for key, rate in service.demand_requests_per_s.items() if key[1] == here}
-    demand = case_demand(peak, service.demand_ratios, moment.case)
-    return {(region, name): rate for (region, _, name), rate in demand.items()}
+    demand = service.demand.of(moment.case)
+    return {(region, name): rate for (region, period, name), rate in demand.items() if period == here}
 
 
 def cells_of(
@@ -49,8 +48,8 @@ def cells_of(
     names = [request_class.name for request_class in service.classes]
     rates = []
     for moment in moments:
-        demand = moment_demand(service, periods, moment)
-        rates.append(tuple(demand.get((region, name), 0.0) for name in names))
+        demand, period = service.demand.of(moment.case), periods[moment.period]
+        rates.append(tuple(demand.get((region, period, name), 0.0) for name in names))
     most = rates if service.offline is None else _put_together(rates, moments, service.offline.deadline_hours)
     for m, (arising, possible) in enumerate(zip(rates, most, strict=True)):
         if any(rate > 0 for rate in possible):

@@ -154,7 +154,7 @@ class Problem:
         return self.periods[moment.period], moment.slice, moment.scenario
 
     def demand(self, service: str, moment: int) -> dict[tuple[str, str], float]:
-        """Peak demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
+        """Demand of a service in a moment by (region, class), wherever it arises. [requests/s]"""
         return moment_demand(self.services[service], self.periods, self.moments[moment])
 
     def pools_for(self, candidate: Candidate, region: str) -> list[int]:

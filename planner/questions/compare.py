@@ -288,7 +288,7 @@ def _demand_note(fleet: Fleet, other: Fleet) -> tuple[str, ...]:
 
 
 def _demands(fleet: Fleet) -> dict[str, Mapping[tuple[str, str, str], float]]:
-    return {service.name: service.demand_requests_per_s for service in fleet.services}
+    return {service.name: service.demand.peak for service in fleet.services}
 
 
 def _same_candidates(fleet: Fleet, other: Fleet) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from fleetplan.fleet.inventory import Budget, Fleet, LatencyLimit, Offer, Policy, Pool, Service
+from fleetplan.fleet.inventory import Budget, DemandRates, Fleet, LatencyLimit, Offer, Policy, Pool, Service
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import Problem
 
@@ -48,11 +48,11 @@ def demand_scaled(fleet: Fleet, ratio: float, service: str | None = None, region
     def scaled(each: Service) -> Service:
         if service not in (None, each.name):
             return each
-        demand = {
-            key: rate * (ratio if region in (None, key[0]) else 1.0)
-            for key, rate in each.demand_requests_per_s.items()
-        }
-        return replace(each, demand_requests_per_s=demand)
+
+        def times(rates: DemandRates) -> DemandRates:
+            return {key: rate * (ratio if region in (None, key[0]) else 1.0) for key, rate in rates.items()}
+
+        return replace(each, demand=each.demand.changed(times))
 
     return replace(fleet, services=tuple(map(scaled, fleet.services)))
 
@@ -130,23 +130,19 @@ def region_lost(fleet: Fleet, region: str) -> Fleet:
     Demand of a service that nobody else asks stays where it arises.
     """
 
-    def moved(service: Service) -> Service:
-        demand = dict(service.demand_requests_per_s)
-        for period in fleet.periods:
-            for request_class in service.classes:
-                key = (region, period, request_class.name)
-                others = {
-                    other: rate
-                    for other, rate in demand.items()
-                    if other[1:] == key[1:] and other != key and rate > 0
-                }
-                total = sum(others.values())
-                if total > 0:
-                    demand.update(
-                        {other: rate + demand[key] * rate / total for other, rate in others.items()}
-                    )
-                    demand[key] = 0.0
-        return replace(service, demand_requests_per_s=demand)
+    def moved(rates: DemandRates) -> DemandRates:
+        demand = dict(rates)
+        for key in [each for each in rates if each[0] == region]:
+            others = {
+                other: rate
+                for other, rate in demand.items()
+                if other[1:] == key[1:] and other != key and rate > 0
+            }
+            total = sum(others.values())
+            if total > 0:
+                demand |= {other: rate + demand[key] * rate / total for other, rate in others.items()}
+                demand[key] = 0.0
+        return demand
 
     offers = tuple(
         replace(offer, regions=tuple(each for each in offer.regions if each != region))
@@ -156,7 +152,7 @@ def region_lost(fleet: Fleet, region: str) -> Fleet:
         fleet,
         pools=tuple(pool for pool in fleet.pools if pool.region != region),
         offers=tuple(offer for offer in offers if offer.regions),
-        services=tuple(map(moved, fleet.services)),
+        services=tuple(replace(each, demand=each.demand.changed(moved)) for each in fleet.services),
     )
 
 

@@ -116,7 +116,9 @@ def _minimised(plan: Plan, fleet: Fleet, against: str, resolver: Resolver) -> It
         cap_usd = plan.objective_usd * (1 + allowance) * (1 + ROUNDING)
         limit = fleet.budget.tco_usd
         capped = replace(fleet.budget, tco_usd=cap_usd if limit is None else min(limit, cap_usd))
-        answer = resolver.solve(replace(fleet, objective=against, budget=capped), begin=known[-1])
+        # A regret would come before the figure.
+        asked = replace(fleet, objective=against, demand_objective="expected-cost", budget=capped)
+        answer = resolver.solve(asked, begin=known[-1])
         point = _point(f"TCO up to {allowance:+.0%}", answer, UNITS[against])
         if answer.plan is not None and answer.plan.goal is not None:
             goal = answer.plan.goal

@@ -199,12 +199,12 @@ def runs_alike(one: Service, other: Service) -> bool:
     Where latencies are limited under load, what a replica carries depends on the demand.
     """
     if one.traffic is not None and one.traffic.limits_load:
-        asked = (one.demand_requests_per_s, one.headroom)
-        if asked != (other.demand_requests_per_s, other.headroom):
+        asked = (one.demand.peak, one.headroom)
+        if asked != (other.demand.peak, other.headroom):
             return False
     alike = replace(
         other,
-        demand_requests_per_s=one.demand_requests_per_s,
+        demand=one.demand,
         headroom=one.headroom,
         priority=one.priority,
         allowed_regions=one.allowed_regions,

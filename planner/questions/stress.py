@@ -231,7 +231,7 @@ def _unserved(answer: FleetAnswer) -> Iterator[Broken]:
     for (service, region, period), by_moment in worst.items():
         asked = sum(
             rate
-            for (where, when, _), rate in answer.problem.services[service].demand_requests_per_s.items()
+            for (where, when, _), rate in answer.problem.services[service].demand.peak.items()
             if (where, when) == (region, period)
         )
         rows.append(Broken(service, region, period, max(by_moment.values()), asked))

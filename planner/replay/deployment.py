@@ -184,7 +184,7 @@ class DeploymentBuilder:
         configuration = Configuration.parse(row.config)
         batch = configuration.batch
         if batch is None:
-            batch = _largest_batch(self._candidates[row.service, row.phase, row.hardware, row.config])
+            batch = _largest_batch(self._candidates[row.key])
         key = (row.service, configuration.variant, row.hardware)
         if key not in self._evaluators:
             service = _as_served(place.service, configuration.variant, row.hardware)

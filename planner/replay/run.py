@@ -143,7 +143,7 @@ def _check_known(problem: Problem, plan: Plan, rows: Sequence[Placement], only: 
         if row.service not in known or row.hardware not in problem.hardware:
             message = f"the plan runs {row.service} on {row.hardware}, which the fleet file does not have"
             issues.append(Issue(plan.fleet, 0, 0, "", message, hint))
-        elif lacks_batch(problem, row) and row_key(row) not in candidates:
+        elif lacks_batch(problem, row) and row.key not in candidates:
             message = (
                 f"{row.service} runs {row.config} on {row.hardware} ({row.phase}), which is not a candidate"
             )
@@ -157,8 +157,3 @@ def lacks_batch(problem: Problem, row: Placement) -> bool:
     service = problem.services.get(row.service)
     modelled = service is not None and service.model is not None
     return modelled and Configuration.parse(row.config).batch is None
-
-
-def row_key(row: Placement) -> tuple[str, str, str, str]:
-    """Service, phase, hardware and configuration of a placement, as candidates have them."""
-    return row.service, row.phase, row.hardware, row.config

@@ -47,7 +47,7 @@ def best_of(
     for parts in found:
         if all(_serves_all(part, best.goal) for part in parts.values()):
             merged = _merged(problem, best, parts)
-            if _better(merged, best):
+            if _within_tco(problem, merged) and _better(merged, best):
                 best = merged
     if best.solution is None:
         return result
@@ -61,6 +61,12 @@ def best_of(
     gap = (objective - bound) / objective if objective > 0 else 0.0
     status = status_of(open_gap(gap, best.goal, best.unmet), limits)
     return replace(best, bound_usd=bound, bound_source=told.source, status=status)
+
+
+def _within_tco(problem: Problem, merged: SearchResult) -> bool:
+    """Whether a plan keeps the limit of TCO, which holds in the mean of the scenarios."""
+    most_usd = problem.fleet.budget.tco_usd
+    return most_usd is None or (merged.objective_usd or 0.0) <= most_usd
 
 
 def _serves_all(part: SearchResult, goal: Reached | None) -> bool:

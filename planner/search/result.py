@@ -6,10 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.plan import UNMET_GAP_RATIO
 from fleetplan.planner.search.deadline import NEVER, Deadline
+
+if TYPE_CHECKING:
+    from fleetplan.planner.jobs import Cluster
 
 LEAST_S = 0.1
 """The shortest time limit of a solve. [s]"""
@@ -50,6 +54,8 @@ class SearchLimits:
         must not decide it counts work, or is not looked at.
     explained : Deadline
         When it is to be over why there is no plan, unless that is known too late to say anything.
+    cluster : Cluster or None
+        Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
     """
 
     time_limit_s: float = 120.0
@@ -59,6 +65,8 @@ class SearchLimits:
     reproducible: bool = False
     latest: Deadline = NEVER
     explained: Deadline = NEVER
+    # The same question wherever it is answered.
+    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def from_now(self) -> SearchLimits:
         """The limits of a solve that begins now: no longer than the whole question has left."""

@@ -60,7 +60,8 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
     problem : Problem
         With demand scenarios.
     scenario : str
-        The one that turns out.
+        The one that turns out. A limit of TCO holds in the mean of all: where everything is served at least
+        cost it is left out here.
     """
     kept = [m for m, moment in enumerate(problem.moments) if moment.scenario == scenario]
     index = {m: position for position, m in enumerate(kept)}
@@ -78,6 +79,8 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
         replace(each, probability=1.0) for each in problem.fleet.demand_scenarios if each.name == scenario
     )
     fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only)
+    if fleet.objective == "tco" and fleet.policy.unmet == "forbid":
+        fleet = replace(fleet, budget=replace(fleet.budget, tco_usd=None))
     return replace(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -23,6 +24,7 @@ from fleetplan.planner.problem.independent_parts import Component
 from fleetplan.planner.search.blocks.columns import ColumnMemory
 from fleetplan.planner.search.blocks.request import WarmStart
 from fleetplan.planner.search.blocks.solve import decomposed, solve_in_blocks
+from fleetplan.planner.search.cluster_seats import ClusterSeats
 from fleetplan.planner.search.result import (
     Progress,
     SearchLimits,
@@ -48,6 +50,7 @@ from fleetplan.planner.search.solvers.request import (
     SolverLimits,
     Step,
 )
+from fleetplan.planner.search.solvers.seats import OpenSeats
 from fleetplan.planner.units import USD_RESOLUTION
 
 GOAL_SHARE_OF_TIME = 0.6
@@ -192,6 +195,7 @@ class Stages:
             patience,
             overtime,
             self.limits.latest,
+            self._seats(),
         )
         parts = decomposed(planning)
         if parts is not None:
@@ -204,6 +208,11 @@ class Stages:
             outcome = solve_model(planning.model, planning.continuous, limits, enough, on_step)
         self.deterministic_time += outcome.deterministic_time
         return outcome
+
+    def _seats(self) -> OpenSeats | None:
+        """Where jobs are done: on the cluster, unless it is lost or there is none."""
+        cluster = self.limits.cluster
+        return None if cluster is None or cluster.lost else partial(ClusterSeats, cluster)
 
     def result(self, variables: Variables, outcome: ModelOutcome) -> SearchResult:
         """What a cost stage found, in dollars."""

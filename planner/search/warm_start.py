@@ -52,7 +52,7 @@ def _replicas(problem: Problem, plan: Plan, source: Mapping[str, str | None]) ->
         period, *rest = problem.moment_key(moment)
         wanted = (source[period], *rest)
         for row in plan.placements:
-            candidate = candidates.get((row.service, row.phase, row.hardware, row.config))
+            candidate = candidates.get(row.key)
             if row.moment_key == wanted and candidate is not None and row.pool in pools:
                 found[candidate, pools[row.pool], m] += row.replicas
     return found

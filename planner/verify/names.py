@@ -80,7 +80,7 @@ def sound_rows(
 def placement_faults(names: Names, row: Placement) -> list[str]:
     """Faults of a placement that make it impossible, or impossible to check."""
     label = f"{row.service} {row.phase} {row.config}"
-    candidate = names.candidates.get((row.service, row.phase, row.hardware, row.config))
+    candidate = names.candidates.get(row.key)
     if candidate is None:
         return [f"{label} is not a candidate"]
     if row.pool not in names.pools:

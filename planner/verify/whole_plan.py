@@ -147,7 +147,7 @@ def verify(problem: Problem, plan: Plan, evidence: Evidence | None = None) -> li
         "purchases": tuple(bought),
         "retirements": tuple(gone),
     }
-    runs = tuple((row, names.candidates[row.service, row.phase, row.hardware, row.config]) for row in rows)
+    runs = tuple((row, names.candidates[row.key]) for row in rows)
     check = PlanCheck(problem, plan.model_copy(update=kept), runs)
     for family_of in CHECKS:
         found.extend(family_of(check))

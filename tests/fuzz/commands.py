@@ -23,6 +23,8 @@ SOLVES = ("--time-limit", TIME_LIMIT_S)
 NO_COST = "its cost says little|the question is about its cost"
 """Of plans that leave demand unserved, or are best at something else."""
 
+NOTHING_TO_EXPORT = "can hold nothing of the plan"
+
 NOTHING_TO_REPLAY = "has no request within"
 
 
@@ -129,7 +131,8 @@ def _about_plan(plan: Plan, fleet: Path, target: Path, dice: random.Random) -> I
     yield Question(("diff", name, name, "--exit-code"))
     for form in FORMAT_NAMES:
         yield Question(
-            ("export", name, "--as", form, "--out", str(folder / form)), refusal="none of the placements"
+            ("export", name, "--as", form, "--out", str(folder / form)),
+            refusal="can hold nothing of the plan",
         )
     replay = ("replay", name, str(fleet), "--duration", "1")
     yield Question((*replay, "--out", str(folder / "replay")), refusal=NOTHING_TO_REPLAY)

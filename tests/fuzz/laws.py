@@ -321,7 +321,7 @@ def in_force(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: ran
 
 def own_budget(file: dict[str, Any], tables: dict[str, str], plan: Plan, dice: random.Random) -> Law | None:
     """A budget of what the plan costs leaves it a plan."""
-    if plan.demand_scenarios:
+    if plan.demand_scenarios or plan.objective_usd < 0:
         return None
     file["budget"] = file.get("budget", {}) | {"tco_usd": plan.objective_usd}
     return Law("its own cost as budget", file, tables)

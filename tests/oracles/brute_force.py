@@ -16,12 +16,19 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linprog
+from scipy.sparse import block_diag
 from tests.oracles.draw import above_idle_kw
 
 from fleetplan.planner.problem import Cell, Phase, Problem
 from fleetplan.planner.problem.supply import Acquisition
 
 MAX_COMBINATIONS = 1_500
+
+AT_ONCE = 50
+"""LPs that are solved together."""
+
+UNSERVED_TOLERANCE = 1e-7
+"""What a solver calls nothing. [requests/s]"""
 
 Slot = tuple[int, int]
 """(candidate index, pool index)"""
@@ -95,27 +102,25 @@ def _choices(problem: Problem, cell: Cell) -> list[_Choice]:
     if math.prod(m + 1 for m in most) > MAX_COMBINATIONS:
         raise TooLargeError
     limit = problem.fleet.policy.max_configs_per_service_region
-    unusable: list[tuple[int, ...]] = []
-    found: list[tuple[tuple[int, ...], float]] = []
-    for counts in itertools.product(*(range(m, -1, -1) for m in most)):
-        running = {c for (c, _), n in zip(slots, counts, strict=True) if n}
-        if limit is not None and len(running) > limit:
-            continue
-        if any(all(a <= b for a, b in zip(counts, other, strict=True)) for other in unusable):
-            continue
-        energy = _energy_usd(problem, cell, slots, counts)
-        if energy is None:
-            unusable.append(counts)
-        else:
-            found.append((counts, energy))
-    kept = [
-        (counts, energy)
-        for counts, energy in found
-        if not any(
-            other != counts and all(a <= b for a, b in zip(other, counts, strict=True)) and less <= energy
-            for other, less in found
-        )
+    tried = [
+        counts
+        for counts in itertools.product(*(range(m, -1, -1) for m in most))
+        if (limit is None or len({c for (c, _), n in zip(slots, counts, strict=True) if n}) <= limit)
+        and _may_serve(problem, cell, slots, counts)
     ]
+    energies_of = itertools.chain.from_iterable(
+        _energies_usd(problem, cell, slots, tried[first : first + AT_ONCE])
+        for first in range(0, len(tried), AT_ONCE)
+    )
+    found = [(counts, usd) for counts, usd in zip(tried, energies_of, strict=True) if usd is not None]
+    all_counts = np.array([counts for counts, _ in found]).reshape(len(found), len(slots))
+    energies = np.array([energy for _, energy in found])
+    kept = []
+    for counts, energy in found:
+        no_more = (all_counts <= counts).all(axis=1) & (energies <= energy)
+        # The choice itself is the one that is no more than it.
+        if no_more.sum() == 1:
+            kept.append((counts, energy))
     return [
         _Choice(tuple((slot, n) for slot, n in zip(slots, counts, strict=True) if n), energy)
         for counts, energy in kept
@@ -132,50 +137,78 @@ def _most_replicas(problem: Problem, cell: Cell, c: int) -> int:
     return math.ceil(needed - 1e-9)
 
 
-def _energy_usd(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[int, ...]) -> float | None:
-    """Least energy of a cell on its replicas, or None if they cannot serve it."""
+def _demand(problem: Problem, cell: Cell) -> tuple[float, ...]:
     headroom = 1 + problem.services[cell.service].headroom
-    demand = tuple(rate * headroom for rate in cell.requests_per_s)
-    own = [(slot, n) for slot, n in zip(slots, counts, strict=True) if n]
-    for k, wanted in enumerate(demand):
+    return tuple(rate * headroom for rate in cell.requests_per_s)
+
+
+def _may_serve(problem: Problem, cell: Cell, slots: list[Slot], counts: tuple[int, ...]) -> bool:
+    """Whether replicas could serve each class alone."""
+    for k, wanted in enumerate(_demand(problem, cell)):
         alone = dict.fromkeys(Phase, 0.0)
-        for (c, _), n in own:
+        for (c, _), n in zip(slots, counts, strict=True):
             alone[problem.candidates[c].phase] += n * problem.candidates[c].requests_per_s[k]
-        both = min(alone[Phase.PREFILL], alone[Phase.DECODE])
-        if alone[Phase.AGGREGATED] + both < wanted - 1e-9:
-            return None
-    prices = [
-        above_idle_kw(problem, c) * problem.pools[p].energy_usd_per_kw[0] / headroom for (c, p), _ in own
-    ]
+        if alone[Phase.AGGREGATED] + min(alone[Phase.PREFILL], alone[Phase.DECODE]) < wanted - 1e-9:
+            return False
+    return True
+
+
+def _energies_usd(
+    problem: Problem, cell: Cell, slots: list[Slot], several: list[tuple[int, ...]]
+) -> list[float | None]:
+    """Least energy of a cell on each of several sets of replicas, None where these cannot serve it."""
+    demand = _demand(problem, cell)
+    headroom = 1 + problem.services[cell.service].headroom
+    prices = [above_idle_kw(problem, c) * problem.pools[p].energy_usd_per_kw[0] / headroom for c, p in slots]
     if len(demand) == 1 and not any(prices):
-        return 0.0
-    return _cheapest_loads(problem, demand, own, prices)
+        return [0.0] * len(several)
+    return cheapest_loads_usd(problem, demand, slots, prices, several)
 
 
-def _cheapest_loads(
-    problem: Problem, demand: tuple[float, ...], own: list[tuple[Slot, int]], prices: list[float]
-) -> float | None:
-    """LP over the load that each class puts on each replica set, and the rate served in two phases."""
-    n_classes = len(demand)
-    n_load = len(own) * n_classes
-    cost = np.concatenate([np.repeat(prices, n_classes), np.zeros(n_classes)])
+def cheapest_loads_usd(
+    problem: Problem,
+    demand: tuple[float, ...],
+    slots: list[Slot],
+    prices: list[float],
+    several: list[tuple[int, ...]],
+) -> list[float | None]:
+    """Least cost of a demand on each of several sets of replicas, None where these cannot serve it.
+
+    One LP a set over the load that each class puts on the replicas of each slot, the rate served in two
+    phases, and the rate left unserved, which costs more than any load. They share nothing and are solved
+    together.
+    """
+    n_classes, n_load = len(demand), len(slots) * len(demand)
+    energy = np.concatenate([np.repeat(prices, n_classes), np.zeros(2 * n_classes)])
     rows, limits = [], []
-    for i, (_, n) in enumerate(own):
-        row = np.zeros(n_load + n_classes)
-        row[i * n_classes : (i + 1) * n_classes] = 1.0
-        rows.append(row)
-        limits.append(float(n))
     for k in range(n_classes):
         for phase in (Phase.AGGREGATED, Phase.PREFILL, Phase.DECODE):
-            row = np.zeros(n_load + n_classes)
-            for i, ((c, _), _) in enumerate(own):
+            row = np.zeros(n_load + 2 * n_classes)
+            for i, (c, _) in enumerate(slots):
                 if problem.candidates[c].phase is phase:
                     row[i * n_classes + k] = -problem.candidates[c].requests_per_s[k]
             row[n_load + k] = -1.0 if phase is Phase.AGGREGATED else 1.0
+            row[n_load + n_classes + k] = -1.0 if phase is Phase.AGGREGATED else 0.0
             rows.append(row)
             limits.append(-demand[k] if phase is Phase.AGGREGATED else 0.0)
-    solved = linprog(cost, A_ub=np.array(rows), b_ub=np.array(limits), method="highs")
-    return float(solved.fun) if solved.status == 0 else None
+    for i in range(len(slots)):
+        row = np.zeros(n_load + 2 * n_classes)
+        row[i * n_classes : (i + 1) * n_classes] = 1.0
+        rows.append(row)
+    # Ten times what all replicas at full load cost, for the smallest demand.
+    unserved = np.zeros(n_load + 2 * n_classes)
+    dearest = max(prices, default=0.0) * max(map(sum, several)) + 1.0
+    unserved[n_load + n_classes :] = 10 * dearest / min((rate for rate in demand if rate > 0), default=1.0)
+    solved = linprog(
+        np.tile(energy + unserved, len(several)),
+        A_ub=block_diag([np.array(rows)] * len(several), format="csr"),
+        b_ub=np.concatenate([[*limits, *counts] for counts in several]),
+        method="highs",
+    )
+    assert solved.status == 0, solved.message
+    loads = solved.x.reshape(len(several), -1)
+    served = (loads[:, n_load + n_classes :] <= UNSERVED_TOLERANCE).all(axis=1)
+    return [float(usd) if whole else None for usd, whole in zip(loads @ energy, served, strict=True)]
 
 
 def _within_power(problem: Problem, replicas: list[tuple[Slot, int]], missing: dict[int, int]) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
-from tests.oracles.brute_force import Slot, TooLargeError, _cheapest_loads, least_units
+from tests.oracles.brute_force import Slot, TooLargeError, cheapest_loads_usd, least_units
 from tests.oracles.draw import above_idle_kw
 from tests.oracles.highs_day import _wait
 
@@ -24,6 +24,9 @@ MAX_WORKINGS = 150
 Counts = tuple[tuple[Slot, int], ...]
 """Replicas by (candidate, pool)."""
 
+Choice = tuple[Counts, float]
+"""Replicas that serve a cell, with the least cost of its energy. [USD]"""
+
 
 def brute_force_days_usd(problem: Problem) -> float | None:
     """Least expected TCO with all demand served, or None if no plan serves it. [USD]"""
@@ -31,8 +34,12 @@ def brute_force_days_usd(problem: Problem) -> float | None:
     days = dict.fromkeys(moment.day_label for moment in problem.moments)
 
     @cache
+    def choices(cell: Cell) -> list[Choice]:
+        return _choices(problem, cell)
+
+    @cache
     def energy_usd(day: str, units: tuple[int, ...]) -> float | None:
-        return _day_usd(problem, day, units)
+        return _day_usd(problem, day, units, choices)
 
     best: float | None = None
     for usd, units in sorted(_supplies(problem), key=lambda supply: supply[0]):
@@ -83,7 +90,9 @@ def _supplies(problem: Problem) -> Iterator[tuple[float, list[tuple[int, ...]]]]
         yield usd, units
 
 
-def _day_usd(problem: Problem, day: str, units: tuple[int, ...]) -> float | None:
+def _day_usd(
+    problem: Problem, day: str, units: tuple[int, ...], choices: Callable[[Cell], list[Choice]]
+) -> float | None:
     """Least expected energy cost of a day on units, None if they cannot serve it. [USD]"""
     moments = [m for m, moment in enumerate(problem.moments) if moment.day_label == day]
     offline = [cell for cell in problem.cells if cell.moment in moments and _works(problem, cell)]
@@ -91,7 +100,7 @@ def _day_usd(problem: Problem, day: str, units: tuple[int, ...]) -> float | None
     for working in _workings(problem, moments, offline):
         total = 0.0
         for m in moments:
-            least = _moment_usd(problem, m, units, working.get(m, ()))
+            least = _moment_usd(problem, m, units, working.get(m, ()), choices)
             if least is None:
                 break
             total += least
@@ -156,11 +165,17 @@ def _in_time(problem: Problem, name: str, arising: dict[int, float], room: dict[
     return True
 
 
-def _moment_usd(problem: Problem, m: int, units: tuple[int, ...], working: Counts) -> float | None:
+def _moment_usd(
+    problem: Problem,
+    m: int,
+    units: tuple[int, ...],
+    working: Counts,
+    choices: Callable[[Cell], list[Choice]],
+) -> float | None:
     """Least expected energy cost of the online services of a moment, None where there is no room."""
     cells = [cell for cell in problem.cells if cell.moment == m and not _works(problem, cell)]
     best: float | None = None
-    for combination in itertools.product(*(_choices(problem, cell) for cell in cells)):
+    for combination in itertools.product(*map(choices, cells)):
         usd = sum(usd for _, usd in combination)
         replicas = [*working, *(item for counts, _ in combination for item in counts)]
         if (best is None or usd < best) and _fits(problem, replicas, units):
@@ -168,29 +183,29 @@ def _moment_usd(problem: Problem, m: int, units: tuple[int, ...], working: Count
     return best
 
 
-def _choices(problem: Problem, cell: Cell) -> list[tuple[Counts, float]]:
+def _choices(problem: Problem, cell: Cell) -> list[Choice]:
     """All numbers of replicas that serve a cell, with the least energy cost. [USD]"""
     slots = _slots(problem, cell.service)
     headroom = 1 + problem.services[cell.service].headroom
     demand = cell.requests_per_s[0] * headroom
     moment = problem.moments[cell.moment]
     most = [math.ceil(demand / problem.candidates[c].requests_per_s[0] - 1e-9) for c, _ in slots]
-    found = []
-    for counts in itertools.product(*(range(n + 1) for n in most)):
-        own = [(slot, n) for slot, n in zip(slots, counts, strict=True) if n]
-        prices = [
-            above_idle_kw(problem, c)
-            * problem.pools[p].energy_usd_per_kw[moment.period]
-            * moment.hours
-            / 24
-            * moment.probability
-            / headroom
-            for (c, p), _ in own
-        ]
-        usd = _cheapest_loads(problem, (demand,), own, prices) if own or demand > 0 else 0.0
-        if usd is not None:
-            found.append((tuple(own), usd))
-    return found
+    prices = [
+        above_idle_kw(problem, c)
+        * problem.pools[p].energy_usd_per_kw[moment.period]
+        * moment.hours
+        / 24
+        * moment.probability
+        / headroom
+        for c, p in slots
+    ]
+    several = list(itertools.product(*(range(n + 1) for n in most)))
+    costs = cheapest_loads_usd(problem, (demand,), slots, prices, several)
+    return [
+        (tuple((slot, n) for slot, n in zip(slots, counts, strict=True) if n), usd)
+        for counts, usd in zip(several, costs, strict=True)
+        if usd is not None
+    ]
 
 
 def _fits(problem: Problem, replicas: list[tuple[Slot, int]], units: tuple[int, ...]) -> bool:

@@ -9,6 +9,9 @@ import pandas as pd
 
 from fleetplan.fleet.inventory import (
     Budget,
+    Demand,
+    DemandCase,
+    DemandRates,
     Fleet,
     Hardware,
     Offer,
@@ -127,6 +130,15 @@ def owned_pool(
     return Pool(name, region, hardware or name, hosts, per_host, Owned(capex_usd, None, 16, 0.0), None)
 
 
+def by_case(demand: DemandRates, ratios: Mapping[DemandCase, DemandRates] | None = None) -> Demand:
+    """Demand of cases by their ratios to the usual one; what is left out is as usual. [requests/s]"""
+    cases = {
+        case: {key: float(f"{rate * own.get(key, 1.0):.12g}") for key, rate in demand.items()}
+        for case, own in (ratios or {}).items()
+    }
+    return Demand({(None, None): demand, **cases})
+
+
 def service(
     name: str,
     demand: float | Mapping[str, float] | Mapping[tuple[str, str, str], float],
@@ -134,9 +146,10 @@ def service(
     classes: Mapping[str, float] | None = None,
     regions: Sequence[str] = ("here",),
     periods: Sequence[str] = ONE_PERIOD,
+    ratios: Mapping[DemandCase, DemandRates] | None = None,
     **changes: object,
 ) -> Service:
-    """A service; `demand` is a rate everywhere, rates by class, or the full mapping."""
+    """A service; `demand` is a rate everywhere, rates by class, or the full mapping; ratios are of cases."""
     names = list(classes or {"all": 1.0})
     if isinstance(demand, Mapping):
         full = {
@@ -156,7 +169,7 @@ def service(
         "classes": tuple(RequestClass(k, (classes or {"all": 1.0})[k], None, None, None) for k in names),
         "ttft_ms": None,
         "tpot_ms": None,
-        "demand_requests_per_s": full,
+        "demand": by_case(full, ratios or {}),
         "headroom": 0.0,
         "priority": 1,
         "runtimes": ("disaggregated", "aggregated"),

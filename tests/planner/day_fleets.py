@@ -117,7 +117,7 @@ def _service(
         name,
         demand,
         periods=periods,
-        demand_ratios=ratios,
+        ratios=ratios,
         headroom=rng.choice((0.0, 0.1)),
         offline=Offline(rng.choice((5.0, 12.0, 14.5, 24.0))) if works else None,
     )

@@ -10,6 +10,7 @@ import pytest
 from ortools.sat.python import cp_model
 from tests.planner.builders import (
     buy_offer,
+    by_case,
     candidate,
     fleet,
     hardware,
@@ -81,10 +82,7 @@ def coverage() -> Example:
     )
     too_much = replace(
         question.services[0],
-        demand_requests_per_s={
-            ("here", "now", "short"): 60.0,
-            ("here", "now", "long"): 4.0,
-        },
+        demand=by_case({("here", "now", "short"): 60.0, ("here", "now", "long"): 4.0}),
     )
     return Example(question, configurations, 6 * 2190.0, replace(question, services=(too_much,)))
 
@@ -98,10 +96,7 @@ def replica_load() -> Example:
     )
     too_much = replace(
         question.services[0],
-        demand_requests_per_s={
-            ("here", "now", "short"): 2.0,
-            ("here", "now", "long"): 1.1,
-        },
+        demand=by_case({("here", "now", "short"): 2.0, ("here", "now", "long"): 1.1}),
     )
     # Two replicas carry 1.2 by the second line, three 2.1.
     lines = (CapacityLine(0.5, 0.0), CapacityLine(0.9, 0.6, least=2))
@@ -195,7 +190,7 @@ def purchases() -> Example:
         periods=periods,
     )
     # Two bought for two quarters at 1000 $ each, two more for the last; one rented for the first two.
-    later = replace(question.services[0], demand_requests_per_s={**demand, ("here", "2026Q1", "all"): 2.0})
+    later = replace(question.services[0], demand=by_case({**demand, ("here", "2026Q1", "all"): 2.0}))
     places = (region("east"), region("west"))
     one_for_two = fleet(
         services=[service("chat", 1.0, regions=("east", "west"))],
@@ -323,7 +318,7 @@ def must_use() -> Example:
 def offline() -> Example:
     """Work of the day waits for the night, when the other service leaves room."""
     demand = {("here", "now", "all"): 4.0}
-    chat = service("chat", demand, demand_ratios={("night", None): {("here", "now", "all"): 0.25}})
+    chat = service("chat", demand, ratios={("night", None): {("here", "now", "all"): 0.25}})
     question = fleet(
         services=[chat, service("batch", 2.0, offline=Offline(13.0))],
         hardware=[hardware("A", 1)],
@@ -338,8 +333,8 @@ def offline() -> Example:
 
 def tidal() -> Example:
     """One service by day and one by night; half of the accelerators may change hands, at a cost."""
-    day = service("day", 2.0, demand_ratios={("night", None): {("here", "now", "all"): 0.0}})
-    night = service("night", 2.0, demand_ratios={("day", None): {("here", "now", "all"): 0.0}})
+    day = service("day", 2.0, ratios={("night", None): {("here", "now", "all"): 0.0}})
+    night = service("night", 2.0, ratios={("day", None): {("here", "now", "all"): 0.0}})
     question = fleet(
         services=[day, night],
         hardware=[hardware("A", 1)],
@@ -415,7 +410,7 @@ def regret() -> Example:
     """
     hour = 1 / 2190
     scenarios = (DemandScenario("low", 0.1), DemandScenario("high", 0.9))
-    chat = service("chat", 10.0, demand_ratios={(None, "low"): {("here", "now", "all"): 0.5}})
+    chat = service("chat", 10.0, ratios={(None, "low"): {("here", "now", "all"): 0.5}})
     question = replace(
         fleet(
             services=[chat],

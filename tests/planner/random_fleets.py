@@ -84,7 +84,7 @@ def several_periods_case(seed: int) -> Case:
         growth = [rng.uniform(0.5, 2.5) for _ in periods]
         made, configurations = _service(rng, f"s{index}", kinds, [here], max_replicas=3)
         demand = {
-            ("east", q, k.name): round(made.demand_requests_per_s["east", "now", k.name] * factor, 2)
+            ("east", q, k.name): round(made.demand.peak["east", "now", k.name] * factor, 2)
             for q, factor in zip(periods, growth, strict=True)
             for k in made.classes
         }

@@ -31,7 +31,7 @@ RUNS = (candidate("chat", "A", 1.0, power_kw=1.0),)
 def _day(idle_w: float) -> Fleet:
     """Eight accelerators, of which a day of 14 hours needs four at half load, and a night none."""
     demand = {("here", "now", "all"): 2.0}
-    chat = service("chat", demand, headroom=1.0, demand_ratios={("night", None): dict.fromkeys(demand, 0.0)})
+    chat = service("chat", demand, headroom=1.0, ratios={("night", None): dict.fromkeys(demand, 0.0)})
     return replace(
         fleet(
             services=[chat],

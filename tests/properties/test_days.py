@@ -14,7 +14,7 @@ from tests.planner.day_fleets import day_case
 from tests.planner.random_fleets import Case
 from tests.planner.solving import solve
 
-from fleetplan.fleet.inventory import DemandScenario, Fleet, Service, Slice, Tidal
+from fleetplan.fleet.inventory import Demand, DemandScenario, Fleet, Service, Slice, Tidal
 from fleetplan.planner.problem import Candidate, build_problem
 from fleetplan.planner.search.scenarios import single_scenario
 
@@ -66,8 +66,8 @@ def test_random_fleets_have_one_optimum(block: int) -> None:
 @law
 def test_more_demand_is_never_cheaper(case: Case, factor: float) -> None:
     def larger(service: Service) -> Service:
-        demand = {key: rate * factor for key, rate in service.demand_requests_per_s.items()}
-        return replace(service, demand_requests_per_s=demand)
+        demand = service.demand.changed(lambda rates: {key: rate * factor for key, rate in rates.items()})
+        return replace(service, demand=demand)
 
     more = replace(case.fleet, services=tuple(map(larger, case.fleet.services)))
     assert no_cheaper(usd(more, case.candidates), usd(case.fleet, case.candidates))
@@ -89,11 +89,12 @@ def test_a_slice_in_two_halves_changes_nothing_online(case: Case, data: st.DataO
         slices += halves if part == cut else (part,)
 
     def halved(service: Service) -> Service:
-        ratios = dict(service.demand_ratios)
-        for (part, scenario), below in service.demand_ratios.items():
-            if part == cut.name:
-                ratios["rest", scenario] = below
-        return replace(service, demand_ratios=ratios)
+        rest = {
+            ("rest", scenario): rates
+            for (part, scenario), rates in service.demand.by_case.items()
+            if part == cut.name
+        }
+        return replace(service, demand=Demand({**service.demand.by_case, **rest}))
 
     finer = replace(question, slices=tuple(slices), services=tuple(map(halved, online)))
     assert same(usd(finer, runs), usd(question, runs))
@@ -111,11 +112,12 @@ def test_a_scenario_in_two_halves_changes_nothing(case: Case) -> None:
     )
 
     def doubled(service: Service) -> Service:
-        ratios = dict(service.demand_ratios)
-        for (part, scenario), below in service.demand_ratios.items():
-            if scenario == first.name:
-                ratios[part, "twin"] = below
-        return replace(service, demand_ratios=ratios)
+        twin = {
+            (part, "twin"): rates
+            for (part, scenario), rates in service.demand.by_case.items()
+            if scenario == first.name
+        }
+        return replace(service, demand=Demand({**service.demand.by_case, **twin}))
 
     services = tuple(map(doubled, case.fleet.services))
     split = replace(case.fleet, demand_scenarios=(*twins, *rest), services=services)
@@ -181,16 +183,10 @@ def test_the_loss_of_a_region_holds_in_every_moment(seed: int) -> None:
     places = ("here", "there")
     services = []
     for service in case.fleet.services:
-        both = {
-            (place, q, k): rate
-            for (_, q, k), rate in service.demand_requests_per_s.items()
-            for place in places
-        }
-        ratios = {
-            part: {(place, q, k): ratio for (_, q, k), ratio in below.items() for place in places}
-            for part, below in service.demand_ratios.items()
-        }
-        services.append(replace(service, demand_requests_per_s=both, demand_ratios=ratios))
+        both = service.demand.changed(
+            lambda rates: {(place, q, k): rate for (_, q, k), rate in rates.items() for place in places}
+        )
+        services.append(replace(service, demand=both))
     question = replace(
         case.fleet,
         regions=tuple(replace(case.fleet.regions[0], name=place) for place in places),

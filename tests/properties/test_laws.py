@@ -39,8 +39,8 @@ def same(one: float, other: float) -> bool:
 
 
 def _with_demand(service: Service, factor: float) -> Service:
-    demand = {key: rate * factor for key, rate in service.demand_requests_per_s.items()}
-    return replace(service, demand_requests_per_s=demand)
+    demand = service.demand.changed(lambda rates: {key: rate * factor for key, rate in rates.items()})
+    return replace(service, demand=demand)
 
 
 @given(case=cases, factor=st.sampled_from((1.01, 1.3, 2.0)))

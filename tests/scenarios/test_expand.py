@@ -69,7 +69,7 @@ def test_a_scenario_lays_its_overrides_on_in_order(document: Document) -> None:
 
 def test_scenarios_may_be_mappings_and_are_laid_on_in_order(document: Document) -> None:
     fleet = fleet_of(document, ["squeeze", "growth"], [])
-    assert fleet.services[0].demand_requests_per_s["default", "now", "all"] == 50
+    assert fleet.services[0].demand.peak["default", "now", "all"] == 50
     assert fleet.services[0].ttft_ms == 200
 
 
@@ -91,9 +91,7 @@ def test_assignments_win_over_scenarios(document: Document) -> None:
     ],
 )
 def test_items_by_name_or_position(document: Document, assignment: str) -> None:
-    assert (
-        fleet_of(document, [], [assignment]).services[1].demand_requests_per_s["default", "now", "all"] == 7
-    )
+    assert fleet_of(document, [], [assignment]).services[1].demand.peak["default", "now", "all"] == 7
 
 
 def test_a_key_that_the_file_leaves_out_can_be_set(document: Document) -> None:

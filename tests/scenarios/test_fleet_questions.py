@@ -76,7 +76,7 @@ def test_the_head_and_its_tail_are_what_the_script_writes() -> None:
     file = scenario_file("head-and-tail")
     assert file.read_text(encoding="utf-8") == fleet_text()
     services = load_fleet(file).services
-    rates = [sum(service.demand_requests_per_s.values()) for service in services]
+    rates = [sum(service.demand.peak.values()) for service in services]
     assert len(rates) == TAIL + 1
     assert all(one >= other for one, other in pairwise(rates))
 

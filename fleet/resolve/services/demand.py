@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.inventory import (
+    Demand,
     DemandCase,
-    DemandKey,
-    DemandRatios,
+    DemandRates,
     DemandScenario,
     Service,
     Slice,
-    case_demand,
     demand_cases,
 )
-from fleetplan.fleet.inventory.demand import peak_and_ratios
+from fleetplan.fleet.inventory.demand import SIGNIFICANT_DIGITS
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.resolve.day_shapes import FLAT, DayShape, shape_of_slices
 from fleetplan.fleet.resolve.services.demand_tree import DemandSplit, Leaf, demand_leaves, spread_demand
@@ -33,14 +31,11 @@ SHARE_TOLERANCE: Final = 2e-3
 Classes = Mapping[str, RequestClassSpec | None]
 """Request classes by name, with what the file says of them."""
 
-Demand = dict[DemandKey, float]
-"""Requests per second by (region, period, class)."""
-
 
 def service_demand(
     context: Context, key_path: KeyPath, spec: ServiceSpec, classes: Classes, leader: Service | None
-) -> tuple[Demand, DemandRatios] | None:
-    """Return the peak demand of a service, and the other cases as ratios to it; None with an issue noted.
+) -> Demand | None:
+    """Return the demand of a service; None with an issue noted.
 
     Parameters
     ----------
@@ -60,7 +55,7 @@ def service_demand(
     if own != 1:
         context.error(key_path, "needs exactly one of demand, follows, offline")
         return None
-    cases: dict[DemandCase, Demand] = {}
+    cases: dict[DemandCase, DemandRates] = {}
     for part, scenario in demand_cases(context.slices, context.scenarios):
         if leader is not None:
             demand = _followed(context, key_path, spec, classes, leader, (part, scenario))
@@ -68,10 +63,14 @@ def service_demand(
             demand = _own(context, key_path, spec, classes, (part, scenario))
         if demand is None:
             return None
-        ratio = 1.0 if scenario is None else scenario.ratio_of(spec.name, leader is not None)
         names = (None if part is None else part.name, None if scenario is None else scenario.name)
+        ratio = 1.0 if scenario is None else scenario.ratio_of(spec.name, leader is not None)
         cases[names] = {key: rate * ratio for key, rate in demand.items()}
-    return peak_and_ratios(cases)
+        if names != (None, None):
+            cases[names] = {
+                key: float(f"{rate:.{SIGNIFICANT_DIGITS}g}") for key, rate in cases[names].items()
+            }
+    return Demand.of_cases(cases)
 
 
 def _check_slices(context: Context, key_path: KeyPath, spec: ServiceSpec) -> None:
@@ -96,7 +95,7 @@ def _followed(
     classes: Classes,
     leader: Service,
     case: tuple[Slice | None, DemandScenario | None],
-) -> Demand | None:
+) -> DemandRates | None:
     """Return what the requests of another service bring in one case."""
     here = (*key_path, "follows")
     if spec.follows is None:
@@ -107,10 +106,8 @@ def _followed(
         return None
     part, scenario = case
     names = (None if part is None else part.name, None if scenario is None else scenario.name)
-    demand = case_demand(leader.demand_requests_per_s, leader.demand_ratios, names)
     shares = _shares(context, key_path, classes, ())
-    leading = replace(leader, demand_requests_per_s=demand)
-    return followed_demand(context, here, spec.follows, leading, shares, tuple(classes))
+    return followed_demand(context, here, spec.follows, (leader, names), shares, tuple(classes))
 
 
 def _own(
@@ -119,7 +116,7 @@ def _own(
     spec: ServiceSpec,
     classes: Classes,
     case: tuple[Slice | None, DemandScenario | None],
-) -> Demand:
+) -> DemandRates:
     """Return what the file gives for one case; of offline work, the rate at which it arises."""
     here, tree = (*key_path, "demand"), spec.demand
     if spec.offline is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Follows, Service
+from fleetplan.fleet.inventory import DemandCase, DemandRates, Follows, Service
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.fleet import ServiceSpec
 from fleetplan.fleet.schema.service_parts import FollowsSpec
@@ -66,10 +66,10 @@ def followed_demand(
     context: Context,
     key_path: KeyPath,
     spec: FollowsSpec,
-    leader: Service,
+    followed: tuple[Service, DemandCase],
     shares: Mapping[str, float] | None,
     class_names: Sequence[str],
-) -> dict[tuple[str, str, str], float] | None:
+) -> DemandRates | None:
     """Return the demand that the requests of another service bring, by (region, period, class). [1/s].
 
     Parameters
@@ -80,13 +80,14 @@ def followed_demand(
         The key `follows`.
     spec : FollowsSpec
         The ratio.
-    leader : Service
-        The service that is followed.
+    followed : tuple[Service, DemandCase]
+        The service that is followed, and in which case.
     shares : Mapping[str, float] or None
         How requests are split over the classes; needed where there are several.
     class_names : Sequence[str]
         The classes of the service that follows.
     """
+    leader, case = followed
     names = [request_class.name for request_class in leader.classes]
     if isinstance(spec.ratio, Mapping):
         for name in spec.ratio:
@@ -100,7 +101,7 @@ def followed_demand(
         return None
     parts = {class_names[0]: 1.0} if shares is None else shares
     demand: dict[tuple[str, str, str], float] = {}
-    for (region, period, name), requests_per_s in leader.demand_requests_per_s.items():
+    for (region, period, name), requests_per_s in leader.demand.of(case).items():
         for own, share in parts.items():
             key = (region, period, own)
             demand[key] = demand.get(key, 0.0) + requests_per_s * ratios[name] * share

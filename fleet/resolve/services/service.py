@@ -11,6 +11,7 @@ from fleetplan.fleet.catalog import models
 from fleetplan.fleet.document import KeyPath
 from fleetplan.fleet.input_files import is_file
 from fleetplan.fleet.inventory import (
+    DemandRates,
     LayoutSearch,
     Offline,
     OutsideLatency,
@@ -79,21 +80,20 @@ def _service(
     check_techniques(context, key_path, spec, classes or {})
     # With a broken engine table the class names are unknown, and the demand cannot be read.
     unreadable = spec.engines is not None and engines is None
-    found = (
+    demand = (
         None if classes is None or unreadable else service_demand(context, key_path, spec, classes, leader)
     )
-    demand, ratios = ({}, {}) if found is None else found
-    if found is None or len(context.issues) > before:
+    if demand is None or len(context.issues) > before:
         return None
     return Service(
         name=spec.name,
         model=model,
         engines=engines,
         precision=Precision(spec.precision.weights, spec.precision.kv),
-        classes=_classes(classes or {}, demand),
+        classes=_classes(classes or {}, demand.peak),
         ttft_ms=smallest_limit_ms(spec.slo, "ttft"),
         tpot_ms=smallest_limit_ms(spec.slo, "tpot"),
-        demand_requests_per_s=demand,
+        demand=demand,
         headroom=spec.headroom,
         priority=spec.priority,
         runtimes=tuple(dict.fromkeys(spec.runtimes)),
@@ -107,7 +107,6 @@ def _service(
         average_quality_floor=average_floor(spec),
         allowed_regions=None if spec.regions is None else tuple(dict.fromkeys(spec.regions)),
         follows=resolved_follows(spec.follows),
-        demand_ratios=ratios,
         offline=None if spec.offline is None else Offline(spec.offline.deadline_hours),
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
@@ -216,9 +215,7 @@ def _refuse_context(context: Context, key_path: KeyPath, request_class: RequestC
     context.error((*key_path, "context_tokens"), message, "the context holds the new tokens as well")
 
 
-def _classes(
-    specs: Mapping[str, RequestClassSpec | None], demand: Mapping[tuple[str, str, str], float]
-) -> tuple[RequestClass, ...]:
+def _classes(specs: Mapping[str, RequestClassSpec | None], demand: DemandRates) -> tuple[RequestClass, ...]:
     by_class = dict.fromkeys(specs, 0.0)
     for (_, _, name), requests_per_s in demand.items():
         by_class[name] += requests_per_s

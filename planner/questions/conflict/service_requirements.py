@@ -102,7 +102,7 @@ def demand_requirements(fleet: Fleet) -> Iterator[Requirement]:
 
 def _served(service: Service, region: str, periods: Sequence[str]) -> Requirement:
     rates = dict.fromkeys(periods, 0.0)
-    for (where, when, _), rate in service.demand_requests_per_s.items():
+    for (where, when, _), rate in service.demand.peak.items():
         rates[when] += rate if where == region else 0.0
     peak, name = max(rates.values()), service.name
 
@@ -124,4 +124,4 @@ def _served(service: Service, region: str, periods: Sequence[str]) -> Requiremen
 
 def _asked_regions(service: Service) -> frozenset[str]:
     """Regions that ask a service for anything."""
-    return frozenset(key[0] for key, rate in service.demand_requests_per_s.items() if rate > 0)
+    return frozenset(key[0] for key, rate in service.demand.peak.items() if rate > 0)

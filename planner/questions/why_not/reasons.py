@@ -126,7 +126,7 @@ def _region_reasons(subject: Subject, fleet: Fleet) -> Iterator[Reason]:
     asked = {
         region
         for service in fleet.services
-        for (region, _, _), rate in service.demand_requests_per_s.items()
+        for (region, _, _), rate in service.demand.peak.items()
         if rate > 0
     }
     if subject.name not in asked:

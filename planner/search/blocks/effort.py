@@ -57,13 +57,10 @@ class Clock:
         When it ends. [s]
     deterministic : bool
         Whether spent time is counted in work and jobs, so that every run takes the same steps.
-    workers : int
-        Processes that share the work.
     """
 
     limit_s: float
     deterministic: bool
-    workers: int
     started: float = field(default_factory=time.monotonic)
     worked_s: float = 0.0
 
@@ -72,10 +69,9 @@ class Clock:
         work_s = sum(SECONDS_A_JOB + answer.work_s for answer in answers)
         self.worked_s += work_s / COUNTED_CORES
 
-    @property
-    def cores(self) -> int:
-        """Cores that share the work, the same on every machine where work is counted."""
-        return COUNTED_CORES if self.deterministic else self.workers
+    def sharing(self, seats: int) -> int:
+        """Those that share the work, of so many seats; as many on every machine where work is counted."""
+        return COUNTED_CORES if self.deterministic else seats
 
     def spent_s(self) -> float:
         """Time since the start, or work. [s]"""

@@ -13,6 +13,7 @@ from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray, read_program
 from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 
 
@@ -99,7 +100,7 @@ def linear_outcomes(
         relaxed = relax(program, continuous).without_limits_on(indicators)
         relaxations.append(relaxed)
         jobs.append(whole_job(relaxed, program.cost * relaxed.variable_scale))
-    with Workers(min(len(models), cores), ()) as workers:
+    with Workers(ProcessSeats(min(len(models), cores))) as workers:
         try:
             with ending(workers, stop, limit_s):
                 answers = workers.solve(jobs)

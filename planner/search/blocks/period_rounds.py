@@ -71,10 +71,9 @@ class PeriodRounds:
         self._gain = math.inf
         self._tried: set[tuple[int, ...]] = set()
 
-    @property
-    def pays(self) -> bool:
-        """Whether another round is worth its time."""
-        rounds = math.ceil(self._periods.count / self._clock.cores)
+    def pays(self, seats: int) -> bool:
+        """Whether another round is worth its time, at so many seats."""
+        rounds = math.ceil(self._periods.count / self._clock.sharing(seats))
         enough = self._clock.left_s() > rounds * BOUND_SHARE_OF_TIME * self._clock.limit_s
         return enough and self._gain > LEAST_GAIN
 
@@ -88,7 +87,7 @@ class PeriodRounds:
         """
         self._plans.plan_among_used_slots(workers)
         while not self._state.finished():
-            began, pays = self._clock.spent_s(), self.pays
+            began, pays = self._clock.spent_s(), self.pays(workers.count)
             if pays:
                 self.round(workers)
             # The plan has as much time now.

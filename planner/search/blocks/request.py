@@ -11,6 +11,7 @@ from fleetplan.planner.search.blocks.roles import VariableRoles
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.matrix import FloatArray, IntArray
 from fleetplan.planner.search.solvers.request import PATIENT, Listener, Overtime, Patience
+from fleetplan.planner.search.solvers.seats import OpenSeats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +75,8 @@ class Request:
         Variables whose rows the linear relaxation of everything does without.
     start : IntArray or None
         A plan to begin with.
+    seats : callable
+        Opens the seats that do its jobs.
     complete : callable
         Makes a plan exact where columns alone are not.
     enough : callable
@@ -93,6 +96,7 @@ class Request:
     continuous: Collection[int]
     indicators: Collection[int]
     start: IntArray | None
+    seats: OpenSeats
     complete: Completion
     enough: Callable[[float, float], bool]
     on_step: Listener

@@ -25,8 +25,10 @@ from fleetplan.planner.search.blocks.pricing import InfeasibleBlockError, PartFa
 from fleetplan.planner.search.blocks.pricing_search import PricingSearch
 from fleetplan.planner.search.blocks.request import BlockOutcome, Request
 from fleetplan.planner.search.blocks.state import SearchState
+from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.relaxation import BOUND_SAFETY, Relaxation, relax
+from fleetplan.planner.search.solvers.seats import SeatsLostError
 from fleetplan.planner.search.solvers.workers import (
     LEAST_WITH_BACKGROUND,
     Workers,
@@ -80,13 +82,15 @@ class BlockSearch:
         limit_s = math.inf if self._clock.deterministic else self._clock.left_s() + GRACE_S
         if self._request.overtime is not None:
             limit_s += self._request.overtime.seconds
-        with Workers(self._clock.workers, blocks, self._clock.count) as workers:
-            try:
-                with ending(workers, stop, limit_s):
-                    infeasible = self._run(workers)
-            except WorkersStoppedError:
-                # The best plan so far is what somebody who stops a search wants.
-                pass
+        try:
+            seats = self._request.seats(Programs.of(blocks))
+            with Workers(seats, self._clock.count) as workers, ending(workers, stop, limit_s):
+                infeasible = self._run(workers)
+        except WorkersStoppedError:
+            # The best plan so far is what somebody who stops a search wants.
+            pass
+        except SeatsLostError as lost:
+            self._state.tell("search", f"given up: {lost}")
         self._request.warm_start.memory.keep(self._pool)
         return self._state.outcome(infeasible)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,7 @@ from fleetplan.planner.search.solvers.request import (
     SolverLimits,
     Step,
 )
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 
 LEAST_VARIABLES: Final = 3000
 """Models with fewer variables go to one CP-SAT model, which proves most of them optimal."""
@@ -105,7 +107,7 @@ def solve_in_blocks(
     parts : Split
         Its blocks.
     limits : SolverLimits
-        When to stop. There is one process a worker, and no more than cores.
+        When to stop, and where its jobs are done.
     enough : callable
         Whether a gap is small enough.
     on_step : callable
@@ -120,9 +122,9 @@ def solve_in_blocks(
     ModelOutcome
         INFEASIBLE only by two proofs. A bound that a plan contradicts is not told.
     """
-    workers = min(limits.workers, len(os.sched_getaffinity(0)))
+    processes = min(limits.workers, len(os.sched_getaffinity(0)))
     # What a start takes counts as well.
-    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible, workers)
+    clock = Clock(limits.time_limit_s * (1 - ENDING_SHARE_OF_TIME), reproducible)
     model, variables = planning.model, planning.variables
     program = parts.program
     offset = model.proto.objective.offset
@@ -140,6 +142,7 @@ def solve_in_blocks(
         continuous=planning.continuous,
         indicators=indicator_variables(variables),
         start=_start(model, program, limits, reproducible),
+        seats=limits.seats or partial(ProcessSeats, processes),
         complete=completed,
         enough=lambda objective, bound: enough(objective + offset, bound + offset),
         on_step=lambda step: on_step(_shifted(step, offset)),

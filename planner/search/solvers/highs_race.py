@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.solvers.highs_jobs import ANY_NODES, ONE_MORE, Effort, SearchJob
+from fleetplan.planner.search.solvers.highs_process import started_child
 from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsProgram
-from fleetplan.planner.search.solvers.idle_processes import started_child
 
 
 class HighsRace:

@@ -8,62 +8,48 @@ from __future__ import annotations
 
 import atexit
 import os
-import pickle
-import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
+
+from fleetplan.planner.search.solvers.highs_process import HighsProcess
 
 IDLE_S: Final = 10.0
 """How long a process waits for the next search. [s]"""
 
-Process = subprocess.Popen[bytes]
-
-_NO_PROGRAMS: Final = pickle.dumps((), protocol=pickle.HIGHEST_PROTOCOL)
-
 
 class IdleProcesses:
-    """Processes that wait for the next search.
+    """Processes that wait for the next search."""
 
-    Parameters
-    ----------
-    start : callable
-        Starts one, with pipes.
-    """
-
-    def __init__(self, start: Callable[[], Process]) -> None:
-        self._start = start
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         # By the process that started them: after a fork they go on talking to the parent.
-        self._waiting: defaultdict[int, list[tuple[float, Process]]] = defaultdict(list)
+        self._waiting: defaultdict[int, list[tuple[float, HighsProcess]]] = defaultdict(list)
         self._timer: threading.Timer | None = None
 
-    def take(self) -> Process:
-        """Return a process with nothing to do: one that waits, or a new one."""
+    def take(self, key: str) -> HighsProcess:
+        """Return a process with nothing to do.
+
+        Parameters
+        ----------
+        key : str
+            Of the programs that it will be asked for: one that holds them is the first choice, then the one
+            that has waited least, then a new one.
+        """
         while True:
             with self._lock:
                 waiting = self._waiting[os.getpid()]
+                waiting.sort(key=lambda each: (each[1].holds == key, each[0]))
                 process = waiting.pop()[1] if waiting else None
             if process is None:
-                return self._start()
-            if process.poll() is None:
+                return HighsProcess()
+            if process.lives:
                 return process
-            end(process)
+            process.end()
 
-    def give(self, process: Process) -> None:
-        """Let a process wait that has answered all it was asked; it forgets its programs."""
-        try:
-            if process.stdin is None:
-                raise BrokenPipeError
-            process.stdin.write(_NO_PROGRAMS)
-            process.stdin.flush()
-        except BrokenPipeError:
-            end(process)
-            return
+    def give(self, process: HighsProcess) -> None:
+        """Let a process wait that has answered all it was asked."""
         with self._lock:
             self._waiting[os.getpid()].append((time.monotonic(), process))
             self._watch()
@@ -76,7 +62,7 @@ class IdleProcesses:
             late = [process for since, process in waiting if since <= before]
             waiting[:] = [(since, process) for since, process in waiting if since > before]
         for process in late:
-            end(process)
+            process.end()
 
     def _watch(self) -> None:
         """End processes that wait for too long, from a thread that lives while any waits."""
@@ -94,30 +80,7 @@ class IdleProcesses:
                 self._watch()
 
 
-def end(process: Process) -> None:
-    """End a process, whatever it does, and close its pipes."""
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            # Part of a job may wait in its buffer, which nobody will read.
-            with suppress(BrokenPipeError):
-                pipe.close()
-
-
-def started_child() -> Process:
-    """A process that answers jobs (highs_child.py); it ends with this one."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # A session of its own: Ctrl-C is for the parent, which decides what to keep.
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-
-
-IDLE: Final = IdleProcesses(started_child)
+IDLE: Final = IdleProcesses()
 """Those of this program."""
 
 atexit.register(IDLE.end_all)

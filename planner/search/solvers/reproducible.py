@@ -20,6 +20,7 @@ from fleetplan.planner.search.solvers.highs_program import HighsAnswer, HighsPro
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import CPSAT, HIGHS, WITHOUT_PRESOLVE
 from fleetplan.planner.search.solvers.request import Enough, ModelOutcome, SolverLimits
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers, WorkersStoppedError, ending
 from fleetplan.planner.search.work import nodes_within
 
@@ -140,7 +141,7 @@ def _highs(
     )
     job = Job(program.rows, program.cost, Effort(None, nodes, gap_ratio, restarts=False))
     try:
-        with Workers(1, ()) as workers, ending(workers, stop, math.inf):
+        with Workers(ProcessSeats(1)) as workers, ending(workers, stop, math.inf):
             answer = workers.solve_one(job)
     except WorkersStoppedError:
         raise KeyboardInterrupt from None

@@ -14,6 +14,7 @@ from ortools.sat.python import cp_model
 
 from fleetplan.planner.search.deadline import NEVER, Deadline
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.seats import OpenSeats
 
 
 class ModelStatus(StrEnum):
@@ -114,6 +115,8 @@ class SolverLimits:
         For a plan that is far from good by then.
     latest : Deadline
         When the question is over that the model is a part of.
+    seats : callable or None
+        Opens the seats of a search over blocks; None for processes, as many as workers and cores.
     """
 
     time_limit_s: float
@@ -123,6 +126,7 @@ class SolverLimits:
     patience: Patience = PATIENT
     overtime: Overtime | None = None
     latest: Deadline = NEVER
+    seats: OpenSeats | None = None
 
 
 @dataclass(frozen=True, slots=True)

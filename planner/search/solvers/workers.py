@@ -1,4 +1,4 @@
-"""Child processes that solve programs, one a core, for as long as a search lasts."""
+"""Those who do the jobs of a search, as many at a time as there are seats, for as long as it lasts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 import pickle
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob, Rows
-from fleetplan.planner.search.solvers.idle_processes import IDLE, end
+from fleetplan.planner.search.solvers.highs_jobs import Answer, AnyJob
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.seats import Seats
 
 UNKNOWN: Final = Answer(None, math.inf, -math.inf)
 """Answer to a job that nobody had the time for."""
@@ -27,24 +28,25 @@ class WorkersStoppedError(Exception):
 
 
 class Background:
-    """A job that a process of its own solves meanwhile.
+    """A job that a seat of its own does meanwhile.
 
     Parameters
     ----------
     ask : callable
-        Solves it; raises if the process ends.
+        Does it.
     end : callable
-        Told of the answer, None without one, when somebody asks for it; returns it.
+        Told of the answer, or of what `ask` raised, when somebody asks for it; returns it.
     """
 
-    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | None], Answer]) -> None:
+    def __init__(self, ask: Callable[[], Answer], end: Callable[[Answer | Exception], Answer]) -> None:
         self._end = end
-        self._answer: Answer | None = None
+        self._answer: Answer | Exception = UNKNOWN
 
         def run() -> None:
-            # A process that was ended has no answer.
-            with suppress(Exception):
+            try:
                 self._answer = ask()
+            except Exception as error:
+                self._answer = error
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
@@ -61,28 +63,19 @@ class Background:
 
 
 class Workers:
-    """HiGHS in child processes.
+    """Gives jobs to seats, each to the next one that is free.
 
     Parameters
     ----------
-    count : int
-        Processes.
-    known : Sequence[Rows]
-        Programs that jobs name by number, sent once.
+    seats : Seats
+        Where they are done.
     note : callable
         Told of all answers to every `solve`, to count the work.
     """
 
-    def __init__(
-        self,
-        count: int,
-        known: Sequence[Rows],
-        note: Callable[[Sequence[Answer]], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, seats: Seats, note: Callable[[Sequence[Answer]], None] = lambda _: None) -> None:
         self._note = note
-        self._known = pickle.dumps(tuple(known), protocol=pickle.HIGHEST_PROTOCOL)
-        self._children = [IDLE.take() for _ in range(count)]
-        self._greeted = [False] * count
+        self._seats = seats
         self._stopped = False
         self._busy = 0
         self._unfinished = 0
@@ -94,27 +87,25 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let the children wait for the next search, or end them if some answer was not waited for."""
+        """Leave the seats to the next search, or end what they do if some answer was not waited for."""
         with self._lock:
             if self._stopped or self._busy or self._unfinished or kind is not None:
                 self.stop_search()
                 return
             self._left = True
-            for child in self._children:
-                IDLE.give(child)
+            self._seats.leave()
 
     @property
     def count(self) -> int:
-        """Number of processes."""
-        return len(self._children)
+        """Jobs that are done at a time."""
+        return self._seats.count
 
     def stop_search(self) -> None:
-        """End the children; a running `solve` raises."""
+        """End what is running; a running `solve` raises."""
         with self._lock:
             self._stopped = True
             if not self._left:
-                for child in self._children:
-                    end(child)
+                self._seats.end()
 
     def solve(
         self,
@@ -122,7 +113,7 @@ class Workers:
         expired: Callable[[], bool] = lambda: False,
         on_answer: Callable[[int, Answer], None] = lambda _, __: None,
     ) -> list[Answer]:
-        """Solve jobs, each by the next child that is free, the longest first.
+        """Solve jobs, each at the next seat that is free, the longest first.
 
         Parameters
         ----------
@@ -143,27 +134,27 @@ class Workers:
         WorkersStoppedError
             If `stop_search` was called meanwhile.
         """
-        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in sorted(range(len(jobs)), key=lambda number: -jobs[number].length):
-            waiting.put(number)
+        waiting = deque(sorted(range(len(jobs)), key=lambda number: -jobs[number].length))
         answered: queue.SimpleQueue[tuple[int, Answer] | BaseException] = queue.SimpleQueue()
         failed = threading.Event()
 
-        def serve(index: int) -> None:
+        def serve(seat: int) -> None:
             try:
-                while not failed.is_set():
-                    number = waiting.get_nowait()
-                    answered.put((number, UNKNOWN if expired() else self._ask(index, jobs[number])))
-            except queue.Empty:
-                return
+                while not failed.is_set() and (numbers := self._next(waiting, jobs)):
+                    if expired():
+                        answers = [UNKNOWN] * len(numbers)
+                    else:
+                        answers = self._seats.ask(seat, [pickled(jobs[number]) for number in numbers])
+                    for numbered in zip(numbers, answers, strict=True):
+                        answered.put(numbered)
             # Whatever it is, nobody must wait for an answer that does not come.
             except Exception as error:
                 failed.set()
                 answered.put(error)
 
         threads = [
-            threading.Thread(target=serve, args=(index,), daemon=True)
-            for index in range(min(self.count - self._busy, len(jobs)))
+            threading.Thread(target=serve, args=(seat,), daemon=True)
+            for seat in range(min(self.count - self._busy, len(jobs)))
         ]
         for thread in threads:
             thread.start()
@@ -174,15 +165,24 @@ class Workers:
             if isinstance(answer, BaseException):
                 for thread in threads:
                     thread.join()
-                if self._stopped:
-                    raise WorkersStoppedError
-                raise RuntimeError("a solver process ended unexpectedly") from answer
+                raise WorkersStoppedError if self._stopped else answer
             answers[answer[0]] = answer[1]
             on_answer(*answer)
         self._unfinished -= 1
         ordered = [answers[number] for number in range(len(jobs))]
         self._note(ordered)
         return ordered
+
+    def _next(self, waiting: deque[int], jobs: Sequence[AnyJob]) -> list[int]:
+        """Take the jobs of one way to a seat: a long one alone, or some short ones."""
+        numbers: list[int] = []
+        size = self._seats.batch(len(waiting))
+        with suppress(IndexError):
+            while len(numbers) < size:
+                numbers.append(waiting.popleft())
+                if jobs[numbers[-1]].length == math.inf:
+                    break
+        return numbers
 
     def solve_one(self, job: AnyJob) -> Answer:
         """Solve one job; raises like `solve`."""
@@ -199,29 +199,20 @@ class Workers:
         if self.count - self._busy < LEAST_WITH_BACKGROUND or self._busy:
             raise ValueError("a job in the background needs a process of its own")
         self._busy = 1
-        return Background(lambda: self._ask(self.count - 1, job), self._end_background)
+        return Background(lambda: self._seats.ask(self.count - 1, [pickled(job)])[0], self._end_background)
 
-    def _end_background(self, answer: Answer | None) -> Answer:
-        """Take the last process back, and the answer, which is none if it has ended."""
+    def _end_background(self, answer: Answer | Exception) -> Answer:
+        """Take the last seat back, and hand on the answer, or what there is instead of one."""
         self._busy = 0
-        if answer is None and self._stopped:
-            raise WorkersStoppedError
-        if answer is None:
-            raise RuntimeError("a solver process ended unexpectedly")
+        if isinstance(answer, Exception):
+            raise WorkersStoppedError if self._stopped else answer
         self._note([answer])
         return answer
 
-    def _ask(self, index: int, job: AnyJob) -> Answer:
-        child = self._children[index]
-        if child.stdin is None or child.stdout is None:
-            raise RuntimeError("the solver process has no pipes")
-        if not self._greeted[index]:
-            child.stdin.write(self._known)
-            self._greeted[index] = True
-        pickle.dump(job, child.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-        child.stdin.flush()
-        answer: Answer = pickle.load(child.stdout)
-        return answer
+
+def pickled(job: AnyJob) -> bytes:
+    """A job as it travels."""
+    return pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 @contextmanager

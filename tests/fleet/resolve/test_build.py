@@ -113,7 +113,7 @@ def test_the_example_of_the_format() -> None:
     assert service.classes == (RequestClass("all", 1.0, 2048, 150, 8192),)
     assert (service.precision.weights, service.precision.kv) == ("fp8", "fp8")
     assert (service.ttft_ms, service.tpot_ms, service.headroom, service.priority) == (350, 30, 0.15, 1)
-    assert service.demand_requests_per_s == {("us-east", period, "all"): 900.0 for period in fleet.periods}
+    assert service.demand.peak == {("us-east", period, "all"): 900.0 for period in fleet.periods}
     assert fleet.policy.max_configs_per_service_region == 2
     assert fleet.budget.capex_usd_by_period == (5e6, None, None, None)
     assert (fleet.budget.capex_usd, fleet.budget.tco_usd) == (None, 80e6)
@@ -143,7 +143,7 @@ def test_defaults() -> None:
     assert (service.precision.weights, service.precision.kv, service.framework) == ("bf16", "bf16", "vllm")
     assert (service.ttft_ms, service.tpot_ms, service.allowed_hardware) == (None, None, None)
     assert service.runtimes == ("disaggregated", "aggregated")
-    assert service.demand_requests_per_s == {("default", "now", "all"): 5.0}
+    assert service.demand.peak == {("default", "now", "all"): 5.0}
     assert (fleet.policy.reserve_hosts_per_pool, fleet.policy.unmet) == (0, "forbid")
 
 
@@ -163,14 +163,14 @@ PLACED = SMALL.replace("name: p,", "name: p, region: eu,")
 )
 def test_levels_of_demand_are_recognised_by_their_keys(demand: str, expected: list[float]) -> None:
     fleet = loaded(PLACED.format(service=f"{WORKLOAD}, demand: {demand}", more=TWO))
-    values = fleet.services[0].demand_requests_per_s
+    values = fleet.services[0].demand.peak
     assert [values[key] for key in [("eu", "a", "all"), ("eu", "b", "all")]] == expected[:2]
     assert [values[key] for key in [("us", "a", "all"), ("us", "b", "all")]] == expected[2:]
 
 
 def test_periods_left_out_are_warned_about() -> None:
     fleet = small(f"{WORKLOAD}, demand: {{b: 7}}", "horizon: {periods: [a, b, c]}")
-    assert list(fleet.services[0].demand_requests_per_s.values()) == [0, 7, 7]
+    assert list(fleet.services[0].demand.peak.values()) == [0, 7, 7]
     assert fleet.warnings == (
         "services.chat.demand: none is given before b: planned as 0 until then",
         "services.chat.demand: none is given for c: the period before is repeated",
@@ -199,13 +199,13 @@ def test_classes_split_demand_by_their_shares() -> None:
         RequestClass("short", 0.75, 100, 10, None),
         RequestClass("long", 0.25, 9000, 10, None),
     )
-    assert list(service.demand_requests_per_s.values()) == [6, 2]
+    assert list(service.demand.peak.values()) == [6, 2]
 
 
 def test_demand_by_class_gives_the_shares() -> None:
     (service,) = small(f"workload: {{{CLASSES.format('', '')}}}, demand: {{long: 1, short: 3}}").services
     assert [each.share for each in service.classes] == [0.75, 0.25]
-    assert list(service.demand_requests_per_s.values()) == [3, 1]
+    assert list(service.demand.peak.values()) == [3, 1]
 
 
 @pytest.mark.parametrize(

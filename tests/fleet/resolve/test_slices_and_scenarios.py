@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import DemandScenario, Fleet, Offline, Service, Slice, Tidal, case_demand
-from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY, peak_and_ratios
+from fleetplan.fleet.inventory import Demand, DemandScenario, Fleet, Offline, Service, Slice, Tidal
+from fleetplan.fleet.inventory.demand import DEFAULT_PROBABILITY
 from fleetplan.scenarios.load import load_fleet
 
 FILE = """\
@@ -37,13 +37,13 @@ def refused(tmp_path: Path, text: str) -> list[str]:
 
 
 def rates(service: Service, case: tuple[str | None, str | None]) -> list[float]:
-    return list(case_demand(service.demand_requests_per_s, service.demand_ratios, case).values())
+    return list(service.demand.of(case).values())
 
 
 def test_a_day_without_slices_is_whole(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, FILE.replace(", slices: [{name: day, hours: 14}, {name: night, hours: 10}]", ""))
     assert (fleet.slices, fleet.demand_scenarios) == ((), ())
-    assert fleet.services[0].demand_ratios == {}
+    assert list(fleet.services[0].demand.by_case) == [(None, None)]
 
 
 def test_demand_is_the_same_all_day_unless_the_file_says_otherwise(tmp_path: Path) -> None:
@@ -63,14 +63,14 @@ def test_demand_is_the_same_all_day_unless_the_file_says_otherwise(tmp_path: Pat
 )
 def test_demand_by_slice_is_a_ratio_or_a_level_of_the_demand(tmp_path: Path, demand: str) -> None:
     service = loaded(tmp_path, FILE.replace("demand: 8", demand)).services[0]
-    assert list(service.demand_requests_per_s.values()) == [8.0]
+    assert list(service.demand.peak.values()) == [8.0]
     # Exactly the decimal that 0.35 times 8 is.
     assert (rates(service, DAY), rates(service, NIGHT)) == ([8.0], [2.8])
 
 
 def test_the_peak_is_that_of_the_busiest_slice(tmp_path: Path) -> None:
     service = loaded(tmp_path, FILE.replace("demand: 8", "demand: {day: 2, night: 5}")).services[0]
-    assert list(service.demand_requests_per_s.values()) == [5.0]
+    assert list(service.demand.peak.values()) == [5.0]
     assert rates(service, DAY) == [2.0]
 
 
@@ -222,26 +222,35 @@ def test_what_follows_offline_work_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_ratios_are_of_the_largest_case() -> None:
-    key = ("here", "now", "all")
-    peak, ratios = peak_and_ratios({("a", None): {key: 2.0}, ("b", None): {key: 5.0}})
-    assert peak == {key: 5.0}
-    assert ratios == {("a", None): {key: 0.4}}
-    assert case_demand(peak, ratios, ("a", None)) == {key: 2.0}
-    # 0.7 / 0.9 is no short fraction, and 0.7 comes back all the same.
-    peak, ratios = peak_and_ratios({("a", None): {key: 0.7}, ("b", None): {key: 0.9}})
-    assert case_demand(peak, ratios, ("a", None)) == {key: 0.7}
+KEY = ("here", "now", "all")
 
 
-def test_the_least_regret_comes_before_another_objective(tmp_path: Path) -> None:
-    # A plan of least carbon alone may cost more than one that leaves regret: the regret is one of cost.
-    text = FILE + "objective: accelerators\nuncertainty: {objective: least-regret, scenarios: SCENARIOS}\n"
-    several = text.replace(
-        "SCENARIOS",
-        "[{name: slow, probability: 0.5}, {name: boom, probability: 0.5, demand_ratio: 2}]",
-    )
-    fleet = loaded(tmp_path, several)
-    assert fleet.objective == "tco"
-    assert any("accelerators has no effect" in warning for warning in fleet.warnings)
-    expected = loaded(tmp_path, several.replace("least-regret", "expected-cost"))
-    assert expected.objective == "accelerators"
+def test_the_peak_is_the_largest_of_each_key() -> None:
+    other = ("there", "now", "all")
+    demand = Demand({("a", None): {KEY: 2.0, other: 3.0}, ("b", None): {KEY: 5.0, other: 1.0}})
+    assert demand.peak == {KEY: 5.0, other: 3.0}
+
+
+def test_what_cases_ask_alike_is_kept_once() -> None:
+    def demand(rates: dict[tuple[str, str], float]) -> Demand:
+        return Demand.of_cases({case: {KEY: rate} for case, rate in rates.items()})
+
+    cases = [(part, scenario) for part in ("day", "night") for scenario in ("low", "high")]
+    flat = demand(dict.fromkeys(cases, 2.0))
+    assert flat.by_case == {(None, None): {KEY: 2.0}}
+    by_slice = demand({case: 2.0 if case[0] == "day" else 1.0 for case in cases})
+    assert by_slice.by_case == {("day", None): {KEY: 2.0}, ("night", None): {KEY: 1.0}}
+    by_scenario = demand({case: 2.0 if case[1] == "high" else 1.0 for case in cases})
+    assert by_scenario.by_case == {(None, "low"): {KEY: 1.0}, (None, "high"): {KEY: 2.0}}
+    assert (flat.differs_by_scenario, by_slice.differs_by_scenario) == (False, False)
+    assert by_scenario.differs_by_scenario
+    each = demand({case: float(n) for n, case in enumerate(cases)})
+    assert [each.of(case)[KEY] for case in cases] == [0.0, 1.0, 2.0, 3.0]
+    assert [by_scenario.of(case)[KEY] for case in cases] == [1.0, 2.0, 1.0, 2.0]
+
+
+def test_a_change_is_made_to_every_case() -> None:
+    demand = Demand({(None, None): {KEY: 2.0}, ("night", None): {KEY: 1.0}})
+    doubled = demand.changed(lambda rates: {key: 2 * rate for key, rate in rates.items()})
+    assert doubled.of(("day", None)) == {KEY: 4.0}
+    assert doubled.of(("night", "any")) == {KEY: 2.0}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Fleet, case_demand
+from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve.day_shapes import STEPS_PER_DAY, ratios_of_hours
 from fleetplan.fleet.schema.quantities import growth_per_quarter, quantity
 from fleetplan.scenarios.load import load_fleet
@@ -45,12 +45,7 @@ def loaded(tmp_path: Path, *services: str, head: str = HEAD) -> Fleet:
 def rates(fleet: Fleet, region: str, period: str, service: int = 0) -> list[float]:
     """Return the demand of a region and period, slice by slice. [requests/s]."""
     found = fleet.services[service]
-    return [
-        case_demand(found.demand_requests_per_s, found.demand_ratios, (part.name, None))[
-            region, period, "all"
-        ]
-        for part in fleet.slices
-    ]
+    return [found.demand.of((part.name, None))[region, period, "all"] for part in fleet.slices]
 
 
 def refused(tmp_path: Path, *services: str, head: str = HEAD) -> list[str]:
@@ -138,7 +133,7 @@ def test_tokens_of_several_classes_are_those_of_their_mix(tmp_path: Path) -> Non
         "demand: {east: 1}",
         head=HEAD + f"  - {{{mix}, demand: {{east: 600 input tokens/s}}}}\n",
     )
-    demand = fleet.services[0].demand_requests_per_s
+    demand = fleet.services[0].demand.peak
     assert demand["east", "2027Q1", "a"] == pytest.approx(1.5)
     assert demand["east", "2027Q1", "b"] == pytest.approx(0.5)
 

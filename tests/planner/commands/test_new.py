@@ -108,8 +108,8 @@ def test_a_preset_lies_within_the_ranges_of_the_paper(preset: str) -> None:
 def test_demand_of_a_preset_follows_the_regions_and_periods_of_the_template() -> None:
     assert run("new", "fleet.yaml", "--template", "quarterly", "--preset", "text-agent") == 0
     (service,) = loaded().services
-    assert service.demand_requests_per_s["us-east", "2027Q1", "all"] == 10
-    assert service.demand_requests_per_s["eu-west", "2027Q3", "all"] == pytest.approx(12)
+    assert service.demand.peak["us-east", "2027Q1", "all"] == 10
+    assert service.demand.peak["eu-west", "2027Q3", "all"] == pytest.approx(12)
 
 
 @pytest.mark.parametrize("name", ["true", "a: b", 'quo"ted', "#1", "flotte-für-2027", "{x}", r"back\slash"])

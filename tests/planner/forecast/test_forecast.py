@@ -257,9 +257,7 @@ def test_the_fleet_file_has_the_demand_and_keeps_the_rest(capsys: pytest.Capture
     ]
     fleet = load_fleet("new.yaml")
     chat = next(service for service in fleet.services if service.name == "chat")
-    assert chat.demand_requests_per_s["us", "2027Q2", "all"] == pytest.approx(
-        estimates["us", "2027Q2"]["high"]
-    )
+    assert chat.demand.peak["us", "2027Q2", "all"] == pytest.approx(estimates["us", "2027Q2"]["high"])
     # A second forecast writes over the first one, if it may.
     assert run("forecast", "history.csv", "new.yaml", "--out", "new.yaml") == 2
     assert "--force writes over it" in capsys.readouterr().err
@@ -288,9 +286,7 @@ def test_offline_work_and_tokens_are_written_as_quantities() -> None:
     assert read["services"][0]["demand"]["us"]["2027Q1"]["mid"].endswith(" k tokens/day")
     batch = next(each for each in load_fleet("new.yaml").services if each.name == "batch")
     # 1e9 tokens a day are 1e6 requests of a thousand tokens.
-    assert batch.demand_requests_per_s["us", "2027Q1", "all"] == pytest.approx(
-        1e6 * 1.004**73 / 86_400, rel=0.2
-    )
+    assert batch.demand.peak["us", "2027Q1", "all"] == pytest.approx(1e6 * 1.004**73 / 86_400, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, solve
 
@@ -211,8 +211,8 @@ def test_headroom_is_not_what_counts() -> None:
     large, small = asked.services
     # Two accelerators for demands of two: a request of the first service counts 1.0, of the second 0.9, and
     # the headroom of the first takes half as much again.
-    roomy = replace(large, headroom=0.5, demand_requests_per_s={("here", "now", "all"): 2.0})
-    plain = replace(small, served_weight=0.9, demand_requests_per_s={("here", "now", "all"): 2.0})
+    roomy = replace(large, headroom=0.5, demand=by_case({("here", "now", "all"): 2.0}))
+    plain = replace(small, served_weight=0.9, demand=by_case({("here", "now", "all"): 2.0}))
     two = replace(asked, services=(roomy, plain), budget=replace(asked.budget, tco_usd=2.0 * QUARTER_H))
     runs = (candidates[0], replace(candidates[1], requests_per_s=(0.7,)))
     solved = solve(two, runs)

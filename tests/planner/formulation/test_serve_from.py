@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.solving import Solved, solve
 
 from fleetplan.fleet.inventory import Finance, Fleet
@@ -83,7 +83,7 @@ def test_other_times_outside_inference_count_as_well() -> None:
 
 
 def test_a_faster_configuration_goes_where_the_slower_cannot() -> None:
-    asked = question(demand_requests_per_s={("east", "now", "all"): 1.0})
+    asked = question()
     asked = replace(
         asked, services=(service("chat", {("east", "now", "all"): 1.0}, regions=PLACES, ttft_ms=300.0),)
     )
@@ -166,13 +166,11 @@ def test_the_way_of_the_data_is_paid_for() -> None:
 @pytest.mark.parametrize("rate", [1.5, 7.9, 8_600.0, 3e6, 1e12])
 def test_a_replica_far_faster_than_its_demand_pays_for_what_it_serves(rate: float) -> None:
     # A load unit of 8,600 requests/s is a third of this demand: four of them would be charged for three.
-    asked = question(
-        mb_per_request=1.0,
-        allowed_regions=("west",),
-        demand_requests_per_s={("east", "now", "all"): 0.4961, ("west", "now", "all"): 0.5},
-    )
+    asked = question(mb_per_request=1.0, allowed_regions=("west",))
+    demand = by_case({("east", "now", "all"): 0.4961, ("west", "now", "all"): 0.5})
     east = replace(asked.regions[0], network_usd_per_gb={"west": 0.05})
-    asked = replace(asked, regions=(east, asked.regions[1]))
+    chat = replace(asked.services[0], demand=demand)
+    asked = replace(asked, regions=(east, asked.regions[1]), services=(chat,))
     solved = solve(asked, (timed(rate, 240.0, "x"),))
     usd = 0.05 * 0.4961 * 1e-3 * 2190 * 3600
     assert plan_of(solved).cost_breakdown["data"] == pytest.approx(usd, rel=1e-6)

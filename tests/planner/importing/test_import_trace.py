@@ -65,7 +65,7 @@ def test_what_is_written_loads_as_a_service(tmp_path: Path, classes: int) -> Non
     names = [each.name for each in found.classes]
     assert names == (["all"] if classes == 1 else ["short", "long"])
     assert all(found.traffic.lengths_of(name) is not None for name in names)
-    rates = found.demand_requests_per_s
+    rates = found.demand.peak
     assert sum(rates.values()) == pytest.approx(5.0, rel=0.25)
     if classes == 2:
         assert rates["east", "2027Q1", "long"] / sum(rates.values()) == pytest.approx(0.25, abs=0.02)

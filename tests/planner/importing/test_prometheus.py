@@ -213,7 +213,7 @@ def test_a_folder_of_answers_becomes_part_of_a_fleet(
     (out / "demand.yaml").write_text(yaml.safe_dump(block, sort_keys=False), "utf-8")
     fleet = load_fleet(out / "fleet.yaml", (), ())
     assert [each.name for each in fleet.slices] == ["h00", "h06", "h12", "h18"]
-    assert fleet.services[0].demand_requests_per_s["east", "2027Q1", "all"] == 10.0
+    assert fleet.services[0].demand.peak["east", "2027Q1", "all"] == 10.0
     capsys.readouterr()
     assert run(*words, "--queries") == 0
     assert "requests.json: sum by (model_name) (rate(vllm:request_success_total[300s]))" in (

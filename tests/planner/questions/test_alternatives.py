@@ -195,6 +195,22 @@ def test_a_point_without_a_plan_of_its_own_is_the_best_one_before_it() -> None:
     assert begun[4] is begun[3]
 
 
+def test_a_regret_does_not_come_before_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was told as the figure, or the plan of a point did not hold."""
+    asked: list[str] = []
+    real = Resolver.solve
+
+    def solved(self: Resolver, question: Fleet, *more: Change | None, **begin: Plan | None) -> FleetAnswer:
+        asked.append(question.demand_objective)
+        return real(self, question, *more, **begin)
+
+    question = mixed()
+    plan = best_plan(question)
+    monkeypatch.setattr(Resolver, "solve", solved)
+    pareto(plan, replace(question, demand_objective="least-regret"), "accelerators", Resolver(EXACT))
+    assert set(asked) == {"expected-cost"}
+
+
 def test_tighter_latency_and_more_headroom_cost_more() -> None:
     table = engine_table([("aggregated", "A", 1, 10.0), ("aggregated", "B", 1, 10.0)])
     table["ttft_ms"] = [95.0, 65.0]

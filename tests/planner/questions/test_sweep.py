@@ -268,7 +268,7 @@ def test_a_grid_over_scenarios_keys_and_latency(tmp_path: Path) -> None:
     ]
     assert [task.fleet.scenarios for task in tasks] == [()] * 4 + [("slides",)] * 4
     assert tasks[1].fleet.services[0].ttft_ms == 800
-    assert tasks[2].fleet.services[0].demand_requests_per_s["default", "now", "all"] == 40
+    assert tasks[2].fleet.services[0].demand.peak["default", "now", "all"] == 40
     assert tasks[4].fleet.offers[2].rent_usd_per_accelerator_hour == (1.0,)
 
 

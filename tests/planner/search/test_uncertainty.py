@@ -12,7 +12,7 @@ from tests.planner.solving import provenance_of, solve
 
 from fleetplan.fleet.inventory import Budget, DemandScenario, Fleet, MustUse
 from fleetplan.planner import api
-from fleetplan.planner.api import solve_problem
+from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.assemble import build_plan, within_budgets
 from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.formulation import Goal, Reached, Solution
@@ -159,8 +159,8 @@ def test_unmet_demand_weighs_its_probability() -> None:
     # The budget pays for one accelerator: the service that is likely to be asked for gets it.
     asked = fleet(
         services=[
-            service("rare", 1.0, demand_ratios={(None, "other"): {KEY: 0.0}}),
-            service("likely", 1.0, demand_ratios={(None, "one"): {KEY: 0.0}}),
+            service("rare", 1.0, ratios={(None, "other"): {KEY: 0.0}}),
+            service("likely", 1.0, ratios={(None, "one"): {KEY: 0.0}}),
         ],
         hardware=[hardware("A", 1), hardware("B", 1)],
         offers=[rent_offer("A", 1.0), rent_offer("B", 1.0)],
@@ -182,7 +182,7 @@ def test_purchases_of_all_periods_hold_for_every_scenario() -> None:
         "chat",
         {first: 2.0, second: 6.0},
         periods=periods,
-        demand_ratios={(None, "slow"): {second: 0.5}},
+        ratios={(None, "slow"): {second: 0.5}},
     )
     asked = replace(
         fleet(
@@ -268,6 +268,25 @@ def test_joint_plans_reach_the_goal_that_they_state(objective: str, value: float
     goal = built(problem, best).goal
     assert goal is not None
     assert (goal.value, goal.model_value) == pytest.approx((value, value), abs=1e-6)
+
+
+def test_a_limit_of_tco_holds_in_the_mean_and_not_in_the_dearest_scenario() -> None:
+    """A plan of least regret did not hold where one scenario alone costs more than the mean may."""
+    free = planned(question("least-regret"))
+    costs = {row.name: row.usd for row in free.demand_scenarios}
+    assert min(costs.values()) < free.objective_usd < max(costs.values())
+    capped = planned(question("least-regret", budget=Budget((None,), None, None, free.objective_usd)))
+    assert capped.goal == free.goal
+    assert capped.objective_usd == pytest.approx(free.objective_usd)
+
+
+def test_without_the_best_of_a_scenario_there_is_no_least_regret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a plan at least cost, which does not hold."""
+    monkeypatch.setattr(api, "with_scenario_optima", lambda problem, _: (problem, {}))
+    monkeypatch.setattr(api, "wrong_forecasts", lambda *_: ((), {}))
+    with pytest.raises(NoPlanFoundError, match="one of them has none within"):
+        planned(question("least-regret"))
+    assert planned(question()).objective_usd > 0
 
 
 def test_purchases_for_another_scenario_may_be_the_best_that_is_known() -> None:

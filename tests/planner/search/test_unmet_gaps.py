@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.planner.builders import candidate, fleet, hardware, rented_pool, service
-from tests.planner.solving import Solved, solve
+from tests.planner.solving import Solved, provenance_of, solve
 
+from fleetplan.planner.assemble import build_plan
+from fleetplan.planner.candidates.build import CandidateSet
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.commands.solve import exit_code
-from fleetplan.planner.plan import UnmetGap
+from fleetplan.planner.plan import Solve, UnmetGap
+from fleetplan.planner.problem import build_problem
 from fleetplan.planner.report.console import print_plan
 from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html.page import report_page
 from fleetplan.planner.search import stages
+from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SolveStatus
+from fleetplan.planner.search.run import search
 from fleetplan.planner.search.solvers.request import ModelOutcome, ModelStatus
 from fleetplan.planner.verify import verify
 
@@ -59,6 +64,24 @@ def test_a_small_fleet_proves_what_it_leaves_unmet() -> None:
     print_plan(solved.plan, console)
     assert "4 requests/s unmet (proven least)" in console.export_text().splitlines()[0]
     assert solved.result.unmet[2].value == pytest.approx(4.0)
+
+
+def test_rounding_that_is_unmet_in_the_model_alone_has_no_gap() -> None:
+    """A plan that lacks nothing stated a gap of what it lacks, and did not hold."""
+    question = fleet(
+        services=[service("batch", 8.0, priority=2), service("chat", 3.0, priority=1)],
+        hardware=[hardware("A", 1)],
+        pools=[rented_pool("A", 9, 1.0, per_host=1)],
+        policy={"unmet": "penalise"},
+    )
+    problem = build_problem(question, RUNS)
+    limits = SearchLimits(time_limit_s=20.0, gap_ratio=0.0, workers=1)
+    found = replace(search(problem, limits), unmet={2: LeastUnmet(1e-7, 0.0)}, status=SolveStatus.LIMIT)
+    stated = Solve(wall_s=0.0, deterministic_time=0.0, status="limit", bound_source="test")
+    plan = build_plan(problem, CandidateSet(tuple(RUNS), (), (), ()), found, provenance_of(question), stated)
+    assert (plan.unmet, plan.unmet_gaps) == ((), ())
+    assert "coverage" not in {each.family for each in verify(problem, plan)}
+    assert exit_code(plan, 0.005) is ExitCode.FOUND
 
 
 def test_a_plan_whose_unmet_demand_is_not_proven_is_not_optimal(

@@ -71,14 +71,14 @@ def day_of_two_regions() -> Planned:
         serve_from={"west": ("east",)},
         mb_per_request=2.0,
         headroom=0.1,
-        demand_ratios={("night", None): dict.fromkeys(demand, 0.5)},
+        ratios={("night", None): dict.fromkeys(demand, 0.5)},
         **both,  # type: ignore[arg-type]
     )
     batch = service(
         "batch",
         {key: 0.6 if key[0] == "east" else 0.0 for key in demand},
         offline=Offline(24.0),
-        demand_ratios={("night", None): dict.fromkeys(demand, 0.0)},
+        ratios={("night", None): dict.fromkeys(demand, 0.0)},
         **both,  # type: ignore[arg-type]
     )
     tariff = {"energy_usd_per_kwh": (0.1, 0.12), "grid_kg_co2_per_kwh": (0.3, 0.2)}
@@ -186,7 +186,7 @@ def two_scenarios() -> Planned:
         "chat",
         rates,
         periods=QUARTERS,
-        demand_ratios={
+        ratios={
             ("night", "low"): dict.fromkeys(rates, 0.4),
             ("day", "low"): dict.fromkeys(rates, 0.6),
         },

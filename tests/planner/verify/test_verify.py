@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.planner.builders import (
     buy_offer,
+    by_case,
     candidate,
     fleet,
     hardware,
@@ -215,7 +216,7 @@ def test_a_plan_is_checked_against_the_rules_of_its_fleet(solved: Solved) -> Non
         "configurations": replace(question, services=(replace(chat, allowed_hardware=("C",)), code)),
         "budgets": replace(question, budget=replace(question.budget, opex_usd=1.0)),
         "coverage": replace(
-            question, services=(chat, replace(code, demand_requests_per_s={("here", "now", "all"): 7.0}))
+            question, services=(chat, replace(code, demand=by_case({("here", "now", "all"): 7.0})))
         ),
     }
     for family, changed in changes.items():

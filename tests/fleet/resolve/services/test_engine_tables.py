@@ -74,7 +74,7 @@ def test_lengths_may_be_stated_beside_the_table() -> None:
     workload = "workload: {classes: {b: {input_tokens: 1, output_tokens: 2}, a: {input_tokens: 3, output_tokens: 4}}}, "
     (service,) = fleet_of(TABLE, FLEET.replace("demand", f"{workload}demand")).services
     assert [(each.name, each.input_tokens) for each in service.classes] == [("b", 1), ("a", 3)]
-    assert service.demand_requests_per_s["default", "now", "a"] == 6
+    assert service.demand.peak["default", "now", "a"] == 6
     wrong = workload.replace("b:", "c:")
     assert messages_of(TABLE, FLEET.replace("demand", f"{wrong}demand")) == [
         "fleet.yaml:7:48: services.chat.workload: the classes (c, a) are not those of the engine table (a, b); "

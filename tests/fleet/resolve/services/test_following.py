@@ -51,7 +51,7 @@ def test_demand_follows_region_period_and_class(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, LEADER + FOLLOWER + "    follows: {service: assistant, ratio: 1.2}\n")
     safety = named(fleet, "safety")
     assert safety.follows == Follows("assistant", None)
-    assert safety.demand_requests_per_s == pytest.approx(
+    assert safety.demand.peak == pytest.approx(
         {
             ("east", "2027Q1", "all"): 120.0,
             ("east", "2027Q2", "all"): 168.0,
@@ -63,7 +63,7 @@ def test_demand_follows_region_period_and_class(tmp_path: Path) -> None:
 
 def test_a_ratio_by_class_leaves_the_others_out(tmp_path: Path) -> None:
     fleet = loaded(tmp_path, LEADER + FOLLOWER + "    follows: {service: assistant, ratio: {long: 2}}\n")
-    demand = named(fleet, "safety").demand_requests_per_s
+    demand = named(fleet, "safety").demand.peak
     assert demand["east", "2027Q1", "all"] == pytest.approx(2 * 0.25 * 100)
 
 
@@ -76,7 +76,7 @@ def test_the_classes_of_the_follower_take_their_shares(tmp_path: Path) -> None:
                 full: {share: 0.6, input_tokens: 500, output_tokens: 10}}
     follows: {service: assistant, ratio: 0.5}
 """
-    demand = named(loaded(tmp_path, LEADER + follower), "rewriting").demand_requests_per_s
+    demand = named(loaded(tmp_path, LEADER + follower), "rewriting").demand.peak
     assert demand["west", "2027Q2", "brief"] == pytest.approx(0.5 * 20 * 0.4)
     assert demand["west", "2027Q2", "full"] == pytest.approx(0.5 * 20 * 0.6)
 
@@ -86,7 +86,7 @@ def test_a_chain_is_followed_whatever_the_order_of_the_file(tmp_path: Path) -> N
     safety = FOLLOWER + "    follows: {service: assistant, ratio: 2}\n"
     fleet = loaded(tmp_path, reward + safety + LEADER)
     assert [service.name for service in fleet.services] == ["reward", "safety", "assistant"]
-    assert named(fleet, "reward").demand_requests_per_s["west", "2027Q1", "all"] == pytest.approx(120.0)
+    assert named(fleet, "reward").demand.peak["west", "2027Q1", "all"] == pytest.approx(120.0)
 
 
 def test_a_shared_budget_is_split_as_declared(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from tests.oracles.highs_kv_pairs import least_rent_usd
 from tests.parts import first_parts
-from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.kv_pair_cases import PLACES, kv_pair_case
 from tests.planner.solving import Solved, solve
@@ -156,7 +156,7 @@ def test_a_link_takes_the_headroom_as_well() -> None:
     roomy = replace(example.fleet.services[0], headroom=0.5)
     asked = replace(
         example.fleet,
-        services=(replace(roomy, demand_requests_per_s={("east", "now", "all"): 2.0}),),
+        services=(replace(roomy, demand=by_case({("east", "now", "all"): 2.0})),),
     )
     plan = plan_of(solve(asked, example.candidates))
     far = sum(flow.requests_per_s for flow in plan.kv_flows if flow.decode_pool == "west/far")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.oracles.highs import highs_usd
-from tests.planner.builders import candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
 from tests.planner.families import (
     EXAMPLES,
     HALVES,
@@ -77,7 +77,7 @@ def test_two_pools_share_their_tides() -> None:
     filled with all of its 24 hours and A does the other 60: 60 + 12 = 72 kWh a day for 91.25 days.
     """
     slices = (Slice("day", 12.0), Slice("night", 12.0))
-    chat = service("chat", 3.0, demand_ratios={("night", None): {KEY: 1 / 3}})
+    chat = service("chat", 3.0, ratios={("night", None): {KEY: 1 / 3}})
     question = fleet(
         services=[chat, service("batch", 1.5, offline=Offline(24.0))],
         hardware=[hardware("A", 1), hardware("B", 1)],
@@ -112,7 +112,7 @@ def test_work_waits_as_long_as_its_deadline_lets_it(hours: float, rented: int) -
 
 def test_a_whole_day_is_served_evenly() -> None:
     question = mixed(24.0, slices=())
-    chat = replace(question.services[0], demand_ratios={})
+    chat = replace(question.services[0], demand=by_case(question.services[0].demand.peak))
     plan = planned(replace(question, services=(chat, question.services[1]), offers=(rent_offer("A", 1.0),)))
     assert plan.objective_usd == pytest.approx(6 * RENT_USD)
     assert [(row.slice, row.requests_per_day) for row in plan.offline_work] == [
@@ -153,7 +153,7 @@ def test_unmet_work_is_declared_and_weighs_its_hours() -> None:
 
 def test_work_that_arises_in_the_evening_alone_fills_the_night() -> None:
     evening = {("day", None): {KEY: 0.0}}
-    question = mixed(24.0, demand_ratios=evening)
+    question = mixed(24.0, ratios=evening)
     plan = planned(replace(question, offers=(rent_offer("A", 1.0),)))
     # 60 replica-hours of chat and 24 of batch fit into the 96 of the four that chat needs by day.
     assert plan.objective_usd == pytest.approx(4 * RENT_USD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.planner.builders import candidate
+from tests.planner.builders import by_case, candidate
 from tests.planner.families import EXAMPLES, check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import Solved, solve
 
@@ -66,7 +66,7 @@ def test_classes_share_one_average() -> None:
     asked, _ = example()
     classes = tuple(replace(asked.services[0].classes[0], name=name, share=0.5) for name in ("short", "long"))
     demand = {("here", "now", "short"): 3.0, ("here", "now", "long"): 3.0}
-    both = replace(asked.services[0], classes=classes, demand_requests_per_s=demand)
+    both = replace(asked.services[0], classes=classes, demand=by_case(demand))
     runs = (
         replace(candidate("chat", "A", (2.0, 2.0), config="cheap/x1"), variant="cheap"),
         replace(candidate("chat", "A", (1.0, 0.0), config="good/x1"), variant="good"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.oracles.highs import highs_usd
-from tests.planner.builders import candidate, fleet, hardware, rent_offer, service
+from tests.planner.builders import by_case, candidate, fleet, hardware, rent_offer, service
 from tests.planner.families import (
     EXAMPLES,
     HALVES,
@@ -17,7 +17,7 @@ from tests.planner.families import (
 )
 from tests.planner.solving import solve
 
-from fleetplan.fleet.inventory import Finance, Fleet, Slice, Tidal
+from fleetplan.fleet.inventory import Demand, Finance, Fleet, Service, Slice, Tidal
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.problem import build_problem
 from fleetplan.planner.verify import verify
@@ -31,6 +31,12 @@ def shifts(tidal: Tidal | None = None, slices: tuple[Slice, ...] = HALVES) -> Fl
     """Two replicas by day for one service, two by night for the other."""
     question = EXAMPLES["tidal"]().fleet
     return replace(question, slices=slices, policy=replace(question.policy, tidal=tidal or Tidal()))
+
+
+def asleep(service: Service, *parts: str) -> Demand:
+    """The demand of a service without that of some slices."""
+    peak = service.demand.peak
+    return by_case(peak, {(part, None): dict.fromkeys(peak, 0.0) for part in parts})
 
 
 def planned(question: Fleet) -> Plan:
@@ -88,11 +94,8 @@ def test_the_day_is_a_circle() -> None:
     # In three slices of eight hours the night service starts once and ends once, over midnight too.
     slices = (Slice("late", 8.0), Slice("day", 8.0), Slice("night", 8.0))
     question = shifts(Tidal(1.0), slices)
-    night = replace(question.services[1], demand_ratios={("day", None): {("here", "now", "all"): 0.0}})
-    day = replace(
-        question.services[0],
-        demand_ratios={(part, None): {("here", "now", "all"): 0.0} for part in ("late", "night")},
-    )
+    night = replace(question.services[1], demand=asleep(question.services[1], "day"))
+    day = replace(question.services[0], demand=asleep(question.services[0], "late", "night"))
     plan = planned(replace(question, services=(day, night)))
     assert plan.objective_usd == pytest.approx(2 * RENT_USD + 4 * DAYS * 1.0)
     assert sorted((row.slice, row.service) for row in plan.tides if row.accelerators > 0) == [
@@ -111,7 +114,7 @@ def test_a_replica_may_stand_idle_for_a_slice_rather_than_start_again() -> None:
     demand = {("here", "now", "all"): 2.0}
     half = {("night", None): {("here", "now", "all"): 0.5}}
     question = fleet(
-        services=[service("chat", demand, demand_ratios=half)],
+        services=[service("chat", demand, ratios=half)],
         hardware=[hardware("A", 1)],
         offers=[rent_offer("A", 1.0)],
         slices=HALVES,

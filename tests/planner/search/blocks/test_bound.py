@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from ortools.sat.python import cp_model
@@ -23,6 +25,7 @@ from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 EXACT = Effort(None, 100_000, 0.0)
@@ -50,13 +53,14 @@ def cases(count: int) -> list[Case]:
     return [tiny_case(seed) if seed % 2 else several_periods_case(seed) for seed in range(count)]
 
 
-def request(planning: PlanningModel, parts: Split) -> Request:
+def request(planning: PlanningModel, parts: Split, processes: int = 2) -> Request:
     return Request(
         parts=parts,
         roles=roles(planning.problem, planning.variables, len(parts.program.cost)),
         continuous=continuous_indices(planning.variables),
         indicators=indicator_variables(planning.variables),
         start=None,
+        seats=partial(ProcessSeats, processes),
         complete=lambda _: None,
         enough=lambda objective, bound: objective <= bound,
         on_step=lambda _: None,
@@ -67,7 +71,7 @@ def request(planning: PlanningModel, parts: Split) -> Request:
 def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> None:
     """At the prices of the linear relaxation, at none, and at random ones of either sign."""
     checked = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed, case in enumerate(cases(fleets)):
             planning = built(case)
             best = optimum(planning)
@@ -108,7 +112,7 @@ def test_the_bound_never_passes_the_optimum_on_random_fleets(fleets: int) -> Non
 
 def test_a_pricing_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
     checked = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for case in cases(30):
             planning = built(case)
             best = optimum(planning)
@@ -138,8 +142,8 @@ def test_a_search_over_blocks_finds_exact_plans_within_its_bound(seed: int, besi
     planning = built(several_periods_case(seed))
     best = optimum(planning)
     parts = parts_of(planning)
-    clock = Clock(1.0, deterministic=not beside, workers=2 if beside else 1)
-    found = BlockSearch(request(planning, parts), clock, seed=1).run(Stop())
+    clock = Clock(1.0, deterministic=not beside)
+    found = BlockSearch(request(planning, parts, 2 if beside else 1), clock, seed=1).run(Stop())
     if best is None:
         assert found.values is None
         return
@@ -156,8 +160,8 @@ def test_work_that_is_counted_repeats_bit_for_bit() -> None:
     parts = parts_of(planning)
 
     def run(workers: int) -> tuple[list[int] | None, float | None, float | None, float]:
-        clock = Clock(0.15, deterministic=True, workers=workers)
-        found = BlockSearch(request(planning, parts), clock, seed=5).run(Stop())
+        clock = Clock(0.15, deterministic=True)
+        found = BlockSearch(request(planning, parts, workers), clock, seed=5).run(Stop())
         values = None if found.values is None else found.values.tolist()
         return values, found.objective, found.bound, found.work_s
 

@@ -15,7 +15,9 @@ from fleetplan.planner.search.blocks.bound import Lagrangian
 from fleetplan.planner.search.blocks.columns import Column, ColumnMemory, ColumnPool, ExactColumns
 from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.highs_jobs import Job
+from fleetplan.planner.search.solvers.highs_process import Programs
 from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 
@@ -31,7 +33,8 @@ def filled(program: tuple[Split, Relaxation]) -> ColumnPool:
     parts, relaxation = program
     lagrangian = Lagrangian(parts, relaxation)
     pool = ColumnPool(parts, relaxation, lagrangian.cost)
-    with Workers(1, [relaxation.part(each.rows, each.variables).program for each in parts.blocks]) as workers:
+    programs = Programs.of([relaxation.part(each.rows, each.variables).program for each in parts.blocks])
+    with Workers(ProcessSeats(1, programs)) as workers:
         for factor in (0.0, 1e6, -1e6):
             reduced = lagrangian.price(np.full(len(parts.linking_rows), factor)).reduced_cost
             jobs = [Job(number, reduced[each.variables], EXACT) for number, each in enumerate(parts.blocks)]

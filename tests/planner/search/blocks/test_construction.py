@@ -26,6 +26,7 @@ from fleetplan.planner.search.blocks.split import Split, split
 from fleetplan.planner.search.solvers.highs_jobs import Effort, Job
 from fleetplan.planner.search.solvers.matrix import read_program
 from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 TOLERANCE = 1e-5
@@ -57,7 +58,7 @@ def passed(structure: Structure, values: np.ndarray) -> float:
 @pytest.mark.parametrize("case", [large_case(1, 4, 2, 2), several_periods_case(1), several_periods_case(4)])
 def test_few_slots_are_nearly_as_good_as_all(case: Case) -> None:
     structure, _ = structured(case)
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         whole = workers.solve_one(whole_job(structure.relaxation, structure.cost))
         sifted = workers.solve_one(sifting_job(structure))
     assert sifted.values is not None
@@ -74,7 +75,7 @@ def test_a_plan_among_used_slots_costs_no_less_than_the_optimum_and_no_more_than
 ) -> None:
     structure, _ = structured(several_periods_case(seed))
     exact = Effort(None, 1_000_000, 0.0)
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         best = workers.solve_one(Job(structure.program, structure.cost, exact))
         root = root_of(structure, workers.solve_one(whole_job(structure.relaxation, structure.cost)))
         if best.values is None or root is None:
@@ -96,8 +97,8 @@ def test_a_plan_among_used_slots_costs_no_less_than_the_optimum_and_no_more_than
 @pytest.mark.parametrize("seed", [1, 4, 5, 6])
 def test_what_is_constructed_is_a_plan(seed: int, integer_supply: bool) -> None:
     structure, _ = structured(several_periods_case(seed))
-    clock = Clock(60.0, deterministic=False, workers=1)
-    with Workers(1, ()) as workers:
+    clock = Clock(60.0, deterministic=False)
+    with Workers(ProcessSeats(1)) as workers:
         linear = workers.solve_one(whole_job(structure.relaxation, structure.cost))
         if linear.infeasible:
             pytest.skip("the fleet is infeasible")
@@ -147,9 +148,9 @@ def small_rented() -> Case:
 
 def test_a_plan_that_passes_limits_is_repaired() -> None:
     structure, _ = structured(small_rented())
-    clock = Clock(60.0, deterministic=False, workers=1)
+    clock = Clock(60.0, deterministic=False)
     known = structure.roles
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         root = root_of(structure, workers.solve_one(sifting_job(structure)))
         assert root is not None
         found = workers.solve_one(construction_job(structure, root, clock, 1, False))

@@ -17,6 +17,7 @@ from fleetplan.planner.search.blocks.split import Split
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Job
 from fleetplan.planner.search.solvers.matrix import FloatArray
 from fleetplan.planner.search.solvers.relaxation import Relaxation, relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 ROUNDS = 4
@@ -74,7 +75,7 @@ class Bounds:
 
 def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> None:
     checked = better = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed, case in enumerate(cases(40)):
             planning = built(case)
             best = optimum(planning)
@@ -97,7 +98,7 @@ def test_the_bound_never_passes_the_optimum_and_rises_where_hosts_are_few() -> N
 
 def test_cuts_at_any_prices_of_local_rows_hold() -> None:
     checked = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed, case in enumerate(cases(24)):
             planning = built(case)
             best = optimum(planning)
@@ -114,7 +115,7 @@ def test_cuts_at_any_prices_of_local_rows_hold() -> None:
 
 def test_rounds_go_on_while_they_gain_and_there_is_something_to_gain() -> None:
     checked = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed, case in enumerate(cases(24)):
             planning = built(case)
             if optimum(planning) is None:

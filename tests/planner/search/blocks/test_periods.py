@@ -16,6 +16,7 @@ from fleetplan.planner.search.blocks.periods import JOINING, SHARED, Periods
 from fleetplan.planner.search.blocks.roles import indicator_variables, roles
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort
 from fleetplan.planner.search.solvers.relaxation import relax
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 FLEETS = 40
@@ -63,7 +64,7 @@ class Found:
 
 def test_the_bound_never_passes_the_optimum_whatever_the_prices_are() -> None:
     checked = higher = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed in range(FLEETS):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
@@ -87,7 +88,7 @@ def test_the_bound_never_passes_the_optimum_whatever_the_prices_are() -> None:
 
 
 def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -> None:
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed in range(12):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
@@ -98,7 +99,7 @@ def test_a_program_that_is_cut_short_weakens_the_bound_and_does_not_break_it() -
 
 def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_optimum() -> None:
     plans = 0
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         for seed in range(FLEETS):
             planning = built(several_periods_case(seed))
             best = optimum(planning)
@@ -120,7 +121,7 @@ def test_what_periods_decide_together_is_a_plan_that_costs_no_less_than_the_opti
 
 def test_every_row_and_column_has_its_period() -> None:
     """A row of one period holds variables of that period and shared ones; one that joins holds several's."""
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         periods = Found(built(several_periods_case(1)), workers, None).periods
     rows = periods.relaxation.rows
     for number, own in enumerate(periods.of_row):

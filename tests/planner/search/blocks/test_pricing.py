@@ -211,7 +211,7 @@ def test_neighbourhoods_are_priced_at_the_supply_of_the_plan_or_of_the_mixture(
     monkeypatch.setattr(neighbourhoods.Neighbourhoods, "improve", noted_improve)
     monkeypatch.setattr(Master, "linear_job", noted_job)
     case = large_case(2, 4, 2, 3)
-    limits = SearchLimits(3.0, 0.0, 1, 2, reproducible=True)
+    limits = SearchLimits(12.0, 0.0, 1, 2, reproducible=True)
     search(build_problem(case.fleet, case.candidates), limits, stop=stop)
     assert len(held) >= ENOUGH_JOBS
     # The last ones of a search that is stopped are not noted as expected.

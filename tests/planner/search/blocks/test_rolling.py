@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from fleetplan.planner.search.blocks.composite_jobs import RollingJob
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Rows
+from fleetplan.planner.search.solvers.seats import ProcessSeats
 from fleetplan.planner.search.solvers.workers import Workers
 
 FREE = np.inf
@@ -58,7 +59,7 @@ def job(
 
 
 def constructed(of: RollingJob) -> np.ndarray:
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         answer: Answer = workers.solve_one(of)
     assert answer.values is not None
     return np.round(answer.values).astype(int)

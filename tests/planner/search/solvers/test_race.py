@@ -308,7 +308,7 @@ def test_a_search_takes_the_better_plan_of_another_one() -> None:
 def test_a_child_ends_with_its_parent_in_the_middle_of_a_job() -> None:
     script = (
         "import os, sys, pickle\n"
-        "from fleetplan.planner.search.solvers.idle_processes import started_child\n"
+        "from fleetplan.planner.search.solvers.highs_process import started_child\n"
         "child = started_child()\n"
         "child.stdin.write(sys.stdin.buffer.read())\n"
         "child.stdin.flush()\n"

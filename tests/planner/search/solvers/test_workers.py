@@ -13,8 +13,10 @@ from ortools.sat.python import cp_model
 from fleetplan.planner.search.blocks.effort import FEWEST_NODES, FINEST_GAP, MOST_NODES, ROUGHEST_GAP, Clock
 from fleetplan.planner.search.blocks.linear import linear_optimum, linear_outcomes
 from fleetplan.planner.search.solvers.highs_jobs import Answer, Effort, Job, Rows
+from fleetplan.planner.search.solvers.highs_process import HighsProcess, ProcessLostError, Programs
 from fleetplan.planner.search.solvers.idle_processes import IDLE
 from fleetplan.planner.search.solvers.interrupt import Stop
+from fleetplan.planner.search.solvers.seats import ProcessSeats, SeatsLostError
 from fleetplan.planner.search.solvers.workers import UNKNOWN, Workers, WorkersStoppedError, ending
 
 
@@ -37,14 +39,14 @@ def jobs(*lengths: float) -> list[Job]:
 
 def test_answers_come_in_the_order_of_the_jobs_and_are_heard_longest_first() -> None:
     heard: list[int] = []
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         answers = workers.solve(jobs(1.0, 3.0, 2.0), on_answer=lambda number, _: heard.append(number))
     assert [answer.objective for answer in answers] == [1.0, 2.0, 3.0]
     assert heard == [1, 2, 0]
 
 
 def test_jobs_after_the_time_is_over_are_answered_with_nothing_known() -> None:
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         answers = workers.solve(jobs(1.0, 2.0), expired=lambda: True)
     assert answers == [UNKNOWN, UNKNOWN]
 
@@ -53,62 +55,86 @@ def test_a_listener_that_fails_is_not_waited_for() -> None:
     def fail(_: int, __: Answer) -> None:
         raise RuntimeError("no")
 
-    with Workers(2, ()) as workers, pytest.raises(RuntimeError, match="no"):
+    with Workers(ProcessSeats(2)) as workers, pytest.raises(RuntimeError, match="no"):
         workers.solve(jobs(1.0, 2.0, 3.0), on_answer=fail)
 
 
 def test_a_stop_while_a_job_is_being_sent_closes_all_pipes() -> None:
-    workers = Workers(2, ())
-    children = workers._children
+    seats = ProcessSeats(2)
+    children = [each.process for each in seats.processes]
     for child in children:
         assert child.stdin is not None
         child.stdin.write(b"part of a job")
-    workers.stop_search()
+    Workers(seats).stop_search()
     assert all(pipe is not None and pipe.closed for each in children for pipe in (each.stdin, each.stdout))
 
 
 def test_the_next_search_asks_the_same_processes_which_know_its_programs_alone() -> None:
     seen, known = [], np.ones(1)
     for least in (1.0, 2.0):
-        with Workers(2, (at_least(least),)) as workers:
-            seen.append(set(workers._children))
+        seats = ProcessSeats(2, Programs.of((at_least(least),)))
+        with Workers(seats) as workers:
+            seen.append(set(seats.processes))
             job = Job(0, known, Effort(None, 100, 0.0))
             assert [each.objective for each in workers.solve([job] * 4)] == [least] * 4
-    with Workers(1, ()) as workers:
-        assert not workers._children[0].poll()
-        with pytest.raises(RuntimeError, match="unexpectedly"):
-            workers.solve([Job(0, known, Effort(None, 100, 0.0))])
-    assert seen[0] == seen[1] >= set(workers._children)
+    last = ProcessSeats(1)
+    assert seen[0] == seen[1] >= set(last.processes)
+    with Workers(last) as workers, pytest.raises(RuntimeError, match="unexpectedly"):
+        workers.solve([Job(0, known, Effort(None, 100, 0.0))])
 
 
 def test_a_process_whose_answer_nobody_waited_for_is_asked_nothing_more() -> None:
-    with Workers(2, ()) as workers:
-        left = set(workers._children)
+    seats = ProcessSeats(2)
+    with Workers(seats) as workers:
         workers.begin(jobs(1.0)[0])
-    assert all(child.poll() is not None for child in left)
-    with Workers(2, ()) as workers:
-        assert not left & set(workers._children)
+    assert not any(process.lives for process in seats.processes)
+    others = ProcessSeats(2)
+    with Workers(others) as workers:
+        assert not set(seats.processes) & set(others.processes)
         assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
 
 
 def test_a_process_that_has_waited_too_long_is_ended_and_one_that_died_is_not_asked() -> None:
-    with Workers(2, ()) as workers:
+    seats = ProcessSeats(2)
+    with Workers(seats) as workers:
         workers.solve(jobs(1.0, 2.0))
-    first, second = workers._children
+    first, second = seats.processes
     IDLE.end_all(idle_s=60.0)
-    assert first.poll() is second.poll() is None
-    first.kill()
-    first.wait()
-    with Workers(2, ()) as workers:
-        assert first not in workers._children
-        assert second in workers._children
+    assert first.lives
+    assert second.lives
+    first.process.kill()
+    first.process.wait()
+    seats = ProcessSeats(2)
+    with Workers(seats) as workers:
+        assert first not in seats.processes
+        assert second in seats.processes
         assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
     IDLE.end_all()
-    assert all(child.poll() is not None for child in workers._children)
+    assert not any(process.lives for process in seats.processes)
+
+
+def test_a_job_whose_process_is_killed_is_done_by_a_new_one() -> None:
+    seats = ProcessSeats(2)
+    for process in seats.processes:
+        process.process.kill()
+        process.process.wait()
+    with Workers(seats) as workers:
+        assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
+        assert all(process.lives for process in seats.processes)
+
+
+def test_a_job_that_kills_each_process_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(process: HighsProcess, *_: object) -> Answer:
+        process.process.kill()
+        raise ProcessLostError
+
+    monkeypatch.setattr(HighsProcess, "ask", killed)
+    with Workers(ProcessSeats(1)) as workers, pytest.raises(SeatsLostError, match="3 processes"):
+        workers.solve(jobs(1.0))
 
 
 def test_a_job_in_the_background_has_a_process_of_its_own() -> None:
-    with Workers(2, ()) as workers:
+    with Workers(ProcessSeats(2)) as workers:
         background = workers.begin(jobs(1.0)[0])
         with pytest.raises(ValueError, match="background"):
             workers.begin(jobs(1.0)[0])
@@ -116,7 +142,7 @@ def test_a_job_in_the_background_has_a_process_of_its_own() -> None:
         assert background.answer().objective == 1.0
         assert not background.running
         assert [answer.objective for answer in workers.solve(jobs(1.0, 2.0))] == [1.0, 2.0]
-    with Workers(1, ()) as alone, pytest.raises(ValueError, match="background"):
+    with Workers(ProcessSeats(1)) as alone, pytest.raises(ValueError, match="background"):
         alone.begin(jobs(1.0)[0])
 
 
@@ -125,7 +151,7 @@ def test_a_stop_or_the_clock_ends_the_workers(limit_s: float) -> None:
     stop = Stop()
     if limit_s == math.inf:
         stop.request()
-    with Workers(1, ()) as workers, ending(workers, stop, limit_s):
+    with Workers(ProcessSeats(1)) as workers, ending(workers, stop, limit_s):
         time.sleep(0.2)
         with pytest.raises(WorkersStoppedError):
             workers.solve(jobs(1.0, 2.0))
@@ -178,11 +204,11 @@ def test_relaxations_repeat_bit_for_bit_and_other_programs_follow() -> None:
         np.zeros(80, dtype=bool),
     )
     relaxation = Job(rows, rng.uniform(1.0, 2.0, 80), None)
-    with Workers(1, ()) as workers:
+    with Workers(ProcessSeats(1)) as workers:
         answers = workers.solve([relaxation, relaxation])
         assert [answer.objective for answer in workers.solve(jobs(1.0))] == [1.0]
     # On another process too, beside another program.
-    with Workers(2, ()) as workers:
+    with Workers(ProcessSeats(2)) as workers:
         answers += workers.solve([relaxation, *jobs(1.0)])[:1]
     for attribute, size in (("values", 80), ("row_duals", 60)):
         one, again, elsewhere = (np.array(getattr(answer, attribute)) for answer in answers)
@@ -192,14 +218,14 @@ def test_relaxations_repeat_bit_for_bit_and_other_programs_follow() -> None:
 
 
 def test_blocks_are_priced_as_finely_as_the_distance_of_the_bound_asks_for() -> None:
-    clock = Clock(100.0, deterministic=True, workers=2)
+    clock = Clock(100.0, deterministic=True)
     rough, middle, fine = clock.pricing(math.inf), clock.pricing(0.01), clock.pricing(0.0)
     assert rough.gap_ratio == ROUGHEST_GAP
     assert middle.gap_ratio == pytest.approx(0.0002)
     assert fine.gap_ratio == FINEST_GAP
     assert [each.cuts for each in (rough, middle, fine)] == [False, True, True]
     assert rough.node_limit == FEWEST_NODES < middle.node_limit < fine.node_limit == MOST_NODES
-    timed = Clock(100.0, deterministic=False, workers=2)
+    timed = Clock(100.0, deterministic=False)
     limits = [timed.pricing(spread).time_limit_s or 0.0 for spread in (math.inf, 0.01, 0.0)]
     assert limits == sorted(limits)
     assert limits[0] < limits[1] < limits[2]
@@ -214,11 +240,11 @@ def test_counted_work_is_the_iterations_of_all_programs_whatever_the_processes()
     few, more = (Job(program, cost, Effort(None, nodes, 0.0)) for nodes in (1, 200))
     worked = []
     for count in (1, 2):
-        clock = Clock(100.0, deterministic=True, workers=count)
-        with Workers(count, (), clock.count) as workers:
+        clock = Clock(100.0, deterministic=True)
+        with Workers(ProcessSeats(count), clock.count) as workers:
             short, long, linear = workers.solve([few, more, Job(program, cost, None)])
         assert 0 < linear.work_s < short.work_s < long.work_s
-        assert clock.spent_s() > (short.work_s + long.work_s + linear.work_s) / clock.cores
-        worked.append((clock.spent_s(), clock.cores))
+        assert clock.spent_s() > (short.work_s + long.work_s + linear.work_s) / clock.sharing(count)
+        worked.append((clock.spent_s(), clock.sharing(count)))
     assert worked[0] == worked[1]
-    assert Clock(100.0, deterministic=False, workers=8).cores == 8
+    assert Clock(100.0, deterministic=False).sharing(8) == 8

@@ -1,0 +1,110 @@
+"""A process of HiGHS that answers jobs (highs_child.py), and the programs that it holds for them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.planner.search.solvers.highs_jobs import Answer, Rows
+
+
+class ProcessLostError(Exception):
+    """A process has ended without an answer: somebody stopped it, or it was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Programs that the jobs of one search name by number; a process is sent them once.
+
+    Attributes
+    ----------
+    key : str
+        Of the search.
+    pickled : bytes
+        A tuple of `Rows`.
+    """
+
+    key: str
+    pickled: bytes
+
+    @staticmethod
+    def of(programs: Sequence[Rows]) -> Programs:
+        """Programs under a key that no other search has."""
+        return Programs(uuid.uuid4().hex, pickle.dumps(tuple(programs), protocol=pickle.HIGHEST_PROTOCOL))
+
+
+NO_PROGRAMS: Final = Programs("", pickle.dumps((), protocol=pickle.HIGHEST_PROTOCOL))
+"""What a process holds when it starts."""
+
+
+class HighsProcess:
+    """HiGHS in a process of its own, which ends with this one.
+
+    Attributes
+    ----------
+    process : subprocess.Popen
+        With pipes to its input and from its output.
+    holds : str
+        Key of the programs that it was sent last.
+    """
+
+    def __init__(self) -> None:
+        self.process = started_child()
+        self.holds = NO_PROGRAMS.key
+
+    def ask(self, job: bytes, programs: Programs) -> Answer:
+        """Send a pickled job, and wait for its answer.
+
+        Raises
+        ------
+        ProcessLostError
+            If the process ends before it answers.
+        """
+        source, target = self.process.stdout, self.process.stdin
+        if source is None or target is None:
+            raise ProcessLostError
+        try:
+            if self.holds != programs.key:
+                target.write(programs.pickled)
+                self.holds = programs.key
+            target.write(job)
+            target.flush()
+            answer: Answer = pickle.load(source)
+        # A pipe that `end` has closed meanwhile is a ValueError; half an answer is a broken pickle.
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            raise ProcessLostError from error
+        return answer
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can be asked."""
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """End it, whatever it does, and close its pipes."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                # Part of a job may wait in its buffer, which nobody will read.
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def started_child() -> subprocess.Popen[bytes]:
+    """Start a process that answers jobs."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "fleetplan.planner.search.solvers.highs_child", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # A session of its own: Ctrl-C is for the parent, which decides what to keep.
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )

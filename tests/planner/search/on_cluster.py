@@ -1,0 +1,32 @@
+"""A search whose jobs a cluster does, as a program of its own: it prints each step, and what it found."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+from tests.planner.random_fleets import large_case
+
+from fleetplan.planner.jobs import connected
+from fleetplan.planner.problem import build_problem
+from fleetplan.planner.search import Progress, SearchLimits, Stop, search
+from fleetplan.planner.search.blocks import solve as block_solve
+
+
+def main(backend: str, limits: SearchLimits, wait_for: int = 1) -> None:
+    """Search over blocks, once the cluster has so many threads; SIGTERM stops it."""
+    block_solve.LEAST_VARIABLES, block_solve.LEAST_BLOCKS, block_solve.LARGEST_BLOCK_SHARE = 0, 1, 1.0
+    case = large_case(2, 4, 2, 3)
+    problem = build_problem(case.fleet, case.candidates)
+    stop = Stop()
+    signal.signal(signal.SIGTERM, lambda *_: stop.request())
+
+    def tell(progress: Progress) -> None:
+        print("step", progress.source, progress.objective_usd, flush=True)
+
+    with connected(backend, 1) as cluster:
+        while cluster is not None and len(cluster.threads) < wait_for:
+            pass
+        result = search(problem, replace(limits, cluster=cluster), tell, stop)
+        print("found", result.objective_usd, result.bound_usd, result.solution is not None, flush=True)
+        print("lost", "" if cluster is None else cluster.lost, flush=True)

@@ -1,0 +1,94 @@
+"""Searches whose jobs a cluster does: the same result as on this machine, whatever dies on the way."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.planner.dask_cluster import WAIT_S, Cluster, started_cluster, waited_for
+
+COUNTED = "SearchLimits(0.25, 0.0, 1, 2, reproducible=True)"
+LONG = "SearchLimits(300.0, 0.0, 1, 2)"
+PLAN = r"(step \w[\w ]* [\d.]+)"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with started_cluster(tmp_path) as cluster:
+        yield cluster
+
+
+def searching(
+    cluster: Cluster, limits: str, backend: str | None = None, wait_for: int = 1
+) -> tuple[subprocess.Popen[bytes], Path]:
+    backend = backend or f"dask://{cluster.address}"
+    return cluster.client(
+        "from fleetplan.planner.search import SearchLimits\n"
+        "from tests.planner.search.on_cluster import main\n"
+        f"main({backend!r}, {limits}, {wait_for})\n"
+    )
+
+
+def found(log: Path) -> str:
+    return waited_for(log, r"(found .*)")
+
+
+def solvers_of(worker: subprocess.Popen[bytes]) -> list[int]:
+    """Processes of HiGHS that a worker has started."""
+    ask = ["ps", "-ww", "--ppid", str(worker.pid), "-o", "pid=,args="]
+    listed = subprocess.run(ask, capture_output=True, text=True, check=False)
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "highs_child" in line]
+
+
+def waited_until(happened: Callable[[], bool]) -> bool:
+    until = time.monotonic() + WAIT_S
+    while not happened() and time.monotonic() < until:
+        time.sleep(0.1)
+    return happened()
+
+
+def test_a_cluster_finds_what_this_machine_finds_though_a_worker_dies(cluster: Cluster) -> None:
+    first, second = cluster.worker(), cluster.worker()
+    here, log_here = searching(cluster, COUNTED, "local")
+    there, log = searching(cluster, COUNTED, wait_for=2)
+    waited_for(log, PLAN)
+    first.kill()
+    assert there.wait(WAIT_S) == here.wait(WAIT_S) == 0, log.read_text()
+    assert found(log) == found(log_here)
+    assert second.poll() is None
+
+
+def test_workers_that_come_later_are_used(cluster: Cluster) -> None:
+    cluster.worker()
+    _, log = searching(cluster, LONG)
+    waited_for(log, PLAN)
+    late = cluster.worker()
+    assert waited_until(lambda: bool(solvers_of(late)))
+
+
+def test_a_stop_frees_the_cluster_and_keeps_the_plan(cluster: Cluster) -> None:
+    worker = cluster.worker()
+    client, log = searching(cluster, LONG)
+    waited_for(log, PLAN)
+    assert waited_until(lambda: bool(solvers_of(worker)))
+    client.send_signal(signal.SIGTERM)
+    assert client.wait(WAIT_S) == 0
+    assert found(log).endswith("True")
+    assert waited_until(lambda: not solvers_of(worker))
+
+
+def test_a_scheduler_that_dies_ends_in_the_best_plan_and_one_sentence(cluster: Cluster) -> None:
+    cluster.worker()
+    client, log = searching(cluster, LONG)
+    waited_for(log, PLAN)
+    cluster.started[0].kill()
+    assert client.wait(WAIT_S) == 0
+    assert found(log).endswith("True")
+    said = log.read_text(encoding="utf-8")
+    assert "lost the scheduler of the cluster is gone" in said
+    assert not [line for line in said.splitlines() if not re.match("step|found|lost", line)], said
