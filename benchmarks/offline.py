@@ -21,6 +21,10 @@ import pandas as pd
 from benchmarks.offline_rows import offline_rows
 from benchmarks.queueing_bars import QueueingBar
 
+from fleetplan.fleet.catalog import accelerators
+from fleetplan.fleet.errors import InputError
+from fleetplan.perfmodel.architecture import UnsupportedArchitecture, load_architecture
+from fleetplan.perfmodel.operators import BYTES_PER_ELEMENT
 from fleetplan.perfmodel.predict import predict
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -38,9 +42,9 @@ def predicted(rows: pd.DataFrame) -> pd.DataFrame:
     ours = ours.where(rows["quantity"] != "tpot_ms", found["tpot_ms"])
     ours = ours.where(rows["quantity"] != "makespan_s", rows["n_requests"] / found["requests_per_s"])
     ours = ours.where(rows["quantity"] != "tokens_per_s", found["requests_per_s"] * rows["output_tokens"])
-    # Not even one request fits: the row is of another layout, or of other weights, than it says.
-    impossible = (rows["left_out"] == "") & (found["status"] == "ok") & ~found["fits"].astype(bool)
-    left_out = rows["left_out"].mask(impossible & (rows["mode"] == "offline"), "exceeds the memory")
+    # The row is of another layout, or of other weights, than it says.
+    impossible = (rows["left_out"] == "") & (found["status"] == "ok") & (_weights_ratio(rows) > 1)
+    left_out = rows["left_out"].mask(impossible, "weights exceed the memory")
     usable = (left_out == "") & (found["status"] == "ok")
     return rows.assign(
         left_out=left_out,
@@ -49,6 +53,26 @@ def predicted(rows: pd.DataFrame) -> pd.DataFrame:
         fits=found["fits"],
         error=(ours / rows["measured"] - 1.0).where(usable),
     )
+
+
+def _weights_ratio(rows: pd.DataFrame) -> pd.Series[float]:
+    """Weights of an accelerator over its memory, nothing else counted; NaN for models of no catalogue."""
+    ratios = []
+    for model, weights, hardware, accelerators_used in zip(
+        rows["model"], rows["weights"], rows["hardware"], rows["tp"] * rows["dp"] * rows["pp"], strict=True
+    ):
+        part = accelerators().get(hardware)
+        if part is None or weights not in BYTES_PER_ELEMENT:
+            ratios.append(np.nan)
+            continue
+        try:
+            parameters = load_architecture(model, ROOT).total_parameters
+        except (InputError, UnsupportedArchitecture):
+            ratios.append(np.nan)
+            continue
+        # Ranks of attention hold their own copies; the experts' share alone is a lower bound.
+        ratios.append(parameters * BYTES_PER_ELEMENT[weights] / accelerators_used / 2**30 / part.hbm_gib)
+    return pd.Series(ratios, index=rows.index)
 
 
 def bars(rows: pd.DataFrame) -> list[QueueingBar]:

@@ -46,7 +46,8 @@ class Efficiency:
     collective_latency_us : float
         Fixed time of a collective within the scale-up domain.
     inter_host_latency_us : float
-        Fixed time of a collective or a hop that leaves the scale-up domain.
+        Fixed time of an all-reduce that leaves the scale-up domain, which crosses the network twice; what
+        crosses it once takes half.
     layer_overhead_us : float
         Launches and gaps of one dense decoder layer.
     source : str

@@ -290,7 +290,7 @@ class OperatorSource:
         fixed = table.times(dims | {"message_bytes": smallest, "ranks": inner})
         inside, inside_fixed = (np.where(placed.inner > 1, part.latency_ms, 0.0) for part in (found, fixed))
         sent_bytes = network_bytes(kind, message, placed, self.network_all_reduce)
-        latency_ms = with_network_ms(self.accelerator, sent_bytes, placed, inside, inside_fixed)
+        latency_ms = with_network_ms(self.accelerator, kind, sent_bytes, placed, inside, inside_fixed)
         if kind is OperatorKind.ALL_REDUCE:
             latency_ms = latency_ms + rank_skew_ms(self.accelerator.measured_system, dims["ranks"])
         # No table has this number of ranks, or these links.

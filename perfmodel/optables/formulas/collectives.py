@@ -10,7 +10,7 @@ that knows no levels (`NetworkAllReduce` "ring") runs an all-reduce as one flat 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ NetworkAllReduce = Literal["hierarchical", "ring"]
 """How the communication library lets an all-reduce cross domains: in levels (every accelerator carries its
 share of the message over its own network link), or as one flat ring (the link that leaves a domain carries
 the whole message)."""
+
+
+ALL_REDUCE_PASSES: Final = 2
+"""Times that an all-reduce crosses the network: pieces are summed up, then handed out. An all-to-all, a
+gather and a message cross it once. `inter_host_latency_us` was fitted on all-reduces alone (405B under TP16,
+Figure 12b of Meta, Optimizing Deployment Configurations for LLM Inference), so what crosses once takes half.
+Held against experts over hosts, which were not fitted: over two hosts +4 % in Figure 12b and -3 % in Figure
+13 (the paper +16 and -2 %; with the whole latency -6 and -9 %), over four +36 % (+45 %; +30 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ def group_ms(
     inside = inside_ms(accelerator, kind, inside_message(kind, message, placed), placed.inner)
     fixed = inside_ms(accelerator, kind, np.zeros(message.shape), placed.inner)
     sent_bytes = network_bytes(kind, message, placed, network_all_reduce)
-    return with_network_ms(accelerator, sent_bytes, placed, inside, fixed)
+    return with_network_ms(accelerator, kind, sent_bytes, placed, inside, fixed)
 
 
 def inside_message(kind: OperatorKind, message_bytes: FloatArray, placed: Groups) -> FloatArray:
@@ -122,6 +130,7 @@ def network_bytes(
 
 def with_network_ms(
     accelerator: Accelerator,
+    kind: OperatorKind,
     sent_bytes: FloatArray,
     placed: Groups,
     inside: FloatArray,
@@ -129,13 +138,15 @@ def with_network_ms(
 ) -> FloatArray:
     """Time of a collective, from that of its part within a domain and what it sends to other domains.
 
-    A collective that leaves the domain has one fixed time, that of the network. Its levels work on one piece
-    of the message after the other, so that the slower of the two links sets the pace.
+    A collective that leaves the domain has the fixed time of its passes over the network. Its levels work on
+    one piece of the message after the other, so that the slower of the two links sets the pace.
 
     Parameters
     ----------
     accelerator : Accelerator
         Its network.
+    kind : OperatorKind
+        Which collective.
     sent_bytes : FloatArray
         From `network_bytes`, shape (n_configs,). [bytes]
     placed : Groups
@@ -153,7 +164,7 @@ def with_network_ms(
     if accelerator.scale_out_gb_per_s is None:
         return np.where(placed.leaves, np.inf, inside)
     network = sent_bytes / _network_bytes_per_ms(accelerator, accelerator.scale_out_gb_per_s)
-    leaving = _network_latency_ms(accelerator) + np.maximum(inside - inside_fixed, network)
+    leaving = _network_latency_ms(accelerator, kind) + np.maximum(inside - inside_fixed, network)
     return np.where(placed.leaves, np.maximum(leaving, inside), inside)
 
 
@@ -169,14 +180,15 @@ def send_recv_ms(accelerator: Accelerator, dims: dict[str, IntArray]) -> FloatAr
     if accelerator.scale_out_gb_per_s is None:
         far = np.full(message.shape, np.inf)
     else:
-        far = _network_latency_ms(accelerator) + message / _network_bytes_per_ms(
+        far = _network_latency_ms(accelerator, OperatorKind.SEND_RECV) + message / _network_bytes_per_ms(
             accelerator, accelerator.scale_out_gb_per_s
         )
     return np.where(dims["stride"] < accelerator.scale_up_accelerators, near, far)
 
 
-def _network_latency_ms(accelerator: Accelerator) -> float:
-    return accelerator.efficiency.inter_host_latency_us / US_PER_MS
+def _network_latency_ms(accelerator: Accelerator, kind: OperatorKind) -> float:
+    passes = ALL_REDUCE_PASSES if kind is OperatorKind.ALL_REDUCE else 1
+    return passes / ALL_REDUCE_PASSES * accelerator.efficiency.inter_host_latency_us / US_PER_MS
 
 
 def _network_bytes_per_ms(accelerator: Accelerator, scale_out_gb_per_s: float) -> float:

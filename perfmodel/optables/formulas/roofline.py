@@ -102,7 +102,7 @@ def routed_ms(accelerator: Accelerator, dtype: str, dims: dict[str, IntArray]) -
     inside = inside_ms(accelerator, kind, row * copies / placed.outer, placed.inner)
     fixed = inside_ms(accelerator, kind, np.zeros(row.shape), placed.inner)
     sent_bytes = row * over_network * (1.0 - 1.0 / placed.outer)
-    return with_network_ms(accelerator, sent_bytes, placed, inside, fixed)
+    return with_network_ms(accelerator, kind, sent_bytes, placed, inside, fixed)
 
 
 def busy_ms(accelerator: Accelerator, kind: OperatorKind, dtype: str, done: Work) -> FloatArray:

@@ -82,4 +82,4 @@ def test_a_neighbour_in_the_domain_is_nearer_than_one_outside(toy: Accelerator) 
     dims = {"message_bytes": np.array([1 << 20] * 3), "stride": np.array([1, 7, 8])}
     near, still_near, far = send_recv_ms(toy, dims)
     assert near == still_near < far
-    assert far == pytest.approx(0.06 + (1 << 20) / (50e6 * 0.5))
+    assert far == pytest.approx(0.03 + (1 << 20) / (50e6 * 0.5))

@@ -54,7 +54,8 @@ def test_messages_leave_the_domain_by_the_roofline(
     assert label == [Provenance.INTERPOLATED, Provenance.ROOFLINE]
     bare = operator_source.__wrapped__(toy, "vllm")
     roofline, _ = times(bare, OperatorKind.SEND_RECV, message_bytes=[2000], stride=[8])
-    assert found[1] == roofline[0] > 60
+    # One way over the network: half of the 60 us of an all-reduce.
+    assert found[1] == roofline[0] > 30
 
 
 def test_the_file_is_a_source_of_the_plan(source: Callable[[], OperatorSource]) -> None:
