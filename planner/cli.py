@@ -34,6 +34,7 @@ from fleetplan.planner.commands.replay import replay
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.commands.solve import solve
 from fleetplan.planner.commands.sweep import sweep
+from fleetplan.planner.commands.track import track
 from fleetplan.planner.commands.what_if import alternatives, pareto, stress
 
 
@@ -84,6 +85,7 @@ app.command("alternatives")(alternatives)
 app.command("pareto")(pareto)
 app.command("replay")(replay)
 app.command("forecast")(forecast)
+app.command("track")(track)
 app.command("calibrate")(calibrate_measurements)
 app.command("report")(report)
 app.command("export")(export)

@@ -76,7 +76,9 @@ class _Entry(BaseModel):
 def model_catalog() -> Mapping[str, ModelFacts]:
     """All models of the catalogue by HF id."""
     text = (files("fleetplan.fleet.catalog") / "models.yaml").read_text(encoding="utf-8")
-    entries = TypeAdapter(dict[str, _Entry]).validate_python(yaml.safe_load(text))
+    entries = TypeAdapter(dict[str, _Entry]).validate_python(
+        yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    )
     return MappingProxyType(
         {
             name: ModelFacts(

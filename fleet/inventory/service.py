@@ -177,6 +177,8 @@ class Service:
         Which configurations are searched.
     checkpoint : str or None
         What launch commands name; None is what `model` names.
+    rate_ratio : Mapping[str, float]
+        Measured rates of replicas over those that are predicted or given, by hardware; 1 where absent.
     """
 
     name: str
@@ -207,6 +209,7 @@ class Service:
     traffic: Traffic | None = None
     search: LayoutSearch = field(default_factory=LayoutSearch)
     checkpoint: str | None = None
+    rate_ratio: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def planned_ratio(self) -> float:

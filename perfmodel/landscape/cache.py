@@ -19,7 +19,7 @@ import zipfile
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -144,8 +144,14 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
     try:
         # NumPy leaves a file open that it cannot read; ours is closed in any case.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            held = {name: archive[name] for name in archive.files}
-        note = json.loads(bytes(held[_NOTE]).decode())
+            blocks = {name: archive[name] for name in archive.files}
+        note = json.loads(bytes(blocks.pop(_NOTE)).decode())
+        # One array a type: to open each of some thirty columns apart took most of the time of a landscape.
+        held = {
+            name: column
+            for kind, names in note["blocks"].items()
+            for name, column in zip(names, blocks[kind], strict=True)
+        }
         if note["key"] != path.stem:
             raise ValueError("this is the landscape of something else")
         sources = tuple(TableSource(**each) for each in note["table_sources"])
@@ -164,6 +170,7 @@ def _read(path: Path) -> tuple[Landscape, tuple[TableSource, ...]] | None:
 
 def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) -> None:
     columns: dict[str, AnyArray] = {}
+    by_type: dict[str, list[str]] = {}
     texts: dict[str, list[str]] = {}
     for name in map(str, table.columns):
         values = table[name].to_numpy()
@@ -172,16 +179,21 @@ def _write(table: pd.DataFrame, sources: tuple[TableSource, ...], path: Path) ->
             values, distinct = pd.factorize(values)
             texts[name] = [str(text) for text in distinct]
         columns[name] = values
+        by_type.setdefault(values.dtype.name, []).append(name)
+    blocks: dict[str, NDArray[Any]] = {
+        kind: np.stack([columns[name] for name in names]) for kind, names in by_type.items()
+    }
     note = {
         "key": path.stem,
         "columns": list(columns),
+        "blocks": by_type,
         "texts": texts,
         "table_sources": [asdict(source) for source in sources],
     }
-    columns[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
+    blocks[_NOTE] = np.frombuffer(json.dumps(note).encode(), dtype=np.uint8)
     with written_whole(path) as part, part.open("wb") as stream:
         # numpy's type hints take the names of the arrays for options.
-        np.savez(stream, **columns)  # type: ignore[arg-type]
+        np.savez(stream, **blocks)  # type: ignore[arg-type]
 
 
 def _forget_oldest(folder: Path) -> None:

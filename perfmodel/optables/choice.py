@@ -36,7 +36,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +44,7 @@ import numpy as np
 
 from fleetplan.perfmodel.operators import ActivationScales, OperatorKind
 from fleetplan.perfmodel.optables.cache import file_sha256, imported, known_sha256
-from fleetplan.perfmodel.optables.measured.folders import table_roots
+from fleetplan.perfmodel.optables.measured.folders import data_folder, table_roots
 from fleetplan.perfmodel.optables.measured.products import PRODUCT_ALONE, QUANTISATION_FAMILIES
 from fleetplan.perfmodel.optables.measured.tables import (
     BLACKWELL_SYSTEMS,
@@ -161,7 +161,7 @@ class TableLibrary:
         return tuple(
             f"{order} {file.relative_to(root)} {known_sha256(file)}"
             for order, root in enumerate(roots)
-            for file in sorted({file for system in systems for file in _parquet_files(root / system)})
+            for file in sorted({file for system in systems for file in _files_below(root / system)})
         )
 
     def rows(self, kind: OperatorKind, dtype: str, framework: str) -> ChosenRows | None:
@@ -315,6 +315,19 @@ def _split_the_other_way(rows: MeasuredRows) -> MeasuredRows:
     whole = rows.select(rows.dims["moe_tp"] == 1)
     dims = whole.dims | {"moe_tp": whole.dims["moe_ep"], "moe_ep": whole.dims["moe_tp"]}
     return MeasuredRows(whole.kind, whole.dtype, dims, whole.latency_ms, whole.provenance).borrowed()
+
+
+def _files_below(folder: Path) -> tuple[Path, ...]:
+    """Return the tables below a folder; those of the package, which nothing changes, once."""
+    package = data_folder()
+    if package is not None and folder.is_relative_to(package):
+        return _packaged_files(folder)
+    return tuple(_parquet_files(folder))
+
+
+@cache
+def _packaged_files(folder: Path) -> tuple[Path, ...]:
+    return tuple(_parquet_files(folder))
 
 
 def _parquet_files(folder: Path) -> Iterator[Path]:

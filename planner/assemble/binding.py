@@ -9,7 +9,7 @@ from fleetplan.fleet.units import W_PER_KW
 from fleetplan.planner.assemble.budgets import spent_usd
 from fleetplan.planner.plan import Binding, MomentKey, Placement, PoolUse, Purchase
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.power_draw import load_kw
+from fleetplan.planner.problem.power_draw import carried_kw
 
 
 def binding_limits(
@@ -136,7 +136,7 @@ def _purchases(problem: Problem, purchases: Sequence[Purchase]) -> list[Binding]
 
 def _power(problem: Problem, placements: Sequence[Placement], pools: Sequence[PoolUse]) -> list[Binding]:
     """Regions that could not feed the smallest replica once more, on accelerators that stand idle."""
-    more_kw = {candidate.key: load_kw(problem, candidate) for candidate in problem.candidates}
+    more_kw = {candidate.key: carried_kw(problem, candidate) for candidate in problem.candidates}
     found = []
     for region in problem.regions.values():
         if region.power_kw is None:

@@ -17,7 +17,7 @@ from fleetplan.planner.assemble.pools import pool_uses
 from fleetplan.planner.assemble.provenance import with_evidence
 from fleetplan.planner.assemble.purchases import purchases, retirements
 from fleetplan.planner.assemble.region_losses import region_losses
-from fleetplan.planner.assemble.scenario_costs import scenario_costs
+from fleetplan.planner.assemble.scenario_costs import scenario_costs, scenario_purchases
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan, PlanProvenance, Solve, Unmet, UnmetGap
@@ -82,6 +82,7 @@ def build_plan(
         unmet_gaps=_unmet_gaps(problem, result, unmet),
         demand_objective=problem.fleet.demand_objective,
         demand_scenarios=scenarios,
+        scenario_purchases=scenario_purchases(problem),
         inputs=state_inputs(problem, solution, rows, costs),
     )
 

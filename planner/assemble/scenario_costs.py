@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetplan.planner.plan import DemandScenarioCost, Placement, Unmet
+from fleetplan.planner.plan import DemandScenarioCost, Placement, ScenarioPurchase, Unmet
 from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.scenarios import ScenarioOptimum
 from fleetplan.planner.search import unmet_requests_per_s
@@ -47,3 +47,19 @@ def scenario_costs(
             )
         )
     return tuple(rows)
+
+
+def scenario_purchases(problem: Problem) -> tuple[ScenarioPurchase, ...]:
+    """Return what the best plan for each demand scenario alone buys, as far as that is known."""
+    return tuple(
+        ScenarioPurchase(
+            scenario=name,
+            period=problem.periods[q],
+            offer=problem.pools[p].acquisitions[a].offer.name,
+            pool=problem.pools[p].name,
+            units=units,
+        )
+        for name, best in (problem.scenario_optima or {}).items()
+        for (p, a, q), units in sorted(best.supply.acquired.items(), key=lambda item: (item[0][2], item[0]))
+        if units
+    )

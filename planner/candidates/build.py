@@ -105,6 +105,7 @@ def build_candidates(
                     tables.update(dict.fromkeys(sources))
             if own:
                 warnings |= dict.fromkeys(assumptions(fleet, service))
+        own = [_as_measured(each, service.rate_ratio.get(each.hardware, 1.0)) for each in own]
         ways = ways_in_time(service, ways_ms(fleet, service))
         found += prune_dominated(own, fleet.hardware, log, keep, ways)
     require_caches(fleet, found)
@@ -118,6 +119,13 @@ def build_candidates(
     warnings |= dict.fromkeys(calibrator.warnings())
     warnings |= dict.fromkeys(_missing_tables(fleet, found))
     return CandidateSet(tuple(found), log.rows(), tuple(tables), tuple(warnings), calibrator.used())
+
+
+def _as_measured(candidate: Candidate, ratio: float) -> Candidate:
+    """Return a candidate with its measured rates. A pool's load under limits is in replicas, and stays."""
+    if ratio == 1.0:
+        return candidate
+    return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
 
 
 def _missing_tables(fleet: Fleet, candidates: Iterable[Candidate]) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,8 +17,8 @@ from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
 from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.terminal import console, echo_json
-from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.forecast import (
     ForecastRun,
     History,
@@ -37,7 +36,6 @@ from fleetplan.planner.importing.prometheus import (
     system_metrics,
     without_login,
 )
-from fleetplan.scenarios.load import load_fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,7 @@ def run_forecast(
     if own:
         errors.print(f"no history, demand as it was: {', '.join(own)}", style="yellow", markup=False)
     text = with_forecast(document, read_text(fleet_file), fleet, run, without_login(source.place)[0])
-    _require_readable(text, out)
-    write_new(out, text, over=force)
+    write_fleet_file(out, text, over=force)
     if as_json:
         echo_json(json.dumps(_as_json(run), indent=2))
     else:
@@ -122,29 +119,6 @@ def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
         message = f"has no service of the fleet; it has {seen}"
         raise InputError([Issue(place, 0, 0, "requests", message, f"the fleet has {', '.join(services)}")])
     return history_of_rates(known, place)
-
-
-def _require_readable(text: str, out: Path) -> None:
-    """Refuse a file that could not be read, such as one whose classes state no shares."""
-    try:
-        folder = TemporaryDirectory(dir=out.parent, prefix=".new.")
-    except OSError as error:
-        raise InputError([Issue(str(out), 0, 0, "", f"cannot be written: {error.strerror}")]) from error
-    with folder as name:
-        # Beside the file, so that what it names relative to itself is found.
-        trial = out.with_name(f"{Path(name).name}.yaml")
-        try:
-            trial.write_text(text, encoding="utf-8")
-            load_fleet(trial)
-        except InputError as error:
-            raise InputError(
-                [
-                    replace(each, path=str(out) if each.path == str(trial) else each.path)
-                    for each in error.issues
-                ]
-            ) from error
-        finally:
-            trial.unlink(missing_ok=True)
 
 
 def _as_json(run: ForecastRun) -> dict[str, object]:

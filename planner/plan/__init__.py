@@ -5,7 +5,7 @@ Entry points: `Plan`, `Infeasible`, `read.read_plan`, `read.read_outcome`; `inpu
 on.
 """
 
-from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, WrongForecast
+from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
 from fleetplan.planner.plan.document import FORMAT_VERSION, UNMET_GAP_RATIO, Plan, StatedGoal, UnmetGap
 from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, StatedWayOut
 from fleetplan.planner.plan.provenance import (
@@ -57,6 +57,7 @@ __all__ = [
     "Purchase",
     "Rejections",
     "Retired",
+    "ScenarioPurchase",
     "Shortage",
     "Solve",
     "StatedGoal",

@@ -48,6 +48,17 @@ class DemandScenarioCost(Record):
     """Extra cost over the bound: no plan for the scenario alone saves more. [USD]"""
 
 
+class ScenarioPurchase(Record):
+    """Units that the best plan for one demand scenario alone buys or rents."""
+
+    scenario: str
+    period: str
+    """Order of a purchase, use of rented units."""
+    offer: str
+    pool: str
+    units: int
+
+
 class WrongForecast(Record):
     """Cost of the best purchases for one demand scenario if another one occurs."""
 

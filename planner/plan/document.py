@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.input_files import read_text
-from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, WrongForecast
+from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
 from fleetplan.planner.plan.record import Record
@@ -103,6 +103,8 @@ class Plan(Record):
     """Cost by demand scenario; empty where demand is certain."""
     wrong_forecasts: tuple[WrongForecast, ...] = ()
     """Cost of being wrong: the best purchases for each scenario where another one turns out."""
+    scenario_purchases: tuple[ScenarioPurchase, ...] = ()
+    """What the best plan for each demand scenario alone buys; empty where it was not looked for."""
     tides: tuple[Transition, ...] = ()
     """What changes from one slice of the day to the next, the last slice coming before the first."""
     offline_work: tuple[OfflineWork, ...] = ()

@@ -24,6 +24,12 @@ def load_kw(problem: Problem, candidate: Candidate) -> float:
     return max((candidate.charged_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
 
 
+def carried_kw(problem: Problem, candidate: Candidate) -> float:
+    """IT power above idle of a replica at full load that a region must carry, within its cap. [kW]"""
+    idle_w = problem.hardware[candidate.hardware].idle_w_per_accelerator
+    return max((candidate.power_kw or 0.0) - it_power_kw(idle_w, candidate.accelerators), 0.0)
+
+
 def idle_kwh(problem: Problem, pool: SupplyPool, accelerators: float) -> float:
     """Energy of so many idle accelerators of a pool over a period, at the meter of the site. [kWh]"""
     idle_w = problem.hardware[pool.hardware].idle_w_per_accelerator

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fleetplan.planner.plan import AtMoment, Plan, PoolUse
 from fleetplan.planner.report.figures import money, percent
+from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 
 
 def likeliest(plan: Plan) -> str | None:
@@ -120,6 +121,24 @@ def print_scenarios(plan: Plan, console: Console) -> None:
             )
         cells[list(plan.demand_scenarios).index(planned)] = best[list(plan.demand_scenarios).index(planned)]
         table.add_row(f"purchases made for {escape(planned.name)}", *cells)
+    console.print(table)
+    _print_purchases(plan, console)
+
+
+def _print_purchases(plan: Plan, console: Console) -> None:
+    """Print what the plan buys beside what would be best for each scenario alone."""
+    rows = purchases_by_scenario(plan)
+    if not rows:
+        return
+    title = "Purchases and rents, in units, beside the optimum of each scenario"
+    table = Table(title=title, box=None, pad_edge=False, title_justify="left")
+    for name in ("period", "offer", "pool"):
+        table.add_column(name, overflow="fold")
+    for name in ("this plan", *(escape(row.name) for row in plan.demand_scenarios), "in all"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        cells = (row.planned, *row.alone, row.sure)
+        table.add_row(escape(row.period), escape(row.offer), escape(row.pool), *map(str, cells))
     console.print(table)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from fleetplan.planner.plan import Binding, MomentKey
+from fleetplan.planner.problem import Candidate
 from fleetplan.planner.verify.costs import cost_kinds
 from fleetplan.planner.verify.plan_check import PlanCheck
-from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd, unit_usd
-from fleetplan.planner.verify.quantities import busy_kw, links_of, planned
+from fleetplan.planner.verify.prices import CAPITAL_KINDS, capex_usd, idle_kw, unit_usd
+from fleetplan.planner.verify.quantities import links_of, planned
 from fleetplan.planner.verify.records import compared
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE
 from fleetplan.planner.verify.supply import region_kw
@@ -116,7 +117,7 @@ def _power(check: PlanCheck) -> Iterator[Found]:
             continue
         for m, moment in enumerate(check.problem.moments):
             here = [(row, candidate) for row, candidate in check.at(m) if row.region == region.name]
-            steps = [busy_kw(check.pool(row.pool), candidate) for row, candidate in here]
+            steps = [_step_kw(check, row.pool, candidate) for row, candidate in here]
             if any(steps):
                 used, limit = (
                     region_kw(check, region.name, moment.period, here),
@@ -125,6 +126,11 @@ def _power(check: PlanCheck) -> Iterator[Found]:
                 name = f"{region.name} {_named(check.key_of(moment))}"
                 limited = Binding(family="power", name=name, used=used, limit=limit, unit="kW")
                 yield limited, limit - used - min(filter(None, steps)) * region.pue
+
+
+def _step_kw(check: PlanCheck, pool: str, candidate: Candidate) -> float:
+    """Power that one more replica takes on accelerators that stand idle, before PUE. [kW]"""
+    return max((candidate.power_kw or 0.0) - idle_kw(check.pool(pool), candidate.accelerators), 0.0)
 
 
 def _configurations(check: PlanCheck) -> Iterator[Found]:

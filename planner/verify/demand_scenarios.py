@@ -45,6 +45,7 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
         if row.name in found:
             yield from _bounds(row, model_rounding_usd(check, cost_kinds(check)))
     yield from _wrong_forecasts(check, stated)
+    yield from _scenario_purchases(check)
 
 
 def _expected(
@@ -116,3 +117,22 @@ def _wrong_forecasts(check: PlanCheck, stated: Mapping[str, DemandScenarioCost])
         if exceeds(row.bound_usd, row.usd) or exceeds(0.0, row.unmet_requests_per_s):
             text = f"{label}: {row.usd} USD, bound {row.bound_usd}, {row.unmet_requests_per_s} unmet"
             yield Violation(FAMILY, text)
+
+
+def _scenario_purchases(check: PlanCheck) -> Iterator[Violation]:
+    """What is stated to be bought for a scenario alone is on offer, once, for a scenario that exists."""
+    problem = check.problem
+    names = {scenario.name for scenario in problem.fleet.demand_scenarios}
+    offered = {(each.offer.name, pool.name) for pool in problem.pools for each in pool.acquisitions}
+    seen = set()
+    for row in check.plan.scenario_purchases:
+        key = (row.scenario, row.period, row.offer, row.pool)
+        label = " ".join(key)
+        known = row.scenario in names and row.period in problem.periods and (row.offer, row.pool) in offered
+        if not known or row.units < 1:
+            yield Violation(
+                FAMILY, f"{label}: {row.units} units bought for a scenario alone are not on offer"
+            )
+        if key in seen:
+            yield Violation(FAMILY, f"{label}: stated twice")
+        seen.add(key)

@@ -146,9 +146,9 @@ def main(plans: Path, exports: Path, python: str, crds: Path | None) -> int:
 
 
 def solved(into: Path) -> Path:
-    """Solve every scenario within 5 % of its least cost."""
+    """Solve every scenario, and the fleets of this folder, within 5 % of their least cost."""
     own = [each / "fleet.yaml" for each in SCENARIOS.iterdir() if (each / "fleet.yaml").is_file()]
-    for file in sorted([*SCENARIOS.glob("*.yaml"), *own]):
+    for file in sorted([*SCENARIOS.glob("*.yaml"), *own, *HERE.glob("fleets/*.yaml")]):
         name = file.parent.name if file.name == "fleet.yaml" else file.stem
         options = ["--gap", "5%", "--time-limit", "60", "--out", str(into / name)]
         subprocess.run([sys.executable, "-m", "fleetplan.planner", str(file), *options], check=True)

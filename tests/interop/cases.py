@@ -71,6 +71,12 @@ def wanted(plan: Plan, row: Placement) -> dict[str, object]:
         (each.context_tokens or each.input_tokens or 0) + (each.output_tokens or 0)
         for each in service.classes
     )
+    facts = next(
+        each
+        for each in plan.inputs.launches
+        if (each.service, each.phase, each.hardware, each.config)
+        == (row.service, row.phase, row.hardware, row.config)
+    )
     hosts = -(-layout.accelerators // hardware.accelerators_per_host)
     batch = configuration.batch
     return {
@@ -81,6 +87,8 @@ def wanted(plan: Plan, row: Placement) -> dict[str, object]:
         "experts": layout.ep > 1,
         "hosts": hosts,
         "weights": variant.weights,
+        # What the published checkpoint stores; of one's own its name tells alone.
+        "stored": None if variant.checkpoint else (facts.stored_weights or "bf16"),
         "kv": variant.kv,
         "mean": mean,
         "sequences": None if batch is None else batch * layout.pp,

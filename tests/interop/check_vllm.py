@@ -105,7 +105,10 @@ def verdict(case):
         "dp": parallel.data_parallel_size,
         "accelerators": parallel.world_size * parallel.data_parallel_size,
         "experts": parallel.enable_expert_parallel,
-        "hosts": parallel.nnodes,
+        # Ranks of attention data parallelism may meet without a number of hosts: by how many are on each.
+        "hosts": max(
+            parallel.nnodes, parallel.data_parallel_size // max(1, parallel.data_parallel_size_local)
+        ),
         "weights": config.model_config.quantization,
         "kv": cache.cache_dtype,
         "longest": config.model_config.max_model_len,

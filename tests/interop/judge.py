@@ -57,7 +57,8 @@ def differences(wanted: Mapping[str, Any], seen: Mapping[str, Any], framework: s
 
 def _types(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[str]:
     weights, online, named = wanted["weights"], seen["weights"], seen["checkpoint"].lower()
-    quantised = re.search(STORED_IN_NAME.get(weights, "$^"), named) is not None
+    stored = str(wanted["stored"]).startswith(weights)
+    quantised = stored or re.search(STORED_IN_NAME.get(weights, "$^"), named) is not None
     right = online is None if weights == "bf16" else quantised or (online or "").startswith(weights)
     if not right:
         yield f"weights in {weights} planned, {online} of {named} started"

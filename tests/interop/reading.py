@@ -102,10 +102,37 @@ def _dynamo(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement]
         if framework == "vllm":
             words = without(words, "--disaggregation-mode")
             words.remove("--model")
+        words += operator_adds(component, words, framework)
         found = case(source, framework, words, row)
         findings = [(source, "refused", why) for why in refusals[name] + refusals[frontend["name"]]]
         findings += [(source, "other", why) for why in judge.component_differences(component, found.wanted)]
         yield found, findings
+
+
+def operator_adds(component: Any, words: Sequence[str], framework: str) -> list[str]:
+    """What the operator of Dynamo adds on the first of several hosts.
+
+    Source: ai-dynamo/dynamo@003d1ee, deploy/operator/internal/dynamo: backend_vllm.go
+    (injectMpDistributedLaunchFlags, injectDataParallelLaunchFlags) and backend_sglang.go.
+    """
+    hosts = component.get("multinode", {}).get("nodeCount", 1)
+    if hosts == 1:
+        return []
+    if framework == "sglang":
+        return ["--dist-init-addr", "127.0.0.1:29500", "--nnodes", str(hosts), "--node-rank", "0"]
+    (on_host,) = component["podTemplate"]["spec"]["containers"][0]["resources"]["limits"].values()
+    ranks = degree(words, "--tensor-parallel-size") * degree(words, "--pipeline-parallel-size")
+    if ranks > int(on_host):
+        place = ["--nnodes", str(hosts), "--node-rank", "0", "--master-addr", "127.0.0.1"]
+        return ["--distributed-executor-backend", "mp", *place, "--master-port", "29500"]
+    local = ["--data-parallel-size-local", str(int(on_host) // ranks), "--data-parallel-start-rank", "0"]
+    place = ["--data-parallel-address", "127.0.0.1", "--data-parallel-rpc-port", "13445"]
+    return ["--data-parallel-hybrid-lb", *local, *place]
+
+
+def degree(words: Sequence[str], option: str) -> int:
+    """The value of a degree; 1 where it is not given."""
+    return int(words[list(words).index(option) + 1]) if option in words else 1
 
 
 def _llm_d(scenario: str, file: Path, plan: Plan, rows: Mapping[str, Placement], case: Any) -> Any:

@@ -13,7 +13,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 @contextlib.contextmanager
 def checkpoint(config):
-    """A checkpoint's folder that holds its config alone; without an architecture it gets the usual one."""
+    """A checkpoint's folder that holds its config alone.
+
+    What the catalogue leaves out of a config is filled in: the usual architecture, and the activations of
+    checkpoints in FP8, which DeepSeek and its kind publish as dynamic.
+    """
+    config = dict(config)
+    if config.get("quantization_config", {}).get("quant_method") == "fp8":
+        config["quantization_config"] = {"activation_scheme": "dynamic", **config["quantization_config"]}
     architecture = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config["model_type"], "LlamaForCausalLM")
     with tempfile.TemporaryDirectory() as folder:
         text = json.dumps({"architectures": [architecture], **config})

@@ -23,6 +23,9 @@ EXIT_CODES = (0, 3, LIMIT)
 """A plan, a proof that there is none, or a limit: no crash, no failed verification, no bad input."""
 
 
+ROUNDING = 1e-6
+"""Share of the demand that whole rate and load units may leave unmet."""
+
 MOST_UNSERVED_AFTER = {20: 0.5, 120: 0.0}
 """Share of the demand of twelve services that may be unserved by the time limit in seconds."""
 
@@ -66,11 +69,11 @@ def test_a_large_fleet_that_may_leave_demand_unmet_serves_what_it_can(limit_s: i
     done = planned(FOLDER / "fleet12" / "fleet.yaml", tmp_path, *asked)
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert plan["placements"]
-    # Everything can be served: what is not is counted, by the exit code and on the first line.
-    first = done.stdout.splitlines()[0]
-    assert ("requests/s unmet (another plan may leave up to" in first) == bool(plan["unmet"])
-    if plan["unmet"]:
-        assert done.returncode == LIMIT
     unserved = sum(row["requests_per_s"] for row in plan["unmet"])
     served = sum(row["requests_per_s"] for row in plan["placements"] if row["phase"] != "decode")
-    assert unserved <= MOST_UNSERVED_AFTER[limit_s] * (unserved + served)
+    assert unserved <= MOST_UNSERVED_AFTER[limit_s] * (unserved + served) + ROUNDING * served
+    # Everything can be served: what is not is counted, by the exit code and on the first line.
+    first = done.stdout.splitlines()[0]
+    lacks = unserved > ROUNDING * served
+    assert ("requests/s unmet (another plan may leave up to" in first) == lacks
+    assert done.returncode == LIMIT or not lacks

@@ -111,6 +111,7 @@ def _service(
         served_weight=spec.served_weight or 1 / spec.priority,
         traffic=traffic,
         checkpoint=spec.checkpoint,
+        rate_ratio=_rate_ratio(context, key_path, spec),
         search=LayoutSearch(
             spec.search.layouts == "any",
             spec.search.max_accelerators,
@@ -118,6 +119,17 @@ def _service(
             tuple(sorted(set(spec.search.context_ranks or ()))),
         ),
     )
+
+
+def _rate_ratio(context: Context, key_path: KeyPath, spec: ServiceSpec) -> dict[str, float]:
+    """Return what measured rates are of predicted ones, by hardware."""
+    if spec.rate_ratio is None:
+        return {}
+    if not isinstance(spec.rate_ratio, Mapping):
+        return dict.fromkeys(context.hardware_names, spec.rate_ratio)
+    for name in spec.rate_ratio:
+        context.check_hardware((*key_path, "rate_ratio", name), name)
+    return {context.hardware_name(name): ratio for name, ratio in spec.rate_ratio.items()}
 
 
 def _model(context: Context, key_path: KeyPath, reference: str) -> str:

@@ -14,6 +14,7 @@ from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
+from fleetplan.planner.report.diff_console import signed_money
 from fleetplan.planner.report.figures import how_sure_unmet
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
@@ -30,6 +31,7 @@ from fleetplan.planner.report.html.service_views import (
     latency_rows,
 )
 from fleetplan.planner.report.html.svg import SERIES_COLOURS, unique_names
+from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 
 REPORT_FILE: Final = "report.html"
 
@@ -75,7 +77,7 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
     """
     own_styles, n_services = service_styles(plan), len({row.service for row in plan.placements})
     figures = _figures(plan, frontier)
-    return _render(
+    return render(
         "report.html.j2",
         plan=plan,
         status=STATUS_TEXT[plan.status],
@@ -93,6 +95,7 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         most_services=LARGEST_SERVICES,
         n_services=n_services,
         latencies=latency_rows(plan),
+        by_scenario=purchases_by_scenario(plan),
         timeline=timeline(plan),
         shares=share_bars(plan),
         left_out=left_out(plan.rejections),
@@ -101,14 +104,17 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
 
 def infeasible_page(outcome: Infeasible) -> str:
     """Return the report of a fleet that cannot be served."""
-    return _render("infeasible.html.j2", outcome=outcome, left_out=left_out(outcome.rejections))
+    return render("infeasible.html.j2", outcome=outcome, left_out=left_out(outcome.rejections))
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """Return a page from its template and values."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(money=_money, percent=percent, number=_number, how_sure_unmet=how_sure_unmet)
+    environment.filters.update(
+        money=_money, percent=percent, number=_number, how_sure_unmet=how_sure_unmet, signed=_signed
+    )
     shared = environment.from_string(_text("parts.html.j2")).module
     page = environment.from_string(_text(template))
     # The style sheet is ours, so it stands in the page as it is.
@@ -123,6 +129,10 @@ def _text(name: str) -> str:
 def _money(usd: float) -> str:
     """Dollars that no line break divides."""
     return money(usd).replace(" ", "\u00a0")
+
+
+def _signed(usd: float) -> str:
+    return signed_money(usd).replace(" ", "\u00a0")
 
 
 def _number(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from fleetplan.fleet.catalog import accelerators
@@ -12,6 +13,9 @@ from tests.fuzz.fleets.models import fill_model
 from tests.fuzz.fleets.supply import MEASURED
 
 SECONDS_PER_DAY = 86_400
+
+WITH_MEASURED_RATES = 0.25
+"""Share of the services whose replicas were measured to be slower or faster."""
 
 MOST_MODELS = 2
 """Services with a model: each takes a landscape for every part."""
@@ -201,6 +205,11 @@ def _rules(made: Made, node: dict[str, Any], *, modelled: bool) -> None:
         node["priority"] = dice.choice((1, 2, 3))
     if made.wants("services.served_weight"):
         node["served_weight"] = made.figure(0.5, 3, 1)
+    # Dice of its own, so that all else of a seed's fleet stays as it was.
+    own = random.Random(f"rates {made.seed} {node['name']}")
+    if made.allows("services.rate_ratio") and own.random() < WITH_MEASURED_RATES:
+        parts = list(made.file.get("hardware", {}))
+        node["rate_ratio"] = {own.choice(parts): 1.1} if parts and own.random() < 0.5 else 0.9
     if made.wants("services.runtimes"):
         node["runtimes"] = dice.choice((["aggregated"], ["disaggregated"], ["disaggregated", "aggregated"]))
         transfer = node.get("techniques", {}).get("kv_transfer")

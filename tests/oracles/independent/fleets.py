@@ -36,7 +36,7 @@ BELOW = {
     ),
     "regions": ("energy_usd_per_kwh hosting_usd_per_kw_month network_usd_per_gb power_kw pue round_trip_ms"),
     "services": (
-        "demand engines hardware headroom mb_per_request name network_latency_ms priority regions "
+        "demand engines hardware headroom mb_per_request name network_latency_ms priority rate_ratio regions "
         "runtimes serve_from served_weight slo slo.tpot_ms slo.ttft_ms"
     ),
     "uncertainty": (

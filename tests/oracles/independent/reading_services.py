@@ -13,8 +13,8 @@ from tests.oracles.independent.nodes import Node, NotCoveredError, take
 
 ONE_CLASS = "all"
 SERVICE_KEYS = (
-    "name", "engines", "demand", "headroom", "priority", "served_weight", "runtimes", "hardware", "regions",
-    "serve_from", "mb_per_request", "network_latency_ms", "slo",
+    "name", "engines", "demand", "headroom", "priority", "served_weight", "rate_ratio", "runtimes",
+    "hardware", "regions", "serve_from", "mb_per_request", "network_latency_ms", "slo",
 )  # fmt: skip
 ESTIMATES = ("low", "mid", "high")
 SECONDS = {"requests/s": 1.0, "requests/min": 60.0, "requests/h": 3600.0}
@@ -39,7 +39,7 @@ def read_services(nodes: Sequence[Node], folder: Path, frame: Frame) -> tuple[Se
     for node in nodes:
         take(node, *SERVICE_KEYS)
         slo = take(node.get("slo", {}), "ttft_ms", "tpot_ms")
-        classes, engines = _engines(node, folder, frame.parts, slo)
+        classes, engines = _engines(node, folder, frame.parts)
         runs_in = tuple(node.get("regions", frame.regions))
         demand = {
             (region, moment, name): _demand(node, (region, moment, name), frame)
@@ -107,7 +107,7 @@ def _served_from(value: Any, runs_in: Sequence[str], frame: Frame) -> dict[str, 
 
 
 def _engines(
-    node: Node, folder: Path, parts: Mapping[str, Part], slo: Node
+    node: Node, folder: Path, parts: Mapping[str, Part]
 ) -> tuple[tuple[str, ...], tuple[Engine, ...]]:
     """Classes and configurations of an engine table that the service may run."""
     with (folder / node["engines"]).open(encoding="utf-8", newline="") as text:
@@ -117,7 +117,7 @@ def _engines(
     for row in rows:
         key = (row["phase"], row["hardware"], int(row["accelerators_per_replica"]), row["config"])
         grouped.setdefault(key, []).append(row)
-    engines = [_engine(key, members, parts, slo) for key, members in grouped.items()]
+    engines = [_engine(key, members, parts, node) for key, members in grouped.items()]
     runtimes = node.get("runtimes", ["disaggregated", "aggregated"])
     return classes, tuple(
         engine
@@ -128,13 +128,15 @@ def _engines(
 
 
 def _engine(
-    key: tuple[str, str, int, str], rows: Sequence[Mapping[str, str]], parts: Mapping[str, Part], slo: Node
+    key: tuple[str, str, int, str], rows: Sequence[Mapping[str, str]], parts: Mapping[str, Part], node: Node
 ) -> Engine:
     phase, part, size, config = key
-    rates, ttft = {}, {}
+    rates, ttft, slo = {}, {}, node.get("slo", {})
+    measured = node.get("rate_ratio", 1.0)
+    ratio = measured.get(part, 1.0) if isinstance(measured, Mapping) else measured
     for row in rows:
         name = row.get("class") or ONE_CLASS
-        rates[name] = float(row["requests_per_s"])
+        rates[name] = float(row["requests_per_s"]) * ratio
         if row.get("ttft_ms") and phase in (PREFILL, AGGREGATED):
             ttft[name] = float(row["ttft_ms"])
         late = row.get("tpot_ms") and "tpot_ms" in slo and float(row["tpot_ms"]) > slo["tpot_ms"]

@@ -169,3 +169,12 @@ def test_the_table_has_every_case() -> None:
         "model 10% slower",
     ]
     assert table["unserved_requests_per_s"].tolist()[:2] == pytest.approx([20.0, 0.0])
+
+
+def test_the_demand_of_a_lost_region_moves_slice_by_slice() -> None:
+    places = ("here", "there")
+    by_night = {("here", "now", "all"): 0.2, ("there", "now", "all"): 0.5}
+    chat = service("chat", 10.0, regions=places, ratios={("night", None): by_night})
+    moved = fleet_edits.region_lost(replace(rented(), services=(chat,)), "here").services[0].demand
+    assert list(moved.of(("day", None)).values()) == [0.0, 20.0]
+    assert list(moved.of(("night", None)).values()) == [0.0, 7.0]

@@ -20,6 +20,7 @@ from fleetplan.planner.formulation.build import build_model
 from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
+from fleetplan.planner.report.sure_purchases import purchases_by_scenario
 from fleetplan.planner.search import joint_plans
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
@@ -146,6 +147,23 @@ def test_being_wrong_costs_in_either_direction() -> None:
     idle = wrong["high", "low"]
     assert (idle.usd, idle.unmet_requests_per_s) == (pytest.approx(20_000), 0.0)
     assert idle.extra_usd == pytest.approx(10_000)
+
+
+def test_purchases_that_hold_in_every_scenario_are_known() -> None:
+    plan = planned(question("least-regret"))
+    alone = {(row.scenario, row.offer): row.units for row in plan.scenario_purchases}
+    (cheap,) = {row.offer for row in plan.scenario_purchases}
+    # Five of A are best for the low demand and ten for the high one; the plan has five, and five of B.
+    assert alone == {("low", cheap): 5, ("high", cheap): 10}
+    rows = purchases_by_scenario(plan)
+    assert {row.offer: (row.planned, row.alone, row.sure) for row in rows if row.offer == cheap} == {
+        cheap: (5, (5, 10), 5)
+    }
+    assert {row.sure for row in rows if row.offer != cheap} == {0}
+    problem = build_problem(question("least-regret"), RUNS)
+    assert not verify(problem, plan)
+    lost = plan.scenario_purchases[0].model_copy(update={"offer": "nobody"})
+    assert verify(problem, plan.model_copy(update={"scenario_purchases": (lost,)}))
 
 
 def test_placements_are_made_for_each_scenario() -> None:

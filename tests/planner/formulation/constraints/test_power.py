@@ -9,6 +9,8 @@ from tests.planner.builders import candidate, fleet, hardware, region, rent_offe
 from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
+from fleetplan.planner.verify import verify
+
 
 def test_the_example_has_its_optimum() -> None:
     check_optimum("power")
@@ -37,6 +39,21 @@ def test_the_limit_is_on_facility_power() -> None:
     runs = [candidate("chat", "A", 1.0, power_kw=1.0)]
     assert solve(question, runs).plan is not None
     assert is_infeasible(replace(question, regions=(replace(here, power_kw=(2.99,)),)), runs)
+
+
+def test_a_cap_counts_in_what_is_used_of_the_limit() -> None:
+    """A plan with a capped part did not hold: its limit was said to be used by the power without the cap."""
+    capped = replace(hardware("A", 1, 1000.0), uncapped_w_per_accelerator=1600.0)
+    question = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[capped],
+        offers=[rent_offer("A", 1.0)],
+        regions=[region(power_kw=(3.5,), pue=1.0)],
+    )
+    solved = solve(question, [replace(candidate("chat", "A", 1.0, power_kw=1.0), uncapped_kw=1.6)])
+    assert solved.plan is not None
+    assert verify(solved.problem, solved.plan) == []
+    assert [(row.used, row.limit) for row in solved.plan.binding if row.family == "power"] == [(3.0, 3.5)]
 
 
 def test_each_period_has_its_own_limit() -> None:

@@ -42,11 +42,18 @@ def parts_of(planning: PlanningModel) -> Split:
     return split(program, block_keys(planning.problem, planning.variables, len(program.cost)))
 
 
+_OPTIMA: dict[str, float | None] = {}
+"""By the text of the model: several tests ask for the optimum of one fleet."""
+
+
 def optimum(planning: PlanningModel) -> float | None:
-    solver = configured_solver(20.0, seed=1, workers=1)
-    status = solver.solve(planning.model)
-    assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
-    return solver.objective_value if status == cp_model.OPTIMAL else None
+    text = str(planning.model.proto)
+    if text not in _OPTIMA:
+        solver = configured_solver(20.0, seed=1, workers=1)
+        status = solver.solve(planning.model)
+        assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+        _OPTIMA[text] = solver.objective_value if status == cp_model.OPTIMAL else None
+    return _OPTIMA[text]
 
 
 def cases(count: int) -> list[Case]:

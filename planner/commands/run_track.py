@@ -1,0 +1,123 @@
+"""The work of `plan track` after its options are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+
+from fleetplan.fleet.document import read_document
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.files import FileNotWrittenError, write_whole, written_together
+from fleetplan.fleet.input_files import read_text
+from fleetplan.planner.cells import csv_text
+from fleetplan.planner.commands.fleet_file import write_fleet_file
+from fleetplan.planner.commands.solve import solve
+from fleetplan.planner.commands.terminal import console, echo_json
+from fleetplan.planner.plan import Plan, read_plan
+from fleetplan.planner.questions.asked_plan import read_asked_plan
+from fleetplan.planner.questions.track import Finding, TrackReport, next_fleet, read_actuals, track
+from fleetplan.planner.report.html.track_page import TRACK_PAGE, track_page
+from fleetplan.planner.report.track_console import print_track
+from fleetplan.scenarios.expand import expand
+
+
+@dataclass(frozen=True, slots=True)
+class NextPlan:
+    """Options of the plan that follows.
+
+    Attributes
+    ----------
+    file : Path or None
+        The fleet file to write.
+    solve_into : Path or None
+        Where its plan goes.
+    fleet_file : Path or None
+        Where the plan's fleet file is now; None is where the plan says.
+    time_limit_s : float
+        Of the solve. [s]
+    gap : str
+        Its optimality gap.
+    force : bool
+        Whether a file that is there is replaced.
+    """
+
+    file: Path | None
+    solve_into: Path | None
+    fleet_file: Path | None
+    time_limit_s: float
+    gap: str
+    force: bool
+
+
+def run_track(
+    plan_file: Path,
+    actuals_file: Path,
+    out: Path | None,
+    following: NextPlan,
+    *,
+    as_json: bool,
+    errors: Console,
+) -> None:
+    """Print and write a plan beside what happened, then write and solve the next fleet if asked to.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or a row is of nothing that was planned.
+    """
+    if following.solve_into is not None and following.file is None:
+        hint = "--next FLEET.yaml, the file that is planned"
+        raise InputError([Issue("--solve", 0, 0, "", "needs the name of the next fleet file", hint)])
+    plan = read_plan(plan_file)
+    report = track(plan, read_actuals(actuals_file, plan))
+    if out is not None:
+        _write(report, out)
+        errors.print(f"written to {out}/{TRACK_PAGE}", style="dim", markup=False)
+    if as_json:
+        echo_json(_as_json(report))
+    else:
+        print_track(report, console())
+    if following.file is None:
+        return
+    _write_next(plan_file, plan, report, following, errors)
+    if following.solve_into is not None:
+        solve(
+            following.file,
+            out=following.solve_into,
+            time_limit=following.time_limit_s,
+            gap=following.gap,
+            baseline=plan_file,
+        )
+
+
+def _write_next(
+    plan_file: Path, plan: Plan, report: TrackReport, following: NextPlan, errors: Console
+) -> None:
+    asked = read_asked_plan(plan_file, following.fleet_file)
+    path = Path(asked.fleet.path)
+    document = expand(read_document(path), plan.provenance.scenarios, plan.provenance.assignments)
+    text = next_fleet(document, read_text(path), asked.fleet, plan, report)
+    assert following.file is not None
+    write_fleet_file(following.file, text, over=following.force)
+    errors.print(f"written to {following.file}", style="dim", markup=False)
+
+
+def _write(report: TrackReport, folder: Path) -> None:
+    columns = list(Finding.__dataclass_fields__)
+    table = pd.DataFrame([asdict(each) for each in report.findings], columns=columns)
+    try:
+        with written_together(folder) as parts:
+            write_whole(parts / "track.json", _as_json(report) + "\n")
+            write_whole(parts / "findings.csv", csv_text(table))
+            write_whole(parts / TRACK_PAGE, track_page(report))
+    except FileNotWrittenError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise InputError([Issue(str(folder), 0, 0, "--out", message)]) from error
+
+
+def _as_json(report: TrackReport) -> str:
+    return json.dumps(asdict(report), indent=2)

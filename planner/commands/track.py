@@ -1,0 +1,46 @@
+"""`plan track`: a plan beside what happened, and the fleet file of the next plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetplan.planner.commands.explain import FleetOfPlan, PlanFile
+from fleetplan.planner.commands.terminal import console
+
+
+def track(
+    plan_file: PlanFile,
+    actuals: Annotated[Path, typer.Argument(help="CSV of what was measured", metavar="ACTUALS.csv")],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for track.html, track.json and findings.csv", metavar="DIR")
+    ] = None,
+    next_file: Annotated[
+        Path | None,
+        typer.Option("--next", help="fleet file of the next plan to write", metavar="FLEET.yaml"),
+    ] = None,
+    solve_into: Annotated[
+        Path | None,
+        typer.Option(
+            "--solve", help="plan --next, changes counted from this plan, into a folder", metavar="DIR"
+        ),
+    ] = None,
+    fleet_file: FleetOfPlan = None,
+    time_limit: Annotated[float, typer.Option(help="seconds for --solve", metavar="S", min=0.1)] = 120.0,
+    gap: Annotated[str, typer.Option(help="optimality gap of --solve", metavar="RATIO")] = "0.5%",
+    as_json: Annotated[bool, typer.Option("--json", help="print track.json instead of the tables")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite the file of --next")] = False,
+) -> None:
+    """Compare what happened with a plan: which assumption was off, by how much, with its money.
+
+    The table has a column period or date, and service, region, pool, requests_per_s, accelerators,
+    utilisation, ttft_ms, tpot_ms, usd as far as they were measured.
+
+    Example: plan track out/plan.json actuals.csv --out track --next fleet-q2.yaml --solve out-q2
+    """
+    from fleetplan.planner.commands.run_track import NextPlan, run_track
+
+    following = NextPlan(next_file, solve_into, fleet_file, time_limit, gap, force)
+    run_track(plan_file, actuals, out, following, as_json=as_json, errors=console(stderr=True))

@@ -1,0 +1,234 @@
+"""What happened while a plan was in force: demand, load of replicas, latency and cost, from a table."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from fleetplan.fleet.document.text_tables import TextRow, TextTable, read_text_table
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory.periods import quarter_of
+from fleetplan.planner.plan import Plan
+
+COLUMNS: Final = (
+    "period", "date", "service", "region", "pool", "requests_per_s", "accelerators", "utilisation", "ttft_ms",
+    "tpot_ms", "usd",
+)  # fmt: skip
+
+_MONTH: Final = len("2027-01")
+
+
+@dataclass(slots=True)
+class _Mean:
+    """A mean by weight."""
+
+    total: float = 0.0
+    weight: float = 0.0
+
+    def add(self, value: float | None, weight: float = 1.0) -> None:
+        if value is not None:
+            self.total += value * weight
+            self.weight += weight
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.weight if self.weight else None
+
+
+@dataclass(slots=True)
+class Load:
+    """Replicas of a service in a pool: the requests that they served, and how busy they were with them.
+
+    Attributes
+    ----------
+    requests : float
+        Sum of requests/s over the rows. [1/s]
+    busy_accelerators : float
+        Sum of accelerators times utilisation over the same rows.
+    """
+
+    requests: float = 0.0
+    busy_accelerators: float = 0.0
+
+    @property
+    def rate(self) -> float | None:
+        """Requests/s of an accelerator at full load; None where none was busy. [1/s]"""
+        return self.requests / self.busy_accelerators if self.busy_accelerators else None
+
+
+@dataclass(frozen=True, slots=True)
+class Actuals:
+    """What was measured, by period of the plan.
+
+    Attributes
+    ----------
+    path : str
+        The table.
+    periods : tuple[str, ...]
+        Periods with rows, in the order of the plan.
+    demand : Mapping of (service, region, period)
+        The largest requests/s of the rows. [1/s]
+    loads : Mapping of (service, pool, period)
+        What replicas served.
+    ttft_ms, tpot_ms : Mapping of (service, period)
+        Means over the rows. [ms]
+    utilisation : Mapping of (pool, period)
+        Mean over the rows, 0 to 1.
+    accelerators : Mapping of (pool, period)
+        Mean over the rows of the pool alone.
+    usd : Mapping of (pool, period)
+        Sum over the rows. [USD]
+    """
+
+    path: str
+    periods: tuple[str, ...]
+    demand: dict[tuple[str, str, str], float]
+    loads: dict[tuple[str, str, str], Load]
+    ttft_ms: dict[tuple[str, str], float]
+    tpot_ms: dict[tuple[str, str], float]
+    utilisation: dict[tuple[str, str], float]
+    accelerators: dict[tuple[str, str], float]
+    usd: dict[tuple[str, str], float]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    demand: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    loads: dict[tuple[str, str, str], Load] = field(default_factory=lambda: defaultdict(Load))
+    ttft: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    tpot: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    utilisation: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    accelerators: dict[tuple[str, str], _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    usd: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+
+
+def read_actuals(path: Path, plan: Plan) -> Actuals:
+    """Return what a table says of the periods of a plan.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file of `COLUMNS`. A row is of a period, or of a date within one. With a service alone it states
+        demand and latency, with service and pool the load of replicas, with a pool alone its size, use and
+        cost.
+    plan : Plan
+        The plan that was in force.
+
+    Raises
+    ------
+    InputError
+        With every line that cannot be used.
+    """
+    table = read_text_table(path, COLUMNS, ())
+    when = [name for name in ("period", "date") if name in table.columns]
+    if len(when) != 1:
+        message = "needs one of the columns period and date"
+        raise InputError(
+            [Issue(str(path), 1, 1, "", message, f"periods of the plan: {', '.join(plan.periods)}")]
+        )
+    names = _Names(plan)
+    gathered = _Gathered()
+    seen = [period for row in table.rows if (period := _take(row, plan, names, gathered)) is not None]
+    table.require_valid()
+    return _done(table, [period for period in plan.periods if period in seen], gathered)
+
+
+class _Names:
+    """Names that rows may have."""
+
+    def __init__(self, plan: Plan) -> None:
+        demand = () if plan.inputs is None else plan.inputs.demand
+        self.services = tuple(dict.fromkeys(row.service for row in demand))
+        self.regions = tuple(dict.fromkeys(row.region for row in demand))
+        self.pools = tuple(dict.fromkeys(row.pool for row in plan.pools))
+
+
+def _take(row: TextRow, plan: Plan, names: _Names, into: _Gathered) -> str | None:
+    """Add a row, and return its period; None with an issue noted where it is outside the plan."""
+    period = _period(row, plan.periods)
+    service = row.name("service", "service", names.services)
+    pool = row.name("pool", "pool", names.pools)
+    region = row.name("region", "region", names.regions)
+    numbers = {name: row.number(name) for name in COLUMNS[5:]}
+    if "service" not in row.cells and "pool" not in row.cells:
+        row.note("service", "is missing, and so is the pool")
+    used = numbers["utilisation"]
+    if used is not None and used > 1:
+        row.note("utilisation", f"must be from 0 to 1, not {used:g}")
+    if period is None:
+        return None
+    if service is not None and pool is not None:
+        _take_load(row, (service, pool, period), numbers, into)
+    elif service is not None:
+        if region is None and "region" not in row.cells:
+            region = names.regions[0] if len(names.regions) == 1 else None
+            if region is None:
+                row.note("region", "is missing: there are several")
+        if region is not None and (rate := numbers["requests_per_s"]) is not None:
+            key = (service, region, period)
+            into.demand[key] = max(rate, into.demand.get(key, 0.0))
+    elif pool is not None:
+        into.accelerators[pool, period].add(numbers["accelerators"])
+        into.utilisation[pool, period].add(used)
+        into.usd[pool, period] += numbers["usd"] or 0.0
+    if service is not None:
+        weight = numbers["requests_per_s"] or 1.0
+        into.ttft[service, period].add(numbers["ttft_ms"], weight)
+        into.tpot[service, period].add(numbers["tpot_ms"], weight)
+    return period
+
+
+def _take_load(
+    row: TextRow, key: tuple[str, str, str], numbers: dict[str, float | None], into: _Gathered
+) -> None:
+    rate, accelerators, used = (numbers[name] for name in ("requests_per_s", "accelerators", "utilisation"))
+    given = [value is not None for value in (rate, accelerators, used)]
+    if rate is not None and accelerators is not None and used is not None:
+        into.loads[key].requests += rate
+        into.loads[key].busy_accelerators += accelerators * used
+    elif any(given):
+        row.note(
+            "utilisation", "a service in a pool has requests_per_s, accelerators and utilisation together"
+        )
+    if numbers["usd"] is not None:
+        row.note("usd", "is of a pool, not of a service in it")
+
+
+def _period(row: TextRow, periods: Sequence[str]) -> str | None:
+    if "date" not in row.cells:
+        if "period" not in row.cells:
+            row.note("period", "is missing")
+        return row.name("period", "period", periods)
+    written = row.cells["date"]
+    try:
+        day = date.fromisoformat((f"{written}-01" if len(written) == _MONTH else written)[:10])
+    except ValueError:
+        row.note("date", f"is not a date: {written!r}", "2027-01-31 or 2027-01")
+        return None
+    found = quarter_of(day)
+    if found not in periods:
+        row.note("date", f"{written} lies in no period of the plan", f"periods: {', '.join(periods)}")
+        return None
+    return found
+
+
+def _done(table: TextTable, periods: Sequence[str], found: _Gathered) -> Actuals:
+    def means(values: dict[tuple[str, str], _Mean]) -> dict[tuple[str, str], float]:
+        return {key: mean.value for key, mean in values.items() if mean.value is not None}
+
+    return Actuals(
+        path=table.path,
+        periods=tuple(periods),
+        demand=found.demand,
+        loads={key: load for key, load in found.loads.items() if load.busy_accelerators > 0},
+        ttft_ms=means(found.ttft),
+        tpot_ms=means(found.tpot),
+        utilisation=means(found.utilisation),
+        accelerators=means(found.accelerators),
+        usd={key: usd for key, usd in found.usd.items() if math.isfinite(usd) and usd > 0},
+    )

@@ -1,0 +1,322 @@
+"""The fleet file of the next plan: from today's state, with what was measured, its comments kept."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from fleetplan.fleet.document import Document, KeyPath, YamlText
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.inventory import Fleet, Offer
+from fleetplan.fleet.inventory.periods import quarter_index, quarter_name
+from fleetplan.fleet.schema.quantities import growth_per_quarter
+from fleetplan.planner.plan import Plan, Purchase
+from fleetplan.planner.questions.track.variances import NOTABLE_RATIO, TrackReport
+
+_FIRST_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_DIGITS: Final = 6
+_ENDS: Final = {"max_hosts": 0, "max_accelerators": 0, "maintenance_hosts": {}}
+"""What a table of periods becomes when none of them is left; any other keeps its last value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """From the horizon of the plan to the next one.
+
+    Attributes
+    ----------
+    before, after : tuple[str, ...]
+        Periods of both.
+    quarters : int
+        Between their first periods.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    quarters: int
+
+
+def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: TrackReport) -> str:
+    """Return a fleet file that begins after the last period that was measured.
+
+    The horizon is what is left of the plan's, or as many quarters more where nothing is. Demand is that of
+    the file times what was measured over what was planned, growth going on from there. Measured rates are in
+    `rate_ratio`. What the plan bought, still rents for a term, and retired until then is in the pools.
+
+    Parameters
+    ----------
+    document : Document
+        The fleet file with its imports, scenarios and assignments.
+    text : str
+        The file itself; it is not used where something is laid on it, and comments are then lost.
+    fleet : Fleet
+        What it resolves to.
+    plan : Plan
+        The plan that was in force.
+    report : TrackReport
+        What was measured.
+
+    Raises
+    ------
+    InputError
+        The periods are not quarters.
+    """
+    shift = _shift(plan.periods, report.periods[-1])
+    plain = document.root.plain()
+    if not isinstance(plain, Mapping):
+        raise TypeError("a fleet file is a mapping")
+    whole = "imports" in text or plan.provenance.scenarios or plan.provenance.assignments
+    edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True) if whole else text)
+    edited.put(("horizon", "periods"), list(shift.after), [f"after {report.periods[-1]}"])
+    for key_path, value in _tables(plain, (), shift):
+        edited.put(key_path, value)
+    _put_services(edited, plain, [region.name for region in fleet.regions], shift, report)
+    _put_prices(edited, plain, report)
+    _put_pools(edited, fleet, plan, shift)
+    return edited.changed()
+
+
+def _shift(periods: Sequence[str], last: str) -> _Shift:
+    first, end = quarter_index(periods[0]), quarter_index(last)
+    if first is None or end is None:
+        message = f"the periods of the plan are no quarters: {', '.join(periods)}"
+        raise InputError([Issue("periods", 0, 0, "", message, "name quarters, such as 2027Q1")])
+    left = tuple(period for period in periods if (index := quarter_index(period)) is not None and index > end)
+    after = left or tuple(quarter_name(end + 1 + k) for k in range(len(periods)))
+    return _Shift(tuple(periods), after, end + 1 - first)
+
+
+def _tables(node: object, above: KeyPath, shift: _Shift) -> list[tuple[KeyPath, object]]:
+    """Return every table by period outside the demand with the periods of the next horizon."""
+    if isinstance(node, Mapping):
+        if node and all(key in shift.before for key in node):
+            return [(above, _table(node, str(above[-1]), shift))]
+        found = []
+        for key, value in node.items():
+            if key not in ("demand", "requests_per_day", "imports") and (*above, key) != (
+                "horizon",
+                "periods",
+            ):
+                found += _tables(value, (*above, key), shift)
+        return found
+    if isinstance(node, list):
+        found = []
+        for position, item in enumerate(node):
+            found += _tables(item, (*above, position), shift)
+        return found
+    return []
+
+
+def _table(node: Mapping[str, object], key: str, shift: _Shift) -> object:
+    latest = next(node[period] for period in reversed(shift.before) if period in node)
+    if not any(period in shift.before for period in shift.after):
+        return _ENDS.get(key, latest)
+    kept = {period: node[period] for period in shift.after if period in node}
+    return kept or _ENDS.get(key, latest)
+
+
+def _put_services(
+    edited: YamlText, plain: Mapping[str, object], regions: Sequence[str], shift: _Shift, report: TrackReport
+) -> None:
+    services = plain.get("services")
+    for service in services if isinstance(services, list) else []:
+        name = str(service["name"])
+        demand = report.demand_ratio.get(name, {})
+        overall = _overall(report, name)
+        for key_path in (("demand",), ("offline", "requests_per_day")):
+            node: object = service
+            for key in key_path:
+                node = node.get(key) if isinstance(node, Mapping) else None
+            if node is None:
+                continue
+            scaled = _demand(
+                node, _Scale(shift, regions, demand, overall, _growths(service.get("growth"))), None, None
+            )
+            if scaled != node:
+                said = [f"actual over planned: {overall:.3f}"] if _is_off(overall) else []
+                edited.put(("services", name, *key_path), scaled, said)
+        follows = service.get("follows")
+        if isinstance(follows, Mapping):
+            ratio = overall / _overall(report, str(follows["service"]))
+            if name in report.demand_ratio and _is_off(ratio):
+                edited.put(("services", name, "follows", "ratio"), _times(follows["ratio"], ratio))
+        rates = {kind: ratio for kind, ratio in report.rate_ratio.get(name, {}).items() if _is_off(ratio)}
+        if rates:
+            before = service.get("rate_ratio", 1.0)
+            merged = dict(before) if isinstance(before, Mapping) else {}
+            for kind, ratio in rates.items():
+                old = before.get(kind, 1.0) if isinstance(before, Mapping) else before
+                merged[kind] = _rounded(old * ratio)
+            edited.put(("services", name, "rate_ratio"), merged, ["measured"])
+
+
+def _overall(report: TrackReport, service: str) -> float:
+    rows = [row for row in report.demand if row.service == service and row.planned]
+    if not rows:
+        return 1.0
+    last = max(row.period for row in rows)
+    latest = [row for row in rows if row.period == last]
+    return sum(row.actual for row in latest) / sum(row.planned for row in latest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """What demand is multiplied by: measured over planned by region, else of all regions, and growth."""
+
+    shift: _Shift
+    regions: Sequence[str]
+    by_region: Mapping[str, float]
+    overall: float
+    growth: Mapping[str, float] | float
+
+    def factor(self, region: str | None, quarters: int) -> float:
+        """Return the factor in a region, so many quarters after the figure."""
+        ratio = self.by_region.get(region, self.overall) if region else self.overall
+        growth = self.growth if isinstance(self.growth, float) else self.growth.get(region or "", 1.0)
+        return (ratio if _is_off(ratio) else 1.0) * growth**quarters
+
+
+def _growths(stated: object) -> Mapping[str, float] | float:
+    if isinstance(stated, Mapping):
+        return {str(region): growth_per_quarter(str(text)) or 1.0 for region, text in stated.items()}
+    return 1.0 if stated is None else growth_per_quarter(str(stated)) or 1.0
+
+
+def _demand(node: object, scale: _Scale, region: str | None, period: str | None) -> object:
+    """Return demand as it goes on from what was measured: the same tree without the periods that are over."""
+    shift = scale.shift
+    if not isinstance(node, Mapping):
+        # A figure without a period is that of the first one, and grows from it.
+        return _times(node, scale.factor(region, shift.quarters if period is None else 0))
+    if node and all(key in shift.before for key in node):
+        return _demand_by_period(node, scale, region)
+    return {
+        key: _demand(value, scale, str(key) if key in scale.regions else region, period)
+        for key, value in node.items()
+    }
+
+
+def _demand_by_period(node: Mapping[str, object], scale: _Scale, region: str | None) -> object:
+    """Return the periods that are left; the first of them goes on from the last one that is over."""
+    shift = scale.shift
+    index = {period: k for k, period in enumerate(shift.before)}
+    kept = {key: _scaled(node[key], scale, region, 0) for key in node if key in shift.after}
+    over = [key for key in node if index[key] < shift.quarters]
+    if shift.after[0] not in kept and over:
+        latest = max(over, key=lambda key: index[key])
+        # Growth goes on after the last period that is given.
+        quarters = 0 if kept else shift.quarters - index[latest]
+        kept = {shift.after[0]: _scaled(node[latest], scale, region, quarters), **kept}
+    return kept[shift.after[0]] if set(kept) == {shift.after[0]} else kept
+
+
+def _scaled(node: object, scale: _Scale, region: str | None, quarters: int) -> object:
+    if isinstance(node, Mapping):
+        return {
+            key: _scaled(value, scale, str(key) if key in scale.regions else region, quarters)
+            for key, value in node.items()
+        }
+    return _times(node, scale.factor(region, quarters))
+
+
+def _times(value: object, ratio: float) -> object:
+    """Return a figure times a ratio: a number, the first number of a quantity, or those of a mapping."""
+    if ratio == 1.0:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _times(each, ratio) for key, each in value.items()}
+    if isinstance(value, str):
+        return _FIRST_NUMBER.sub(lambda found: f"{_rounded(float(found[0]) * ratio):g}", value, count=1)
+    return _rounded(value * ratio) if isinstance(value, int | float) else value
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _is_off(ratio: float) -> bool:
+    return abs(ratio - 1) >= NOTABLE_RATIO
+
+
+def _put_prices(edited: YamlText, plain: Mapping[str, object], report: TrackReport) -> None:
+    pools = plain.get("pools")
+    for pool in pools if isinstance(pools, list) else []:
+        ratio = report.price_ratio.get(str(pool["name"]), 1.0)
+        rented = pool.get("rented")
+        price = rented.get("usd_per_accelerator_hour") if isinstance(rented, Mapping) else None
+        if isinstance(price, int | float) and _is_off(ratio):
+            key_path = ("pools", str(pool["name"]), "rented", "usd_per_accelerator_hour")
+            edited.put(key_path, _rounded(price * ratio), ["as paid"])
+
+
+def _put_pools(edited: YamlText, fleet: Fleet, plan: Plan, shift: _Shift) -> None:
+    """Put what the plan bought, rents for a term, and retired before the next horizon into the pools."""
+    over = set(plan.periods) - set(shift.after)
+    gone: dict[str, int] = defaultdict(int)
+    for retired in plan.retirements:
+        if retired.period in over:
+            gone[retired.pool] += retired.hosts
+    for pool in fleet.pools:
+        if gone[pool.name]:
+            edited.put(
+                ("pools", pool.name, "hosts"), pool.hosts - gone[pool.name], ["less those that were retired"]
+            )
+    taken = {pool.name for pool in fleet.pools}
+    offers = {offer.name: offer for offer in fleet.offers}
+    items = []
+    for purchase in plan.purchases:
+        item = _pool_of(purchase, offers[purchase.offer], plan, shift) if purchase.period in over else None
+        if item is not None:
+            if item["name"] in taken:
+                item["name"] = f"{purchase.pool}/{purchase.offer}-{purchase.period}"
+            taken.add(str(item["name"]))
+            items.append(item)
+    if items:
+        edited.append(("pools",), items)
+
+
+def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dict[str, object] | None:
+    """Return the pool that a purchase has become; None for a rental that is over."""
+    ordered = quarter_index(purchase.period)
+    first = quarter_index(shift.after[0])
+    if ordered is None or first is None:
+        return None
+    pool: dict[str, object] = {
+        "name": purchase.pool,
+        "region": purchase.region,
+        "hardware": purchase.hardware,
+    }
+    by_host = purchase.unit == "host"
+    if offer.capex_usd_per_host is not None:
+        start = ordered + offer.lead_time_quarters
+        owned: dict[str, object] = {
+            "capex_usd_per_host": offer.capex_usd_per_host,
+            "in_service": quarter_name(min(start, first)),
+            "life_quarters": offer.life_quarters,
+        }
+        if offer.maintenance_ratio_per_year:
+            owned["maintenance_ratio_per_year"] = offer.maintenance_ratio_per_year
+        if offer.value_by_age:
+            owned["residual_ratio"] = {str(age): value for age, value in offer.value_by_age}
+        elif offer.residual_ratio:
+            owned["residual_ratio"] = offer.residual_ratio
+        pool |= {"hosts": purchase.units, "owned": owned}
+        # Ordered and not there yet: out of service until then, its write-off charged from the first period.
+        away = [period for k, period in enumerate(shift.after) if first + k < start]
+    else:
+        end = ordered + offer.term_quarters
+        if end <= first or offer.spot_max_share is not None or offer.rent_usd_per_accelerator_hour is None:
+            return None
+        price = offer.rent_usd_per_accelerator_hour[plan.periods.index(purchase.period)]
+        away = [period for k, period in enumerate(shift.after) if first + k >= end]
+        rent: object = {each: 0 if each in away else price for each in shift.after} if away else price
+        pool["hosts" if by_host else "accelerators"] = purchase.units
+        pool["rented"] = {"usd_per_accelerator_hour": rent, "energy_included": offer.energy_included}
+    if away:
+        pool["maintenance_hosts"] = dict.fromkeys(away, purchase.units)
+    return pool

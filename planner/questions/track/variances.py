@@ -1,0 +1,325 @@
+"""What was off, with its money: demand, rates and prices of each service, by the method of standard costs.
+
+A service's planned cost is flexed step by step to what was measured: first to its demand, then to the rates
+of its replicas, then to the prices of its pools. Each step is one variance, and they add up to what the plan
+would have cost for what happened. What the fleet cost besides is capacity: bought more or less, or idle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from fleetplan.planner.plan import Placement, Plan
+from fleetplan.planner.questions.track.actuals import Actuals, Load
+
+Assumption = Literal["demand", "rates", "price"]
+
+NOTABLE_RATIO: Final = 0.02
+"""From this on a figure is off; below it, rounding and a day's luck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An assumption that was off.
+
+    Attributes
+    ----------
+    assumption : {"demand", "rates", "price"}
+        Which one.
+    service, period : str
+        Whose and when.
+    place : str
+        Regions of demand, hardware of rates, the pool of a price.
+    ratio : float
+        Actual over planned.
+    usd : float
+        What it changes of the service's cost in the period: the plan's cost, flexed. [USD]
+    """
+
+    assumption: Assumption
+    service: str
+    period: str
+    place: str
+    ratio: float
+    usd: float
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether it is off by more than `NOTABLE_RATIO`."""
+        return abs(self.ratio - 1) >= NOTABLE_RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class DemandRow:
+    """Demand of a service in a region and period. [1/s]"""
+
+    service: str
+    region: str
+    period: str
+    planned: float
+    actual: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """A latency of a service in a period, the worst that was planned, and its limit. [ms]"""
+
+    service: str
+    period: str
+    figure: str
+    limit_ms: float | None
+    planned_ms: float | None
+    actual_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A pool in a period: accelerators, their use, and cost; None where nothing was measured. [USD]"""
+
+    pool: str
+    period: str
+    planned_accelerators: float
+    actual_accelerators: float | None
+    planned_utilisation: float
+    actual_utilisation: float | None
+    planned_usd: float
+    actual_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodCost:
+    """Cost of all pools of a period. [USD]
+
+    Attributes
+    ----------
+    planned : float
+        Of the plan.
+    actual : float or None
+        Measured; None unless every pool has its cost.
+    flexed : float
+        What the plan would have cost for the demand, rates and prices that were measured.
+    """
+
+    period: str
+    planned: float
+    actual: float | None
+    flexed: float
+
+    @property
+    def capacity(self) -> float | None:
+        """What the fleet cost beyond that: more or less capacity than the load asked for. [USD]"""
+        return None if self.actual is None else self.actual - self.flexed
+
+
+@dataclass(frozen=True, slots=True)
+class TrackReport:
+    """A plan beside what happened.
+
+    Attributes
+    ----------
+    fleet : str
+        Its name.
+    periods : tuple[str, ...]
+        Periods with measurements.
+    findings : tuple[Finding, ...]
+        Every variance, those of most money first.
+    demand, latencies, pools, costs : tuple of rows
+        What was measured.
+    rate_ratio : Mapping[str, Mapping[str, float]]
+        Measured over planned rates by service and hardware.
+    demand_ratio : Mapping[str, Mapping[str, float]]
+        Actual over planned demand in the last measured period, by service and region.
+    price_ratio : Mapping[str, float]
+        Actual over planned price of an accelerator in the last measured period, by pool.
+    """
+
+    fleet: str
+    periods: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    demand: tuple[DemandRow, ...]
+    latencies: tuple[LatencyRow, ...]
+    pools: tuple[PoolRow, ...]
+    costs: tuple[PeriodCost, ...]
+    rate_ratio: dict[str, dict[str, float]]
+    demand_ratio: dict[str, dict[str, float]]
+    price_ratio: dict[str, float]
+
+
+def track(plan: Plan, actuals: Actuals) -> TrackReport:
+    """Return a plan beside what happened.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was planned; of several demand scenarios the most likely one is the plan.
+    actuals : Actuals
+        What was measured.
+    """
+    planned = _Planned(plan)
+    demand = tuple(
+        DemandRow(service, region, period, planned.demand.get((service, region, period), 0.0), actual)
+        for (service, region, period), actual in sorted(actuals.demand.items())
+    )
+    pools = tuple(_pool_rows(planned, actuals))
+    rates = _rate_ratios(planned, actuals)
+    prices = {
+        (row.pool, row.period): (row.actual_usd / row.actual_accelerators)
+        / (row.planned_usd / row.planned_accelerators)
+        for row in pools
+        if row.actual_usd and row.actual_accelerators and row.planned_usd and row.planned_accelerators
+    }
+    findings = sorted(_findings(planned, demand, rates, prices), key=lambda each: -abs(each.usd))
+    costs = []
+    for period in actuals.periods:
+        stated = [row.actual_usd for row in pools if row.period == period]
+        known = [usd for usd in stated if usd is not None]
+        cost = planned.usd_by_period[period]
+        flexed = cost + sum(each.usd for each in findings if each.period == period)
+        costs.append(PeriodCost(period, cost, sum(known) if len(known) == len(stated) else None, flexed))
+    last = actuals.periods[-1]
+    latest: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in demand:
+        if row.period == max((r.period for r in demand if r.service == row.service), key=plan.periods.index):
+            latest[row.service][row.region] = row.actual / row.planned if row.planned else 1.0
+    return TrackReport(
+        fleet=plan.fleet,
+        periods=actuals.periods,
+        findings=tuple(findings),
+        demand=demand,
+        latencies=tuple(_latency_rows(plan, planned, actuals)),
+        pools=pools,
+        costs=tuple(costs),
+        rate_ratio=rates,
+        demand_ratio=dict(latest),
+        price_ratio={pool: ratio for (pool, period), ratio in prices.items() if period == last},
+    )
+
+
+class _Planned:
+    """Figures of the plan, in the shape of the actuals."""
+
+    def __init__(self, plan: Plan) -> None:
+        likely = max(plan.demand_scenarios, key=lambda row: row.probability, default=None)
+        self._scenario = None if likely is None else likely.name
+        self.placements = [row for row in plan.placements if row.scenario == self._scenario]
+        self.all_placements = plan.placements
+        self.hardware = {row.pool: row.hardware for row in plan.pools}
+        by_slice: dict[tuple[str, str, str], dict[str | None, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        for asked in () if plan.inputs is None else plan.inputs.demand:
+            if asked.scenario == self._scenario:
+                by_slice[asked.service, asked.region, asked.period][asked.slice] += asked.requests_per_s
+        self.demand = {key: max(parts.values()) for key, parts in by_slice.items()}
+        self.loads = _planned_loads(self.placements)
+        self.pools = [row for row in plan.pools if row.scenario == self._scenario]
+        self.pool_usd: dict[tuple[str, str], float] = defaultdict(float)
+        for row in plan.pools:
+            self.pool_usd[row.pool, row.period] += row.usd + row.retirement_usd
+        for placed in plan.placements:
+            self.pool_usd[placed.pool, placed.period] += placed.running_usd
+        self.usd_by_period = {
+            period: sum(usd for (_, q), usd in self.pool_usd.items() if q == period)
+            for period in plan.periods
+        }
+
+    def usd(self, service: str, period: str) -> dict[str, float]:
+        """What a service costs in a period, by pool. [USD]"""
+        found: dict[str, float] = defaultdict(float)
+        for row in self.all_placements:
+            if (row.service, row.period) == (service, period):
+                found[row.pool] += row.usd
+        return found
+
+
+def _planned_loads(placements: list[Placement]) -> dict[tuple[str, str, str], Load]:
+    """Load of a service's replicas in a pool over the day; prefill and decode serve the same requests."""
+    requests: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    found: dict[tuple[str, str, str], Load] = defaultdict(Load)
+    for row in placements:
+        key = (row.service, row.pool, row.period)
+        requests[key][row.phase] += row.requests_per_s
+        found[key].busy_accelerators += row.accelerators * row.utilisation
+    for key, phases in requests.items():
+        twice = min(phases.get("prefill", 0.0), phases.get("decode", 0.0))
+        found[key].requests = sum(phases.values()) - twice
+    return found
+
+
+def _rate_ratios(planned: _Planned, actuals: Actuals) -> dict[str, dict[str, float]]:
+    """Measured over planned rates, by service and hardware: what was busy for the requests served."""
+    expected: dict[tuple[str, str], float] = defaultdict(float)
+    busy: dict[tuple[str, str], float] = defaultdict(float)
+    for (service, pool, period), load in actuals.loads.items():
+        before = planned.loads.get((service, pool, period))
+        if before is not None and before.rate:
+            key = (service, planned.hardware[pool])
+            expected[key] += load.requests / before.rate
+            busy[key] += load.busy_accelerators
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for (service, hardware), accelerators in busy.items():
+        found[service][hardware] = expected[service, hardware] / accelerators
+    return dict(found)
+
+
+def _findings(
+    planned: _Planned,
+    demand: tuple[DemandRow, ...],
+    rates: dict[str, dict[str, float]],
+    prices: dict[tuple[str, str], float],
+) -> Iterator[Finding]:
+    asked: dict[tuple[str, str], list[DemandRow]] = defaultdict(list)
+    for row in demand:
+        asked[row.service, row.period].append(row)
+    for (service, period), rows in asked.items():
+        by_pool = planned.usd(service, period)
+        before = sum(row.planned for row in rows)
+        growth = sum(row.actual for row in rows) / before if before else 1.0
+        regions = ", ".join(row.region for row in rows)
+        yield Finding("demand", service, period, regions, growth, sum(by_pool.values()) * (growth - 1))
+        slower: dict[str, float] = defaultdict(float)
+        for pool, usd in by_pool.items():
+            hardware = planned.hardware[pool]
+            ratio = rates.get(service, {}).get(hardware, 1.0)
+            slower[hardware] += usd * growth * (1 / ratio - 1)
+            price = prices.get((pool, period), 1.0)
+            if price != 1.0:
+                yield Finding("price", service, period, pool, price, usd * growth / ratio * (price - 1))
+        for hardware, usd in slower.items():
+            if hardware in rates.get(service, {}):
+                yield Finding("rates", service, period, hardware, rates[service][hardware], usd)
+
+
+def _latency_rows(plan: Plan, planned: _Planned, actuals: Actuals) -> Iterator[LatencyRow]:
+    services = {} if plan.inputs is None else {each.name: each for each in plan.inputs.services}
+    for figure, measured in (("ttft_ms", actuals.ttft_ms), ("tpot_ms", actuals.tpot_ms)):
+        for (service, period), value in sorted(measured.items()):
+            rows = [
+                getattr(row, figure)
+                for row in planned.placements
+                if (row.service, row.period) == (service, period) and getattr(row, figure) is not None
+            ]
+            limit = getattr(services[service], figure) if service in services else None
+            yield LatencyRow(service, period, figure, limit, max(rows, default=None), value)
+
+
+def _pool_rows(planned: _Planned, actuals: Actuals) -> Iterator[PoolRow]:
+    for period in actuals.periods:
+        for pool in dict.fromkeys(row.pool for row in planned.pools if row.period == period):
+            rows = [row for row in planned.pools if (row.pool, row.period) == (pool, period)]
+            key = (pool, period)
+            if not any(row.accelerators for row in rows) and key not in actuals.usd:
+                continue
+            yield PoolRow(
+                pool,
+                period,
+                max(row.accelerators for row in rows),
+                actuals.accelerators.get(key),
+                max(row.utilisation for row in rows),
+                actuals.utilisation.get(key),
+                planned.pool_usd[key],
+                actuals.usd.get(key),
+            )
