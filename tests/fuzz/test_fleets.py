@@ -13,11 +13,10 @@ from tests.fuzz.fleets import random_fleet
 from tests.fuzz.keys import Coverage
 from tests.fuzz.laws import LAWS
 from tests.fuzz.trial import Effort, try_fleet
-from tests.parts import first_parts
 
 FLEETS = 200
 BLOCKS = 20
-"""Parts that the fleets are tried in; `make slow` tries those after the eighth."""
+"""Parts that the fleets are tried in."""
 
 EFFORT = Effort(most_cells=3, time_limit_s=1.0, gap_ratio=0.01)
 LAW_EVERY, QUESTION_EVERY = 4, 8
@@ -45,7 +44,7 @@ def test_every_key_and_most_pairs_are_covered() -> None:
     assert seen.pair_ratio >= LEAST_PAIRS, f"{seen}: {[sorted(pair) for pair in seen.missing_pairs[:20]]}"
 
 
-@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 8))
+@pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_fleets_hold(block: int, tmp_path: Path) -> None:
     size = FLEETS // BLOCKS
     kinds: Counter[str] = Counter()

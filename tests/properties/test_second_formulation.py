@@ -19,7 +19,7 @@ from tests.parts import first_parts
 
 FLEETS = 100
 BLOCKS = 10
-"""Parts that the fleets are tried in; `make slow` tries those after the fifth."""
+"""Parts that the fleets are tried in."""
 
 MOST_CELLS = 2
 """Regions, periods, slices and scenarios together: larger fleets take seconds each."""
@@ -47,7 +47,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
         yield started
 
 
-@pytest.mark.parametrize("block", first_parts(range(BLOCKS), 5))
+@pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_fleets_have_one_optimum(block: int, oracle: Oracle, tmp_path: Path) -> None:
     size = FLEETS // BLOCKS
     verdicts: Counter[Verdict] = Counter()
