@@ -63,18 +63,6 @@ class Cluster:
             self._looked = time.monotonic()
         return self._threads
 
-    def keep(self, value: object) -> Any:
-        """Send a value to the cluster once; what is returned stands for it as an argument of jobs.
-
-        Raises
-        ------
-        BackendLostError
-            If nothing answers.
-        """
-        with _losses(self):
-            # Not by its content: what is written twice is kept twice, and goes when nothing refers to it.
-            return self._client.scatter(value, hash=False)
-
     def submit(self, function: Callable[..., Any], *arguments: Any, thread: int | None = None) -> Any:
         """Begin a job; what is returned is its future.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fleetplan.planner.jobs import BackendLostError
 from fleetplan.planner.search.solvers.highs_process import ProcessLostError
-from fleetplan.planner.search.solvers.processes_here import answers_here, end_running
+from fleetplan.planner.search.solvers.processes_here import UnknownProgramsError, answers_here, end_running
 from fleetplan.planner.search.solvers.seats import SeatsLostError
 
 if TYPE_CHECKING:
@@ -32,25 +32,17 @@ class ClusterSeats:
     cluster : Cluster
         Connected.
     programs : Programs
-        That jobs name by number; they are sent to the cluster once.
-
-    Raises
-    ------
-    SeatsLostError
-        If nothing answers.
+        That jobs name by number; they are sent to each worker once.
     """
 
     def __init__(self, cluster: Cluster, programs: Programs) -> None:
         self._cluster = cluster
-        self._key = programs.key
+        self._programs = programs
+        # Workers that were sent them. Dask would lose what it keeps for us with the worker that has it.
+        self._sent: set[str] = set()
         self._running: set[Any] = set()
         self._lock = threading.Lock()
         self._ended = False
-        try:
-            self._programs = cluster.keep(programs)
-            cluster.moved_bytes += len(programs.pickled)
-        except BackendLostError as lost:
-            raise SeatsLostError(str(lost)) from lost
 
     @property
     def count(self) -> int:
@@ -63,21 +55,39 @@ class ClusterSeats:
 
     def ask(self, seat: int, jobs: Sequence[bytes]) -> list[Answer]:
         """Let a thread do jobs; `Seats` says more."""
+        threads = self._cluster.threads
+        worker = threads[seat % len(threads)] if threads else ""
         try:
-            with self._lock:
-                if self._ended:
-                    raise ProcessLostError
-                future = self._cluster.submit(answers_here, list(jobs), self._programs, thread=seat)
-                self._running.add(future)
-            answers: bytes = self._cluster.result(future)
+            answers = self._asked(seat, jobs, None if worker in self._sent else self._programs)
+        except UnknownProgramsError:
+            # Another worker does it: that one is gone, or new at its address.
+            answers = self._asked(seat, jobs, self._programs)
+        self._sent.add(worker)
+        unpickled: list[Answer] = pickle.loads(answers)
+        return unpickled
+
+    def _asked(self, seat: int, jobs: Sequence[bytes], programs: Programs | None) -> bytes:
+        try:
+            future = self._submitted(seat, jobs, programs)
+            try:
+                answers: bytes = self._cluster.result(future)
+            finally:
+                self._running.discard(future)
         except BackendLostError as lost:
             if self._ended:
                 raise ProcessLostError from lost
             raise SeatsLostError(str(lost)) from lost
-        self._running.discard(future)
-        self._cluster.moved_bytes += sum(map(len, jobs)) + len(answers)
-        unpickled: list[Answer] = pickle.loads(answers)
-        return unpickled
+        sent = [*jobs, programs.pickled] if programs is not None else jobs
+        self._cluster.moved_bytes += sum(map(len, sent)) + len(answers)
+        return answers
+
+    def _submitted(self, seat: int, jobs: Sequence[bytes], programs: Programs | None) -> Any:
+        with self._lock:
+            if self._ended:
+                raise ProcessLostError
+            future = self._cluster.submit(answers_here, list(jobs), self._programs.key, programs, thread=seat)
+            self._running.add(future)
+            return future
 
     def end(self) -> None:
         """Give up the jobs, and end the processes that do them."""
@@ -89,4 +99,4 @@ class ClusterSeats:
 
     def leave(self) -> None:
         """End the processes on the workers."""
-        self._cluster.on_all_workers(end_running, self._key)
+        self._cluster.on_all_workers(end_running, self._programs.key)

@@ -197,7 +197,9 @@ def test_a_stop_before_the_first_plan_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
     monkeypatch.chdir(folder)
-    done = _stopped_while("return problem, SimpleNamespace(status=SolveStatus.NO_PLAN), ()", number)
+    done = _stopped_while(
+        "return problem, SimpleNamespace(status=SolveStatus.NO_PLAN, deterministic_time=0.0), ()", number
+    )
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.endswith(
         "stopping at the best plan; press Ctrl-C again to abort\nstopped before there was a plan\n"
