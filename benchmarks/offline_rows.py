@@ -9,7 +9,7 @@ Facts of how they were run, beside those of the table itself:
   one.
 * GPUStack's performance lab: the command that served a row stands in its notes. Prompts of about 200 to 350
   tokens are of ShareGPT, whose lengths spread like an exponential distribution (squared coefficient of
-  variation 1); others have one length. Two of its pages of one H100 are of a PCIe card (`PCIE_PAGES`).
+  variation 1); others have one length.
 * vLLM's blogs: closed loops. Those of Arc B60 have a TTFT of 7.6 to 8.6 s at 15 clients as at 100, whose
   prompts have as many tokens together: what all of them take, so that each client sent one request, at once.
 """
@@ -76,14 +76,6 @@ RELEASES: Final = {
 }
 """Months of versions: their releases on GitHub. Rows of other versions are of their own date."""
 
-PCIE_PAGES: Final = ("qwen3-14b/h100.md", "qwen3-32b/h100.md")
-"""Pages of GPUStack whose one H100 is not of the SXM kind, although later versions of the pages say so.
-
-By their own figures: between prompts of 32,000 tokens, where steps of decode run alone, the median of their
-inter-token latency is 43.3 ms (Qwen3-32B under vLLM), 43.5 (Qwen3-14B) and 41.4 (in FP8 under SGLang). A
-step of Qwen3-32B reads 66 GB of weights and the cache of at most five sequences: 1.6 TB/s, half of an SXM
-card's bandwidth and 0.8 of a PCIe card's. The pages of A100 have 48 to 56 ms, as predicted."""
-
 SHORTEST_SHAREGPT, LONGEST_SHAREGPT = 200, 350
 """Mean prompts of the rows that sent ShareGPT. [tokens]"""
 
@@ -147,7 +139,6 @@ def _cases(rows: pd.DataFrame) -> pd.DataFrame:
     mode = mode.where(~rows["hardware"].str.contains("B60"), "burst")
     framework = rows["framework"].map(FRAMEWORKS).fillna("")
     hardware = rows["hardware"].map(HARDWARE).fillna("")
-    hardware = hardware.where(~_page(rows).isin(PCIE_PAGES), "H100-PCIe")
     weights = rows["weights_precision"].replace(WEIGHTS)
     sharegpt = rows["input_tokens"].between(SHORTEST_SHAREGPT, LONGEST_SHAREGPT) & (mode == "offline")
     ep = rows["ep"].fillna(1)
