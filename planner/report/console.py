@@ -19,7 +19,8 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.figures import how_sure_all_unmet, how_sure_unmet, money, percent
+from fleetplan.planner.report.decision import decision, verb
+from fleetplan.planner.report.figures import figure, how_sure_all_unmet, how_sure_unmet, money, percent
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
 __all__ = ["PHASES", "STATUS_TEXT", "money", "percent", "print_infeasible", "print_plan"]
@@ -69,6 +70,7 @@ def _headline(plan: Plan, console: Console) -> None:
     if plan.usd_per_million_tokens is not None:
         parts.append(f"${plan.usd_per_million_tokens:.3g} per million tokens at peak traffic")
     console.print(", ".join(parts))
+    console.print(f"[bold]Decision[/]: {escape(decision(plan))}")
     console.print(
         f"[bold]Optimality gap[/] {percent(plan.gap)} (lower bound {money(plan.bound_usd)}"
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
@@ -79,7 +81,7 @@ def _headline(plan: Plan, console: Console) -> None:
         when = " ".join(part for part in row.moment_key if part)
         console.print(
             f"[bold red]unmet[/] {escape(row.service)} {escape(row.request_class)} in {escape(row.region)} "
-            f"{escape(when)}: {row.requests_per_s:.4g} requests/s"
+            f"{escape(when)}: {figure(row.requests_per_s)} requests/s"
         )
     for each in plan.shortage_gaps:
         console.print(f"[bold red]unmet[/] {how_sure_unmet(each.priority, each.gap)}")
@@ -91,14 +93,14 @@ def _unmet(plan: Plan) -> str:
     for row in plan.shortages:
         at_moment[row.moment_key] += row.requests_per_s
     gap = max((each.gap for each in plan.shortage_gaps), default=0.0)
-    return f"[bold red]{max(at_moment.values()):.4g} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
+    return f"[bold red]{figure(max(at_moment.values()))} requests/s unmet[/] ({how_sure_all_unmet(gap)})"
 
 
 def _goal(goal: StatedGoal) -> str:
-    """A goal other than TCO with its own gap: `energy 1.234e+05 kWh, gap 0.20% (lower bound ...)`."""
+    """A goal other than TCO with its own gap: `energy 123,400 kWh, gap 0.20% (lower bound ...)`."""
     side = "upper" if goal.objective == "served" else "lower"
-    reached = f"{goal.objective} [bold]{goal.value:.4g}[/] {goal.unit}"
-    return f"{reached}, gap {percent(goal.gap)} ({side} bound {goal.bound:.4g})"
+    reached = f"{goal.objective} [bold]{figure(goal.value)}[/] {goal.unit}"
+    return f"{reached}, gap {percent(goal.gap)} ({side} bound {figure(goal.bound)})"
 
 
 def _placements(plan: Plan, period: str, console: Console) -> None:
@@ -127,7 +129,7 @@ def _placements(plan: Plan, period: str, console: Console) -> None:
             escape(region),
             *([escape(slice_name or "")] if has_slices(placed) else []),
             escape(", ".join(_configs(rows))),
-            f"{served:.4g}",
+            figure(served),
             f"{load:.0%}",
             _worst(row.ttft_ms for row in rows),
             _worst(row.tpot_ms for row in rows),
@@ -147,7 +149,7 @@ def _configs(rows: Sequence[Placement]) -> list[str]:
 
 def _worst(latencies: Iterable[float | None]) -> str:
     known = [latency for latency in latencies if latency is not None]
-    return f"{max(known):.3g}" if known else ""
+    return figure(max(known), 3) if known else ""
 
 
 def _pools(plan: Plan, console: Console) -> None:
@@ -173,17 +175,15 @@ def _pools(plan: Plan, console: Console) -> None:
 
 def _purchases(plan: Plan, console: Console) -> None:
     if not plan.purchases:
-        console.print("[bold]Decision[/]: buy and rent nothing")
         return
     lines = []
     for row in plan.purchases:
-        verb = "rent on spot" if row.kind == "spot" else row.kind
         unit = row.unit if row.units == 1 else f"{row.unit}s"
         lines.append(
-            f"{verb} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
+            f"{verb(row)} {row.units} {unit} {escape(row.hardware)} in {escape(row.region)} "
             f"{row.period} ({escape(row.offer)}, {money(row.usd)})"
         )
-    console.print("[bold]Decision[/]: " + "; ".join(lines))
+    console.print("[bold]Orders[/]: " + "; ".join(lines))
 
 
 def _retirements(plan: Plan, console: Console) -> None:
@@ -224,7 +224,8 @@ def _served_elsewhere(plan: Plan, console: Console) -> None:
             if row.phase != "decode":
                 rates[row.service, origin, row.region][row.moment_key] += sum(by_class.values())
     lines = [
-        f"{escape(service)}: {max(by_moment.values()):.4g} requests/s of {escape(origin)} by {escape(region)}"
+        f"{escape(service)}: {figure(max(by_moment.values()))} requests/s of {escape(origin)} "
+        f"by {escape(region)}"
         for (service, origin, region), by_moment in rates.items()
     ]
     if lines:
@@ -237,7 +238,7 @@ def _costs(plan: Plan, console: Console) -> None:
     of_it = f"idle capacity {money(idle)}"
     idle_mwh = sum(row.idle_energy_kwh for row in plan.pools) / KWH_PER_MWH
     if idle_mwh:
-        of_it += f" (draws {idle_mwh:.3g} MWh)"
+        of_it += f" (draws {figure(idle_mwh, 3)} MWh)"
     if plan.retirements:
         leaving = sum(row.retirement_usd for row in plan.pools)
         of_it += f", hosts that leave (book value less sale) {money(leaving)}"
@@ -267,7 +268,8 @@ def _evidence(plan: Plan, console: Console) -> None:
 def _limits(plan: Plan, console: Console) -> None:
     if plan.binding:
         parts = [
-            f"{escape(row.name)}, {row.used:.5g} of {row.limit:.5g} {row.unit}" for row in plan.binding[:8]
+            f"{escape(row.name)}, {figure(row.used, 5)} of {figure(row.limit, 5)} {row.unit}"
+            for row in plan.binding[:8]
         ]
         more = f" and {len(plan.binding) - 8} more" if len(plan.binding) > 8 else ""
         console.print(f"[bold]Binding constraints[/]: {'; '.join(parts)}{more}")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+LEAST_WHOLE = 999.5
+"""From this on figures have no fraction; three digits of it would be written as 1e+03."""
+
+LEAST_USD = 0.005
+"""What is less is shown as nothing. [USD]"""
+
 
 def money(usd: float) -> str:
     """Dollars with three or four significant digits: $412, $8.61 k, -$12.3 M."""
@@ -9,7 +15,14 @@ def money(usd: float) -> str:
     for size, unit in ((1e9, " B"), (1e6, " M"), (1e3, " k")):
         if size_usd >= size:
             return f"{sign}${size_usd / size:.4g}{unit}"
-    return f"{sign}${size_usd:.4g}"
+    # Less than half a cent is the rounding of a sum.
+    return f"{sign}${size_usd:.4g}" if size_usd >= LEAST_USD else "$0"
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """A figure as people write it: thousands apart, and some significant digits below a thousand."""
+    whole = value == round(value) or abs(value) >= LEAST_WHOLE
+    return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
 
 
 PROVEN_GAP = 5e-5

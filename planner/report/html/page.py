@@ -14,8 +14,9 @@ from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
+from fleetplan.planner.report.decision import decision
 from fleetplan.planner.report.diff_console import signed_money
-from fleetplan.planner.report.figures import how_sure_unmet
+from fleetplan.planner.report.figures import figure, how_sure_unmet
 from fleetplan.planner.report.html import money_view
 from fleetplan.planner.report.html.evidence_view import left_out, share_bars
 from fleetplan.planner.report.html.fleet_map import fleet_pictures, service_styles
@@ -81,6 +82,7 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         "report.html.j2",
         plan=plan,
         status=STATUS_TEXT[plan.status],
+        decision=decision(plan),
         comparison=None if baseline is None else _comparison(baseline, plan),
         pictures=fleet_pictures(plan)[:MOST_PICTURES],
         n_moments=len(moments(plan)),
@@ -113,7 +115,7 @@ def render(template: str, **values: object) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        money=_money, percent=percent, number=_number, how_sure_unmet=how_sure_unmet, signed=_signed
+        money=_money, percent=percent, number=figure, how_sure_unmet=how_sure_unmet, signed=_signed
     )
     shared = environment.from_string(_text("parts.html.j2")).module
     page = environment.from_string(_text(template))
@@ -133,13 +135,6 @@ def _money(usd: float) -> str:
 
 def _signed(usd: float) -> str:
     return signed_money(usd).replace(" ", "\u00a0")
-
-
-def _number(value: float) -> str:
-    """A figure as people write it: thousands apart, four significant digits."""
-    if value == round(value):
-        return f"{value:,.0f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _colours(plan: Plan, frontier: Sequence[FrontierPoint]) -> dict[str, int]:

@@ -1,0 +1,95 @@
+"""A plan in one sentence: what to order and retire, for how much, how good that is, and what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from fleetplan.planner.plan import Plan, Purchase
+from fleetplan.planner.report.figures import money, percent
+
+ORDERS_IN_FULL: Final = 3
+"""More orders than this are added up by what is done with which hardware."""
+
+NAMES: Final = 3
+"""Limits that are named."""
+
+
+def decision(plan: Plan) -> str:
+    """Return the decision of a plan, such as a planner would say it to a CFO.
+
+    Parameters
+    ----------
+    plan : Plan
+        A verified plan.
+    """
+    steps = [*_orders(plan), *_retired(plan)]
+    if not steps:
+        steps = ["buy, rent and retire nothing"]
+    spent = sum(row.usd for row in plan.purchases)
+    cost = f"{money(spent)} of {money(plan.objective_usd)}" if plan.purchases else money(plan.objective_usd)
+    parts = [f"{', '.join(steps)}: {cost}", _how_good(plan), *_binding(plan), *_weakest(plan)]
+    return "; ".join(parts)
+
+
+def _orders(plan: Plan) -> list[str]:
+    if len(plan.purchases) <= ORDERS_IN_FULL:
+        return [
+            f"{verb(row)} {_counted(row.units, row.unit)} {row.hardware} in {row.region} {row.period}"
+            for row in plan.purchases
+        ]
+    units: dict[tuple[str, str, str], int] = {}
+    for row in plan.purchases:
+        key = verb(row), row.hardware, row.unit
+        units[key] = units.get(key, 0) + row.units
+    return [f"{done} {_counted(count, unit)} {hardware}" for (done, hardware, unit), count in units.items()]
+
+
+def _retired(plan: Plan) -> list[str]:
+    hosts = sum(row.hosts for row in plan.retirements)
+    kinds = ", ".join(dict.fromkeys(row.hardware for row in plan.retirements))
+    return [f"retire {_counted(hosts, 'host')} ({kinds})"] if hosts else []
+
+
+def verb(row: Purchase) -> str:
+    """Return what is done with an offer: `buy`, `rent`, or `rent on spot`."""
+    return "rent on spot" if row.kind == "spot" else row.kind
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit if count == 1 else f'{unit}s'}"
+
+
+def _how_good(plan: Plan) -> str:
+    if plan.status == "optimal":
+        return "optimal"
+    if plan.bound_usd <= 0:
+        return f"gap {percent(plan.gap)}"
+    return f"at most {percent(plan.objective_usd / plan.bound_usd - 1)} above the optimum{plan.bound_scope}"
+
+
+def _binding(plan: Plan) -> list[str]:
+    """Return the limits that are used up, each once, whatever the period and the slice."""
+    moments = {*plan.periods, *(row.slice for row in plan.pools), *(row.slice for row in plan.placements)}
+    names = _unique(
+        f"{' '.join(word for word in row.name.split(' ') if word not in moments)} ({row.family})"
+        if row.family != "capacity"
+        else " ".join(word for word in row.name.split(" ") if word not in moments)
+        for row in plan.binding
+    )
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return [f"binding: {', '.join(names[:NAMES])}{more}"] if names else []
+
+
+def _weakest(plan: Plan) -> list[str]:
+    """Return the hardware whose predicted TPOT was farthest from published figures, unknown ones first."""
+    errors = plan.provenance.model_errors
+    unknown = [each.hardware for each in errors if each.median_ratio is None]
+    if unknown:
+        return [f"weakest number: {', '.join(unknown)} (no published TPOT)"]
+    known = [(each.median_ratio, each.hardware) for each in errors if each.median_ratio is not None]
+    return [f"weakest number: {max(known)[1]} (TPOT off by {max(known)[0]:.0%})"] if known else []
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

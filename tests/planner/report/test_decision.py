@@ -1,0 +1,116 @@
+"""A plan in one sentence, and figures as people read them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from tests.planner.verify.plans import PLANS
+
+from fleetplan.planner.plan import Binding, ModelError, Plan, Purchase, Retired
+from fleetplan.planner.report.console import print_plan
+from fleetplan.planner.report.decision import ORDERS_IN_FULL, decision
+from fleetplan.planner.report.figures import figure, money
+from fleetplan.planner.report.html.page import report_page
+
+
+def order(hardware: str, units: int, kind: str = "buy", period: str = "2027Q1") -> Purchase:
+    return Purchase(
+        period=period,
+        offer=f"{hardware}-{kind}",
+        region="us-east",
+        pool=f"us-east/{hardware}-{kind}",
+        hardware=hardware,
+        kind=kind,
+        units=units,
+        unit="host",
+        accelerators=8 * units,
+        capex_usd=0.0,
+        usd=40_000.0 * units,
+        price_source="fleet.yaml:1",
+    )
+
+
+def plan(*orders: Purchase, **changes: object) -> Plan:
+    """A solved plan whose decision is another one."""
+    stated = PLANS["scarce"]()[1]
+    provenance = stated.provenance.model_copy(update={"model_errors": changes.pop("errors", ())})
+    figures = {
+        "periods": ("2027Q1", "2027Q2"),
+        "objective_usd": 1.17e6,
+        "bound_usd": 1.16e6,
+        "status": "within_gap",
+        "purchases": orders,
+        "retirements": (),
+        "binding": (),
+        "provenance": provenance,
+        "unmet": (),
+        "unmet_gaps": (),
+    }
+    return stated.model_copy(update={**figures, **changes})
+
+
+def test_few_orders_are_told_one_by_one_with_what_they_cost() -> None:
+    told = decision(plan(order("B200", 3), order("H100", 1, "spot", "2027Q2")))
+    assert told == (
+        "buy 3 hosts B200 in us-east 2027Q1, rent on spot 1 host H100 in us-east 2027Q2: "
+        "$160 k of $1.17 M; at most 0.86% above the optimum"
+    )
+
+
+def test_many_orders_are_added_up() -> None:
+    orders = [order("B200", 2, period=f"2027Q{1 + k % 2}") for k in range(ORDERS_IN_FULL + 1)]
+    assert decision(plan(*orders)).startswith("buy 8 hosts B200: $320 k of")
+
+
+def test_what_leaves_what_binds_and_what_to_doubt_are_named_once() -> None:
+    leaves = [
+        Retired.model_construct(period="2027Q1", pool=f"old-{k}", hardware="A100", hosts=2, resale_usd=0.0)
+        for k in range(2)
+    ]
+    binding = tuple(
+        Binding(family=family, name=f"{name} {period}", used=4, limit=4, unit="x")
+        for family, name in (("capacity", "usw"), ("power", "eu-west"), ("capacity", "a"), ("capacity", "b"))
+        for period in ("2027Q1", "2027Q2")
+    )
+    errors = (
+        ModelError(hardware="GB200", median_ratio=0.19, p90_ratio=0.8, rows=79),
+        ModelError(hardware="H100", median_ratio=0.05, p90_ratio=0.1, rows=700),
+    )
+    told = decision(plan(retirements=leaves, binding=binding, errors=errors, status="optimal"))
+    assert told == (
+        "retire 4 hosts (A100): $1.17 M; optimal; binding: usw, eu-west (power), a and 1 more; "
+        "weakest number: GB200 (TPOT off by 19%)"
+    )
+    unknown = (*errors, ModelError(hardware="L40S", median_ratio=None, p90_ratio=None, rows=0))
+    assert decision(plan(errors=unknown)).endswith("weakest number: L40S (no published TPOT)")
+    assert decision(plan()).startswith("buy, rent and retire nothing: $1.17 M; ")
+
+
+def test_the_screen_and_the_page_lead_with_it() -> None:
+    stated = PLANS["scarce"]()[1]
+    screen = io.StringIO()
+    print_plan(stated, Console(file=screen, width=10_000))
+    assert screen.getvalue().splitlines()[1] == f"Decision: {decision(stated)}"
+    told = decision(stated)
+    page = report_page(stated, (), None)
+    assert page.index(told[1:].split(";")[0]) < page.index("total cost of ownership")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (1193.2, 3, "1,193"),
+        (999.6, 3, "1,000"),
+        (64_700.0, 3, "64,700"),
+        (37.27, 3, "37.3"),
+        (0.012344, 4, "0.01234"),
+    ],
+)
+def test_figures_have_no_exponents(value: float, digits: int, shown: str) -> None:
+    assert figure(value, digits) == shown
+
+
+def test_the_rounding_of_a_sum_is_no_money() -> None:
+    assert [money(each) for each in (-1.863e-9, 0.0, 0.01, -41.0)] == ["$0", "$0", "$0.01", "-$41"]
