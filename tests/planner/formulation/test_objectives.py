@@ -291,7 +291,7 @@ def test_the_report_names_the_goal_and_the_document_keeps_it() -> None:
     console = Console(width=200, record=True, quiet=False, file=None, force_terminal=False)
     with console.capture() as captured:
         print_plan(solved.plan, console)
-    assert "energy 3942 kWh, gap 0.00% (lower bound 3942)" in captured.get()
+    assert "energy 3,942 kWh, gap 0.00% (lower bound 3,942)" in captured.get()
     assert Plan.model_validate_json(solved.plan.model_dump_json()).goal == solved.plan.goal
 
 
