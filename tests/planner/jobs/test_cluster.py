@@ -17,8 +17,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def client(cluster: Cluster, job: str, count: int) -> tuple[subprocess.Popen[bytes], Path]:
+def client(
+    cluster: Cluster, job: str, count: int, connect_timeout_s: float = WAIT_S
+) -> tuple[subprocess.Popen[bytes], Path]:
     return cluster.client(
+        "import fleetplan.planner.jobs.cluster\n"
+        f"fleetplan.planner.jobs.cluster.CONNECT_TIMEOUT_S = {connect_timeout_s}\n"
         "from tests.planner.jobs import work\n"
         "from fleetplan.fleet.errors import InputError\n"
         "from fleetplan.planner.jobs import BackendLostError, run_jobs\n"
@@ -63,7 +67,7 @@ def test_a_scheduler_that_dies_ends_in_one_sentence(cluster: Cluster) -> None:
 
 
 def test_a_cluster_without_workers_is_a_mistake(cluster: Cluster) -> None:
-    process, log = client(cluster, "square", 1)
+    process, log = client(cluster, "square", 1, connect_timeout_s=1.0)
     assert process.wait(WAIT_S) == 0
     assert "the cluster has no worker" in log.read_text(encoding="utf-8")
 
@@ -71,6 +75,6 @@ def test_a_cluster_without_workers_is_a_mistake(cluster: Cluster) -> None:
 def test_nothing_that_answers_is_a_mistake_of_the_address(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     nobody = Cluster(tmp_path, address="127.0.0.1:9")
-    process, log = client(nobody, "square", 1)
+    process, log = client(nobody, "square", 1, connect_timeout_s=1.0)
     assert process.wait(WAIT_S) == 0
     assert "no scheduler answers" in log.read_text(encoding="utf-8")
