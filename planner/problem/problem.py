@@ -68,13 +68,18 @@ class Problem:
 
     @property
     def bound_by_scenarios(self) -> bool:
+        """Whether a plan for all demand scenarios is bounded by the best plan of each, which is known."""
+        return self.scenario_optima is not None and self.scenarios_are_bounds
+
+    @property
+    def scenarios_are_bounds(self) -> bool:
         """Whether no plan for all demand scenarios costs less in one of them than the best plan for it alone.
 
-        A limit of operating cost holds in the mean of the scenarios, and what must be used is used in some:
-        in one of them a plan may do without.
+        A limit of operating cost holds in the mean of the scenarios, what must be used is used in some, and a
+        goal before TCO is reached in all together: in one of them a plan may do without.
         """
-        free = self.fleet.budget.opex_usd is None and not self.fleet.policy.must_use
-        return self.scenario_optima is not None and free
+        fleet = self.fleet
+        return fleet.objective == "tco" and fleet.budget.opex_usd is None and not fleet.policy.must_use
 
     def serving_regions(self, cell: Cell) -> tuple[str, ...]:
         """Regions whose pools may serve the demand of a cell, or decode what those have prefilled."""

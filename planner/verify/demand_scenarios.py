@@ -43,7 +43,9 @@ def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     yield from compared(FAMILY, check.plan.demand_scenarios, expected, ("name",), check.floor_usd)
     for row in check.plan.demand_scenarios:
         if row.name in found:
-            yield from _bounds(row, model_rounding_usd(check, cost_kinds(check)))
+            yield from _bounds(row)
+            if check.problem.scenarios_are_bounds:
+                yield from _passed_bound(row, model_rounding_usd(check, cost_kinds(check)))
     yield from _wrong_forecasts(check, stated)
     yield from _scenario_purchases(check)
 
@@ -79,8 +81,8 @@ def _expected(
     )
 
 
-def _bounds(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]:
-    """What is stated to be best; its bound, one of the integer model, is not passed but by its rounding."""
+def _bounds(row: DemandScenarioCost) -> Iterator[Violation]:
+    """What is stated to be best is complete, and no better than its bound."""
     if row.best_usd is None or row.best_bound_usd is None:
         if (row.best_usd, row.best_bound_usd, row.best_unmet_requests_per_s) != (None, None, None):
             yield Violation(FAMILY, f"{row.name}: a best cost without its bound, or a bound without it")
@@ -90,6 +92,12 @@ def _bounds(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]
         return
     if exceeds(row.best_bound_usd, row.best_usd):
         yield Violation(FAMILY, f"{row.name}: a bound of {row.best_bound_usd} above {row.best_usd} USD")
+
+
+def _passed_bound(row: DemandScenarioCost, rounding_usd: float) -> Iterator[Violation]:
+    """The bound, one of the integer model, is not passed but by its rounding."""
+    if row.best_bound_usd is None or row.best_unmet_requests_per_s is None:
+        return
     serves_as_much = not exceeds(row.unmet_requests_per_s, row.best_unmet_requests_per_s)
     if serves_as_much and exceeds(row.best_bound_usd, row.usd + rounding_usd):
         text = f"{row.name}: the plan costs {row.usd} USD, none costs less than {row.best_bound_usd}"

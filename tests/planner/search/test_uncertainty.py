@@ -416,3 +416,10 @@ def test_a_plan_that_states_another_cost_of_a_scenario_is_rejected() -> None:
     wrong = plan.wrong_forecasts[0].model_copy(update={"extra_usd": 0.0})
     tampered = plan.model_copy(update={"wrong_forecasts": (wrong,)})
     assert {violation.family for violation in verify(problem, tampered)} == {"demand_scenarios"}
+
+
+def test_a_goal_before_tco_is_reached_in_all_scenarios_together() -> None:
+    problem = build_problem(question("expected-cost"), RUNS)
+    assert problem.scenarios_are_bounds
+    energy = replace(problem, fleet=replace(problem.fleet, objective="energy"))
+    assert not energy.scenarios_are_bounds
