@@ -28,6 +28,9 @@ def forecast(
     days: Annotated[float, typer.Option(help="how far back a server is asked", min=0.01, max=4000)] = 400.0,
     step: Annotated[int, typer.Option(help="step of the range [s]", min=1, max=86_400)] = 3600,
     region_label: Annotated[str | None, typer.Option(help="label that names the region")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="file with a bearer token for a server", metavar="FILE")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the forecast as JSON")] = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
 ) -> None:
@@ -39,5 +42,5 @@ def forecast(
     """
     from fleetplan.planner.commands.run_forecast import HistorySource, run_forecast
 
-    source = HistorySource(history, system, days, step, region_label)
+    source = HistorySource(history, system, days, step, region_label, token_file)
     run_forecast(source, fleet_file, out, force=force, as_json=as_json, errors=console(stderr=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.input_files import read_text
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.resolve import build_fleet
-from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 from fleetplan.planner.commands.fleet_file import write_fleet_file
 from fleetplan.planner.commands.terminal import console, echo_json
 from fleetplan.planner.forecast import (
@@ -29,10 +27,9 @@ from fleetplan.planner.forecast import (
 )
 from fleetplan.planner.importing.demand import DemandOptions, observed_rates
 from fleetplan.planner.importing.prometheus import (
-    ask,
+    answers_of,
     parse_answers,
     queries,
-    saved_answers,
     system_metrics,
     without_login,
 )
@@ -54,6 +51,8 @@ class HistorySource:
         Step of the range. [s]
     region_label : str or None
         Label that names the region.
+    token_file : Path or None
+        Holds a bearer token for a server.
     """
 
     place: str
@@ -61,6 +60,7 @@ class HistorySource:
     days: float
     step_s: int
     region_label: str | None
+    token_file: Path | None
 
 
 def run_forecast(
@@ -102,12 +102,7 @@ def _histories(source: HistorySource, fleet: Fleet) -> list[History]:
         for name, query in queries(source.system, source.region_label, source.step_s).items()
         if name == "requests"
     }
-    if source.place.startswith(("http://", "https://")):
-        end_s = time.time()
-        start_s = end_s - source.days * HOURS_PER_DAY * SECONDS_PER_HOUR
-        texts = ask(source.place, wanted, start_s, end_s, source.step_s)
-    else:
-        texts = saved_answers(Path(source.place), wanted)
+    texts = answers_of(source.place, wanted, source.days, source.step_s, source.token_file)
     place, _ = without_login(source.place)
     options = DemandOptions(
         system_metrics(source.system)["service"], source.region_label, None, 100.0, 1, place

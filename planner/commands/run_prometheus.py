@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.fleet.units import HOURS_PER_DAY
 from fleetplan.planner.export.new_file import write_new
 from fleetplan.planner.importing.demand import (
-    HOURS_PER_DAY,
-    S_PER_HOUR,
     DemandOptions,
     demand_fragment,
     lengths_text,
@@ -21,12 +18,10 @@ from fleetplan.planner.importing.demand import (
 )
 from fleetplan.planner.importing.power_readings import QUERIES, power_fragment
 from fleetplan.planner.importing.prometheus import (
-    ask,
+    answers_of,
     parse_answers,
     queries,
-    saved_answers,
     system_metrics,
-    token_of,
     without_login,
 )
 
@@ -74,7 +69,7 @@ def run_prometheus(asked: Asked, out: Path | None, save: Path | None, force: boo
         message = f"{asked.slices} slices are no whole hours"
         raise InputError([Issue("--slices", 0, 0, "", message, "1, 2, 3, 4, 6, 8, 12 or 24")])
     wanted = queries(asked.system, asked.region_label, asked.step_s)
-    texts = _answers(asked.source, wanted, asked.days, asked.step_s, asked.token_file, "requests")
+    texts = answers_of(asked.source, wanted, asked.days, asked.step_s, asked.token_file)
     source, _ = without_login(asked.source)
     answers = parse_answers(texts, source)
     options = DemandOptions(
@@ -110,26 +105,10 @@ def run_dcgm(
     InputError
         The server does not answer, answers cannot be read, or no figure follows from them.
     """
-    texts = _answers(source, QUERIES, days, step_s, token_file, "power")
+    texts = answers_of(source, QUERIES, days, step_s, token_file, "power")
     shown, _ = without_login(source)
     text, left_out = power_fragment(parse_answers(texts, shown), shown)
     for line in left_out:
         errors.print(f"left out: {line}", style="yellow", markup=False)
     write_new(out, text, over=True)
     errors.print(f"written to {out}", style="dim", markup=False)
-
-
-def _answers(
-    source: str,
-    wanted: Mapping[str, str],
-    days: float,
-    step_s: int,
-    token_file: Path | None,
-    needed: str,
-) -> dict[str, str]:
-    """Answers of a server, or those that a folder holds."""
-    token = token_of(token_file)
-    if not source.startswith(("http://", "https://")):
-        return saved_answers(Path(source), wanted, needed)
-    end_s = time.time()
-    return ask(source, wanted, end_s - days * HOURS_PER_DAY * S_PER_HOUR, end_s, step_s, token)

@@ -65,7 +65,6 @@ def solve(
 
     Examples: plan fleet.yaml --out out; plan solve fleet.yaml --set services.chat.slo.ttft_ms=300
     """
-    from fleetplan.planner.jobs import connected
     from fleetplan.planner.plan import read_plan
     from fleetplan.planner.questions.solve_outcome import stated_outcome
     from fleetplan.planner.report.folder import write_folder
@@ -80,10 +79,7 @@ def solve(
     limits = SearchLimits(time_limit, gap_ratio, seed, workers or default_workers(), deterministic)
     log = SearchLog(ProgressLine(errors))
     in_force = None if baseline is None else read_plan(baseline)
-    with connected(backend, workers or os.cpu_count() or 1) as cluster:
-        planned = _planned(fleet, replace(limits, cluster=cluster), log, errors, in_force)
-    if cluster is not None and cluster.lost:
-        errors.print(f"{cluster.lost}: this is what was known by then", style="red", markup=False)
+    planned = _planned_on(backend, fleet, limits, log, errors, in_force)
     for warning in planned.candidates.warnings:
         errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if explain_search:
@@ -104,6 +100,19 @@ def solve(
     else:
         _print_outcome(outcome)
     raise typer.Exit(exit_code(outcome, gap_ratio))
+
+
+def _planned_on(
+    backend: str, fleet: Fleet, limits: SearchLimits, log: SearchLog, errors: Console, in_force: Plan | None
+) -> Planned:
+    """Plan a fleet with the jobs of large searches on a backend, and say so if it is lost."""
+    from fleetplan.planner.jobs import connected
+
+    with connected(backend, min(limits.workers, os.cpu_count() or 1)) as cluster:
+        planned = _planned(fleet, replace(limits, cluster=cluster), log, errors, in_force)
+    if cluster is not None and cluster.lost:
+        errors.print(f"{cluster.lost}: this is what was known by then", style="red", markup=False)
+    return planned
 
 
 def _planned(

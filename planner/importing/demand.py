@@ -13,13 +13,12 @@ import yaml
 from fleetplan.fleet.catalog.models import UnknownModelError, resolve
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.fleet.resolve.services.length_files import HISTOGRAM_COLUMNS
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.planner.importing.fragments import check_characters, plain_name
 from fleetplan.planner.importing.prometheus import Answers, Series
 from fleetplan.planner.importing.records import RejectedRowError
 
-S_PER_HOUR: Final = 3600
-HOURS_PER_DAY: Final = 24
 LONGEST_STEP_S: Final = 60
 """Steps up to which counts tell bursts: in longer ones the rate itself has changed. [s]"""
 FEWEST_STEPS: Final = 60
@@ -189,7 +188,7 @@ def _summed(series: Sequence[Series]) -> tuple[FloatArray, FloatArray]:
 def _slice_rates(time_s: FloatArray, rate: FloatArray, options: DemandOptions) -> tuple[float, ...]:
     """Percentile of the rates in each part of the day."""
     hours = HOURS_PER_DAY / options.slices
-    part = np.minimum((time_s / S_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
+    part = np.minimum((time_s / SECONDS_PER_HOUR % HOURS_PER_DAY // hours).astype(int), options.slices - 1)
     return tuple(
         float(np.percentile(rate[part == k], options.percentile)) if (part == k).any() else 0.0
         for k in range(options.slices)
@@ -272,7 +271,7 @@ def demand_fragment(services: Sequence[ObservedService], options: DemandOptions)
     document: dict[str, object] = {}
     names = [f"h{round(HOURS_PER_DAY / options.slices * k):02}" for k in range(options.slices)]
     if options.slices > 1:
-        hours = HOURS_PER_DAY // options.slices
+        hours = int(HOURS_PER_DAY) // options.slices
         document["horizon"] = {"slices": [{"name": name, "hours": hours} for name in names]}
         regions = list(dict.fromkeys(region for each in services for region in each.by_slice))
         document["day_shapes"] = {f"{each.name}-day": _shape(each, names, regions) for each in services}

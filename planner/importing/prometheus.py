@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +20,7 @@ import yaml
 
 from fleetplan.fleet.errors import InputError, Issue, brief, names_hint
 from fleetplan.fleet.input_files import MAX_CONFIG_BYTES, is_file, parse_json, read_text
+from fleetplan.fleet.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 from fleetplan.perfmodel.operators import FloatArray
 from fleetplan.planner.importing.records import Record, at
 
@@ -195,7 +197,44 @@ def token_of(file: Path | None) -> str:
     return found
 
 
-def saved_answers(folder: Path, asked: Mapping[str, str], needed: str = "requests") -> dict[str, str]:
+def answers_of(
+    source: str,
+    asked: Mapping[str, str],
+    days: float,
+    step_s: int,
+    token_file: Path | None = None,
+    needed: str = "requests",
+) -> dict[str, str]:
+    """Return the answers of a server up to now, or those that a folder holds, by the name of the query.
+
+    Parameters
+    ----------
+    source : str
+        URL or folder.
+    asked : Mapping[str, str]
+        PromQL by name.
+    days : float
+        How far back a server is asked. [days]
+    step_s : int
+        Step of the range. [s]
+    token_file : Path, optional
+        Holds a bearer token.
+    needed : str
+        The query whose answer a folder must have.
+
+    Raises
+    ------
+    InputError
+        As `ask`, `saved_answers` and `token_of`.
+    """
+    token = token_of(token_file)
+    if not source.startswith(("http://", "https://")):
+        return saved_answers(Path(source), asked, needed)
+    end_s = time.time()
+    return ask(source, asked, end_s - days * HOURS_PER_DAY * SECONDS_PER_HOUR, end_s, step_s, token)
+
+
+def saved_answers(folder: Path, asked: Mapping[str, str], needed: str) -> dict[str, str]:
     """Return the answers that a folder holds in NAME.json for each query; that of `needed` must be there.
 
     Raises

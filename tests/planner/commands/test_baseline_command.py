@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.planner.command_line import in_folder, run
 
-from fleetplan.planner.cli import main
 from fleetplan.planner.plan import Plan
 
 FLEET = """\
@@ -25,15 +25,7 @@ ENGINES = "phase,hardware,config,accelerators_per_replica,requests_per_s\n" + ""
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
-    Path("engines.csv").write_text(ENGINES, encoding="utf-8")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
+    in_folder(tmp_path, monkeypatch, FLEET, ENGINES)
 
 
 def test_the_plan_in_force_is_kept_where_changing_costs_more(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from tests.planner.command_line import run
 
 from fleetplan.perfmodel.microbench.points import Measurement, Point
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.own import store as own_tables
-from fleetplan.planner.cli import main
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs the extra microbench (torch)")
@@ -65,12 +65,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{room}.figures.PRODUCT_SIDE", {"cpu": 64})
     Path("config.json").write_text(json.dumps(MODEL), encoding="utf-8")
     Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
 
 
 def test_without_torch_the_command_says_what_to_install(

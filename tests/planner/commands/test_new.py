@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft7Validator
 from pydantic import JsonValue, TypeAdapter
+from tests.planner.command_line import run
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.fleet.schema import schema_text
 from fleetplan.planner.candidates.build import build_candidates
-from fleetplan.planner.cli import app, main
+from fleetplan.planner.cli import app
 from fleetplan.scenarios.load import load_fleet
 from fleetplan.scenarios.presets import PRESETS, TEMPLATES
 
@@ -40,12 +41,6 @@ TABLE_2: dict[str, tuple[Range, Range | None, Range | None, Range | None, Range 
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
 
 
 def loaded(path: str = "fleet.yaml") -> Fleet:

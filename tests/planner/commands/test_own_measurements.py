@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.planner.command_line import run
 
 from fleetplan.fleet.catalog import accelerators
 from fleetplan.fleet.inventory import Precision
@@ -17,7 +18,6 @@ from fleetplan.perfmodel.evaluator import build_evaluator, holds_for
 from fleetplan.perfmodel.optables import operator_source
 from fleetplan.perfmodel.optables.own import store as own_tables
 from fleetplan.perfmodel.predict import predict
-from fleetplan.planner.cli import main
 
 PART = "MI300X"
 FLEET = f"""\
@@ -45,12 +45,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     operator_source.cache_clear()
     yield tmp_path
     operator_source.cache_clear()
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
 
 
 def planned(*arguments: str) -> dict[str, object]:

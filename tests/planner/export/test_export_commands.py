@@ -6,19 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.planner.command_line import run
 from tests.planner.export.test_launch import plan
 from tests.planner.whole_fleet import EVIL, FORMULA
 
-from fleetplan.planner.cli import main
 from fleetplan.planner.export.files import write_plan
 
 TINY = Path(__file__).parents[3] / "scenarios" / "tiny.yaml"
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from tests.planner.command_line import in_folder, run
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory.periods import quarter_dates, quarter_of
-from fleetplan.planner.cli import main
 from fleetplan.planner.forecast import Forecast, History, forecast_demand, read_history
 from fleetplan.planner.forecast.history import Step
 from fleetplan.scenarios.load import load_fleet
@@ -41,15 +41,7 @@ ENGINES = "phase,hardware,config,accelerators_per_replica,requests_per_s\naggreg
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
-    Path("engines.csv").write_text(ENGINES, encoding="utf-8")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
+    in_folder(tmp_path, monkeypatch, FLEET, ENGINES)
 
 
 GROWTH_PER_QUARTER = 1.08
@@ -369,3 +361,16 @@ def test_a_forecast_needs_no_more_than_its_error_says() -> None:
     history = History("chat", None, "requests", False, "month", date(2026, 1, 1), np.ones(3), True)
     with pytest.raises(InputError, match="has 3 months; needs 12"):
         forecast_demand([history], ["2027Q1"], lambda _: None)
+
+
+def test_a_server_with_a_login_gets_the_token_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("token").write_text("two words", encoding="utf-8")
+    asked = ("forecast", "http://127.0.0.1:9", "fleet.yaml", "--system", "vllm", "--out", "next.yaml")
+    assert run(*asked, "--token-file", "token") == 2
+    assert "holds no token" in capsys.readouterr().err
+    Path("token").write_text("secret\n", encoding="utf-8")
+    assert run(*asked, "--token-file", "token") == 2
+    said = capsys.readouterr().err
+    assert "127.0.0.1:9" in said
+    assert "secret" not in said
+    assert not Path("next.yaml").exists()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.planner.importing.fleets import fleet_with
 
 from fleetplan.planner.cli import main
 from fleetplan.planner.importing.cloud_prices import aws_offers, azure_offers, gcp_offers
 from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.offers import OfferOptions
-from fleetplan.scenarios.load import load_fleet
 
 OPTIONS = OfferOptions("2026-11-24", spot_max_share=0.3, terms=True)
 
@@ -325,22 +325,4 @@ def test_a_fleet_takes_the_offers(tmp_path: Path) -> None:
         replace(OPTIONS, regions={"eastus": "here"}),
     )
     (tmp_path / "offers.yaml").write_text(found.text, encoding="utf-8")
-    fleet = {
-        "version": 1,
-        "name": "f",
-        "horizon": {"periods": ["2027Q1"]},
-        "regions": {"here": {"power_kw": 100, "pue": 1.2, "energy_usd_per_kwh": 0.1}},
-        "imports": ["offers.yaml"],
-        "services": [
-            {
-                "name": "chat",
-                "model": "llama3-70b",
-                "precision": {"weights": "fp8", "kv": "fp8"},
-                "workload": {"input_tokens": 1000, "output_tokens": 200},
-                "slo": {"tpot_ms": 50},
-                "demand": 5,
-            }
-        ],
-    }
-    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
-    assert [each.name for each in load_fleet(tmp_path / "fleet.yaml").offers] == ["standard_nd96isr_h100_v5"]
+    assert [each.name for each in fleet_with(tmp_path, "offers.yaml").offers] == ["standard_nd96isr_h100_v5"]

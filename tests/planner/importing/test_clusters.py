@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.planner.command_line import run
 
 from fleetplan.fleet.errors import InputError
-from fleetplan.planner.cli import main
 from fleetplan.planner.importing.clusters import PoolOptions, kubernetes_pools, slurm_pools
 from fleetplan.scenarios.load import load_fleet
 
@@ -186,12 +186,6 @@ def test_older_slurm_lists_nodes() -> None:
     found = slurm_pools(SLURM_NODES, "sinfo.json", OPTIONS)
     assert pools(found.text) == {"h100-sxm": {"name": "h100-sxm", "hardware": "H100-SXM", "hosts": 2}}
     assert "1 of them out of service" in found.text
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in arguments])
-    return int(ended.value.code or 0)
 
 
 def test_the_pools_are_part_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

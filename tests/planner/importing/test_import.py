@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from tests.planner.command_line import run
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.perfmodel.calibrate import calibrate
-from fleetplan.planner.cli import main
 from fleetplan.planner.commands.importing import FORMATS
 from fleetplan.planner.importing.benchmark_formats import READERS
 from fleetplan.planner.importing.benchmark_rows import MeasuredDeployment
@@ -454,12 +454,6 @@ def test_what_is_imported_is_part_of_a_fleet(tmp_path: Path) -> None:
     built = load_fleet(tmp_path / "fleet.yaml")
     assert [pool.name for pool in built.pools] == ["old", "hired"]
     assert [offer.name for offer in built.offers] == ["buy", "rent", "byhost"]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def test_the_command_says_what_it_took_and_what_not(

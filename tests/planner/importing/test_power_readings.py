@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.planner.command_line import run
+from tests.planner.importing.fleets import fleet_with
 
 from fleetplan.fleet.catalog import accelerators
-from fleetplan.planner.cli import main
-from fleetplan.scenarios.load import load_fleet
 
 H100 = "NVIDIA H100 80GB HBM3"
 
@@ -31,12 +31,6 @@ def folder(tmp_path: Path, power: str, utilisation: str | None = None) -> Path:
     if utilisation is not None:
         (tmp_path / "utilisation.json").write_text(utilisation, encoding="utf-8")
     return tmp_path
-
-
-def run(*words: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    return int(ended.value.code or 0)
 
 
 def test_idle_and_full_power_are_those_of_the_readings_with_the_share_of_the_host(tmp_path: Path) -> None:
@@ -64,26 +58,9 @@ def test_idle_and_full_power_are_those_of_the_readings_with_the_share_of_the_hos
 def test_a_fleet_takes_the_figures(tmp_path: Path) -> None:
     source = folder(tmp_path, answer(series(0, [100.0] * 200)), answer(series(0, [0.0] * 200)))
     assert run("import", "dcgm", source, "--out", tmp_path / "power.yaml") == 0
-    fleet = {
-        "version": 1,
-        "name": "f",
-        "horizon": {"periods": ["2027Q1"]},
-        "regions": {"here": {"power_kw": 100, "pue": 1.2, "energy_usd_per_kwh": 0.1}},
-        "imports": ["power.yaml"],
-        "offers": [{"name": "rent", "hardware": "H100-SXM", "price_book": "rental_3y"}],
-        "services": [
-            {
-                "name": "chat",
-                "model": "llama3-70b",
-                "precision": {"weights": "fp8", "kv": "fp8"},
-                "workload": {"input_tokens": 1000, "output_tokens": 200},
-                "slo": {"tpot_ms": 50},
-                "demand": 5,
-            }
-        ],
-    }
-    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), encoding="utf-8")
-    found = load_fleet(tmp_path / "fleet.yaml").hardware["H100-SXM"]
+    found = fleet_with(
+        tmp_path, "power.yaml", offers=[{"name": "rent", "hardware": "H100-SXM", "price_book": "rental_3y"}]
+    ).hardware["H100-SXM"]
     written = yaml.safe_load((tmp_path / "power.yaml").read_text(encoding="utf-8"))
     assert found.idle_w_per_accelerator == pytest.approx(written["hardware"]["H100-SXM"]["idle_w"])
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from tests.planner.command_line import run
 
 from fleetplan.fleet.document.records import open_table
-from fleetplan.planner.cli import main
 from fleetplan.planner.importing.fragments import ImportedSupply
 from fleetplan.planner.importing.offers import OfferOptions
 from fleetplan.planner.importing.price_catalogues import focus_supply, skypilot_offers
@@ -156,12 +156,6 @@ def test_a_bill_is_prices_paid_and_capacity_that_is_held(tmp_path: Path, form: s
         assert reason in said
     spot = offers(read(path, OfferOptions("2026-11-24", spot_max_share=0.2)))["p5.48xlarge-spot-us-east-1"]
     assert spot["rent_usd_per_accelerator_hour"] == 1.0
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in arguments])
-    return int(ended.value.code or 0)
 
 
 def test_offers_and_pools_are_part_of_a_fleet(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.planner.command_line import in_folder, run
 
-from fleetplan.planner.cli import main
 from fleetplan.planner.plan import Plan
 from fleetplan.scenarios.load import load_fleet
 
@@ -47,15 +47,7 @@ aggregated,B,one,1,1,35
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("fleet.yaml").write_text(FLEET, encoding="utf-8")
-    Path("engines.csv").write_text(ENGINES, encoding="utf-8")
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
+    in_folder(tmp_path, monkeypatch, FLEET, ENGINES)
 
 
 def happened(
