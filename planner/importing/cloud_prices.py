@@ -22,12 +22,11 @@ import yaml
 
 from fleetplan.fleet.catalog.hardware_names import InstanceType, instance_types, plain_hardware
 from fleetplan.fleet.document.records import NumberedRecord, Table
+from fleetplan.fleet.units import HOURS_PER_QUARTER, QUARTERS_PER_YEAR
 from fleetplan.planner.importing.fragments import ImportedSupply, SupplyFragment, check_characters
 from fleetplan.planner.importing.offers import MachinePrice, OfferOptions, need, take_prices
 from fleetplan.planner.importing.records import Record, RejectedRowError, at, number, rows_of
 
-HOURS_PER_YEAR: Final = 8760
-QUARTERS_PER_YEAR: Final = 4
 NANO: Final = 1e-9
 
 AWS_FIRST_COLUMN: Final = "SKU"
@@ -209,7 +208,7 @@ def _azure(record: Record) -> _Price:
     region = str(record.get("armRegionName") or "")
     if kind == "Reservation":
         term = _term(record.get("reservationTerm"))
-        return machine, region, usd / (term / QUARTERS_PER_YEAR * HOURS_PER_YEAR), False, term
+        return machine, region, usd / (term * HOURS_PER_QUARTER), False, term
     if kind != "Consumption" or sku.endswith("Low Priority"):
         raise RejectedRowError(
             f"is a price of the kind {kind} {sku}: consumption, spot and reservations are taken"
