@@ -70,8 +70,9 @@ def next_fleet(document: Document, text: str, fleet: Fleet, plan: Plan, report: 
     plain = document.root.plain()
     if not isinstance(plain, Mapping):
         raise TypeError("a fleet file is a mapping")
-    whole = "imports" in text or plan.provenance.scenarios or plan.provenance.assignments
-    edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True) if whole else text)
+    edited = YamlText(text)
+    if edited.has(("imports",)) or plan.provenance.scenarios or plan.provenance.assignments:
+        edited = YamlText(yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True))
     edited.put(("horizon", "periods"), list(shift.after), [f"after {report.periods[-1]}"])
     for key_path, value in _tables(plain, (), shift):
         edited.put(key_path, value)

@@ -28,7 +28,7 @@ offers:
   - {name: a-buy, hardware: A, regions: [us], capex_usd_per_host: 100000, lead_time_quarters: 1}
   - {name: b-rent, hardware: B, regions: [us, eu], per: accelerator, rent_usd_per_accelerator_hour: 2.0}
 services:
-  # What people talk to.
+  # What people talk to; imports nothing.
   - name: chat
     engines: engines.csv
     slo: {tpot_ms: 50}
@@ -113,7 +113,7 @@ def test_a_year_from_history_to_the_next_plan(capsys: pytest.CaptureFixture[str]
     assert "rates of code on A: 10.0% below the plan" in printed
     # The next fleet begins in the next quarter, with what was measured, its comments kept.
     text = Path("q2.yaml").read_text("utf-8")
-    assert "# What people talk to." in text
+    assert "# What people talk to; imports nothing." in text
     assert "# until 2028" in text
     read: Any = yaml.safe_load(text)
     assert read["horizon"]["periods"] == ["2027Q2", "2027Q3"]
