@@ -23,6 +23,7 @@ from fleetplan.fleet.resolve.network import (
     with_serving_regions,
 )
 from fleetplan.fleet.resolve.objectives import check_objective, first_objective
+from fleetplan.fleet.resolve.services.defaults import with_service_defaults
 from fleetplan.fleet.resolve.services.service import resolve_services
 from fleetplan.fleet.resolve.slices_and_scenarios import (
     resolve_day_shapes,
@@ -55,6 +56,7 @@ def build_fleet(document: Document) -> Fleet:
     InputError
         With every mistake of the document.
     """
+    document = with_service_defaults(document)
     parsed = parse(document)
     if parsed.spec is None:
         raise InputError(_in_order(parsed.issues))
@@ -309,6 +311,8 @@ def _relative(hashes: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 def _in_order(issues: Sequence[Issue]) -> list[Issue]:
     files = list(dict.fromkeys(issue.path for issue in issues))
-    return sorted(
-        dict.fromkeys(issues), key=lambda issue: (files.index(issue.path), issue.line, issue.column)
-    )
+    # A mistake in `service_defaults` is one of each service that takes it from there, and is told once.
+    first: dict[tuple[object, ...], Issue] = {}
+    for issue in issues:
+        first.setdefault((issue.path, issue.line, issue.column, issue.message, issue.hint), issue)
+    return sorted(first.values(), key=lambda issue: (files.index(issue.path), issue.line, issue.column))

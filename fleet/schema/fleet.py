@@ -191,6 +191,29 @@ class ServiceSpec(Spec):
     """Mean time of a request outside inference; counts against TTFT. [ms]"""
 
 
+class ServiceDefaultsSpec(Spec):
+    """Keys that hold for every service that does not state them itself."""
+
+    precision: PrecisionSpec | None = None
+    """`services.precision` of services that have a model."""
+    demand_by_slice: DemandBySlice | None = None
+    """`services.demand_by_slice` of services with a demand that is not given by slice."""
+    growth: Growth | None = None
+    """`services.growth` of services with a demand."""
+    headroom: Annotated[float, Field(ge=0, le=10)] | None = None
+    """`services.headroom`, offline services included."""
+    priority: PositiveCount | None = None
+    """`services.priority`."""
+    runtimes: Annotated[list[Runtime], Field(min_length=1)] | None = None
+    """`services.runtimes`."""
+    framework: Literal["trtllm", "sglang", "vllm"] | None = None
+    """`services.framework`."""
+    hardware: Annotated[list[Name], Field(min_length=1)] | None = None
+    """`services.hardware`."""
+    serve_from: ServeFrom | None = None
+    """`services.serve_from`."""
+
+
 class PolicySpec(Spec):
     """Rules for every service and pool."""
 
@@ -256,6 +279,8 @@ class FleetSpec(Spec):
     """What can be bought or rented."""
     services: list[ServiceSpec] = Field(json_schema_extra={"minItems": 1})
     """What is to be served."""
+    service_defaults: ServiceDefaultsSpec | None = None
+    """What services have in common."""
     calibration: Text | None = None
     """A file made by `plan calibrate`, relative to this file; predictions are uncalibrated without it."""
     kv_links: list[KvLinkSpec] = Field(default_factory=list)

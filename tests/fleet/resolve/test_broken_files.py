@@ -28,8 +28,8 @@ policy: {unmet: forbid}
 """
 
 TOP_LEVEL = (
-    "version, name, horizon, regions, hardware, pools, offers, services, calibration, kv_links, policy, "
-    "budget, finance, day_shapes, uncertainty, objective, scenarios, overrides"
+    "version, name, horizon, regions, hardware, pools, offers, services, service_defaults, calibration, "
+    "kv_links, policy, budget, finance, day_shapes, uncertainty, objective, scenarios, overrides"
 )
 
 # What is broken, the text that is replaced, its replacement, and the messages without the file's name.

@@ -23,6 +23,48 @@ TOTALS: tuple[tuple[str, float], ...] = (
     ("requests/month", 365 / 12),
 )
 
+IN_COMMON = 0.5
+"""Share of the keys of `service_defaults` that a fleet has, as far as they change nothing."""
+
+
+def state_defaults(made: Made) -> None:
+    """State once what all services say alike, or what each would be without a word; with dice of its own."""
+    dice = random.Random(f"defaults {made.seed}")
+    flat = dict.fromkeys(made.slices, 1.0)
+    silent = {
+        "precision": {"weights": "bf16", "kv": "bf16"},
+        "demand_by_slice": flat,
+        "growth": "0 %/quarter",
+        "headroom": 0.0,
+        "priority": 1,
+        "runtimes": ["disaggregated", "aggregated"],
+        "framework": "vllm",
+        "hardware": list(made.parts),
+        "serve_from": "any" if len(made.regions) == 1 else None,
+    }
+    defaults: dict[str, Any] = {}
+    for key, harmless in silent.items():
+        takers = [each for each in made.file["services"] if _takes(each, key)]
+        said = [each[key] for each in takers if key in each]
+        if not made.allows(f"service_defaults.{key}") or dice.random() > IN_COMMON or not takers:
+            continue
+        if len(said) == len(takers):
+            defaults[key] = said[0]
+            for each in takers:
+                if each[key] == said[0] and dice.random() < IN_COMMON:
+                    del each[key]
+        elif not said and harmless and not any("_p" in str(each.get("slo", {})) for each in takers):
+            defaults[key] = harmless
+    if defaults and made.allows("service_defaults"):
+        made.file["service_defaults"] = defaults
+
+
+def _takes(service: dict[str, Any], key: str) -> bool:
+    """Whether a default of a key reaches a service that says nothing of it."""
+    if key in ("demand_by_slice", "growth"):
+        return "demand" in service
+    return key != "precision" or "model" in service
+
 
 def state_demand(made: Made) -> None:
     """State some of the demand otherwise; with dice of its own, so that all else stays as it was."""
