@@ -85,7 +85,7 @@ def used_folders() -> tuple[Path, ...]:
     """Return the folders that the user named, the last one first."""
     try:
         known = json.loads(note_file().read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # The second where home is below a file.
         return ()
     return tuple(Path(each) for each in known)
 
