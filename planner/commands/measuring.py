@@ -222,7 +222,9 @@ def _models(wanted: Wanted) -> list[tuple[ModelArchitecture, Precision]]:
     if wanted.fleet is None:
         return []
     models = {
-        (service.model, service.precision) for service in wanted.fleet.services if service.model is not None
+        (service.model, service.precision)
+        for service in wanted.fleet.services
+        if service.model is not None and not service.variants
     }
     models |= {
         (variant.model, Precision(variant.weights, variant.kv))
