@@ -42,6 +42,7 @@ def scenario_costs(
                 best_usd=None if known is None else known.usd,
                 best_bound_usd=None if known is None else known.bound_usd,
                 best_unmet_requests_per_s=None if known is None else known.unmet_requests_per_s,
+                best_unmet_gap=None if known is None else known.unmet_gap,
                 regret_usd=None if known is None else usd - known.usd,
                 regret_at_most_usd=None if known is None else usd - known.bound_usd,
             )

@@ -42,6 +42,8 @@ class DemandScenarioCost(Record):
     """No plan for this scenario alone costs less. [USD]"""
     best_unmet_requests_per_s: float | None = None
     """What that plan leaves unserved. [requests/s]"""
+    best_unmet_gap: float | None = None
+    """Share of it that another plan might serve. Unless it is 0, no least regret is proven."""
     regret_usd: float | None = None
     """Extra cost over the best plan that was found for the scenario alone. [USD]"""
     regret_at_most_usd: float | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fleetplan.planner.plan import UNMET_GAP_RATIO
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSupply:
@@ -34,9 +36,17 @@ class ScenarioOptimum:
         What it leaves unserved, the mean over the horizon. [requests/s]
     supply : FixedSupply
         What it buys, rents and retires.
+    unmet_gap : float
+        Share of what it leaves unserved that another plan might serve, which may cost more.
     """
 
     usd: float
     bound_usd: float
     unmet_requests_per_s: float
     supply: FixedSupply
+    unmet_gap: float = 0.0
+
+    @property
+    def unmet_is_least(self) -> bool:
+        """Whether no plan for the scenario alone serves more, so that its best costs no more than this one."""
+        return self.unmet_gap <= UNMET_GAP_RATIO

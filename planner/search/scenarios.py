@@ -118,7 +118,8 @@ def with_scenario_optima(problem: Problem, evaluation: Evaluation) -> tuple[Prob
         plan = evaluation.build(part, result)
         supply = FixedSupply(result.solution.acquired, result.solution.retired)
         unmet = unmet_requests_per_s(part, plan.unmet, scenario.name)
-        found[scenario.name] = ScenarioOptimum(plan.objective_usd, plan.bound_usd, unmet, supply)
+        gap = max((each.gap for each in plan.unmet_gaps), default=0.0)
+        found[scenario.name] = ScenarioOptimum(plan.objective_usd, plan.bound_usd, unmet, supply, gap)
     return replace(problem, scenario_optima=found), results
 
 
@@ -200,9 +201,16 @@ class KnownScenarios:
             return self
         optima = {}
         for name, row in taken.items():
-            usd = best[name].usd if row is None or row.usd is None else row.usd
-            bound_usd = min(best[name].bound_usd, usd)
-            optima[name] = replace(best[name], usd=usd, bound_usd=bound_usd, supply=best[of[name]].supply)
+            usd, unmet = best[name].usd, best[name].unmet_requests_per_s
+            if row is not None and row.usd is not None and row.unmet_requests_per_s is not None:
+                usd, unmet = row.usd, row.unmet_requests_per_s
+            optima[name] = replace(
+                best[name],
+                usd=usd,
+                bound_usd=min(best[name].bound_usd, usd),
+                unmet_requests_per_s=unmet,
+                supply=best[of[name]].supply,
+            )
         wrong = []
         for one, other in rows:
             known = rows[of[one], other] if of[one] != other else _planned_for_itself(other, best[other])

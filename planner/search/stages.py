@@ -33,7 +33,7 @@ from fleetplan.planner.search.result import (
     Watcher,
     status_of,
 )
-from fleetplan.planner.search.solvers.best import WITHDRAWN
+from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import hint
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.matrix import FloatArray
@@ -140,7 +140,7 @@ class Stages:
         # The solver's objective is a float and these sums pass 2^53: the value is taken from the sum.
         value = outcome.values.value(units)
         # Cost decides between plans that reach the same but for whole load units.
-        bound = min(outcome.bound, value)
+        bound = min(outcome.bound if goal.provable else least_of(model), value)
         most = max(value, math.floor(bound + goal.rounding_units(bound)))
         model.add(units <= most).with_name("goal_limit")
         self.reached = Reached(goal, goal.figure(value), goal.figure(bound))

@@ -8,7 +8,7 @@ from fleetplan.planner.plan import RUNNING_KINDS, DemandScenarioCost
 from fleetplan.planner.verify.costs import cost_kinds, model_rounding_usd, running_usd
 from fleetplan.planner.verify.plan_check import DAY_HOURS, PlanCheck
 from fleetplan.planner.verify.records import compared
-from fleetplan.planner.verify.rounding import differs, exceeds
+from fleetplan.planner.verify.rounding import UNMET_RATIO, differs, exceeds
 from fleetplan.planner.verify.violations import Violation
 
 FAMILY = "demand_scenarios"
@@ -35,6 +35,11 @@ def unproven_regret_usd(check: PlanCheck) -> float:
     return max(((row.best_usd or 0.0) - (row.best_bound_usd or 0.0) for row in rows), default=0.0)
 
 
+def best_serve_most(check: PlanCheck) -> bool:
+    """Whether the best plan for every scenario alone is proven to serve as much as can be served."""
+    return all((row.best_unmet_gap or 0.0) <= UNMET_RATIO for row in check.plan.demand_scenarios)
+
+
 def check_demand_scenarios(check: PlanCheck) -> Iterator[Violation]:
     """Every scenario is stated at what it costs and leaves unserved, and no better than its bound allows."""
     found = scenario_usd(check)
@@ -59,10 +64,13 @@ def _expected(
     best: float | None = None
     bound: float | None = None
     missing: float | None = None
+    missing_gap: float | None = None
     if known is not None:
         best, bound, missing = known.usd, known.bound_usd, known.unmet_requests_per_s
+        missing_gap = known.unmet_gap
     elif stated is not None:
         best, bound, missing = stated.best_usd, stated.best_bound_usd, stated.best_unmet_requests_per_s
+        missing_gap = stated.best_unmet_gap
     unmet = sum(
         row.requests_per_s * check.hours(check.problem.moments[check.moments[row.moment_key]])
         for row in check.plan.unmet
@@ -76,6 +84,7 @@ def _expected(
         best_usd=best,
         best_bound_usd=bound,
         best_unmet_requests_per_s=missing,
+        best_unmet_gap=missing_gap,
         regret_usd=None if best is None else usd - best,
         regret_at_most_usd=None if bound is None else usd - bound,
     )

@@ -8,7 +8,11 @@ from typing import Final
 
 from fleetplan.planner.plan import Placement
 from fleetplan.planner.problem.load_units import units_requests_per_s
-from fleetplan.planner.verify.demand_scenarios import largest_regret_usd, unproven_regret_usd
+from fleetplan.planner.verify.demand_scenarios import (
+    best_serve_most,
+    largest_regret_usd,
+    unproven_regret_usd,
+)
 from fleetplan.planner.verify.plan_check import PlanCheck, Run
 from fleetplan.planner.verify.quantities import energy_kwh, load, planned, unused_kwh
 from fleetplan.planner.verify.rounding import RELATIVE_TOLERANCE, SHARE_FLOOR, differs
@@ -47,6 +51,9 @@ def check_goal(check: PlanCheck) -> Iterator[Violation]:
     worse, better = (value, goal.bound) if objective == "served" else (goal.bound, value)
     if not worse <= better + rounding:
         yield Violation("goal", f"{objective}: {value} is better than the bound {goal.bound} {goal.unit}")
+    if objective == "least-regret" and goal.bound > rounding and not best_serve_most(check):
+        text = f"a regret of {goal.bound} USD is proven from a best plan that may serve more at a higher cost"
+        yield Violation("goal", text)
     if goal.model_value is not None:
         worse, better = (goal.model_value, value) if objective == "served" else (value, goal.model_value)
         if not worse <= better + goal_rounding(check, objective, max(abs(worse), abs(better), scale)):

@@ -78,6 +78,9 @@ class Goal:
     unproven : float
         By how much more a plan may miss the best: a regret counts from the best plans that were found for
         each scenario alone, and there may be cheaper ones.
+    provable : bool
+        Whether what is proven in the model holds: not of a regret that counts from a plan for one scenario
+        that may serve too little, and cost too little.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Goal:
     most: float = 0.0
     scale: float = 0.0
     unproven: float = 0.0
+    provable: bool = True
 
     @property
     def rising(self) -> bool:
@@ -131,7 +135,14 @@ def goal_of(problem: Problem) -> Goal | None:
     if problem.minimises_regret:
         best = (problem.scenario_optima or {}).values()
         least, unproven = min(abs(each.usd) for each in best), max(each.usd - each.bound_usd for each in best)
-        return Goal("least-regret", UNITS["least-regret"], USD_RESOLUTION, scale=least, unproven=unproven)
+        return Goal(
+            "least-regret",
+            UNITS["least-regret"],
+            USD_RESOLUTION,
+            scale=least,
+            unproven=unproven,
+            provable=all(each.unmet_is_least for each in best),
+        )
     name = problem.fleet.objective
     if name == "tco":
         return None

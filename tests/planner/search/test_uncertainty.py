@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.oracles.highs import highs_usd
@@ -21,7 +22,7 @@ from fleetplan.planner.plan import Plan, Solve
 from fleetplan.planner.problem import Problem, build_problem
 from fleetplan.planner.problem.scenarios import FixedSupply
 from fleetplan.planner.report.sure_purchases import purchases_by_scenario
-from fleetplan.planner.search import joint_plans
+from fleetplan.planner.search import joint_plans, scenarios
 from fleetplan.planner.search.joint_plans import best_of
 from fleetplan.planner.search.result import SearchLimits, SearchResult, SolveStatus
 from fleetplan.planner.search.run import search
@@ -126,6 +127,36 @@ def test_what_is_not_proven_of_a_scenario_alone_is_part_of_the_gap(monkeypatch: 
     assert plan.goal.gap == pytest.approx(2000 / 10_000)
     assert plan.status == "limit"
     assert plan.open_gap == plan.goal.gap
+
+
+def test_a_regret_over_a_plan_that_may_serve_more_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times the prices turned the least regret from 0 to 233,366 USD, both with a bound that was called
+    proven: the best plan for one scenario alone had served too little, and so cost too little."""
+    original = scenarios.search
+
+    def serves_nothing(problem: Problem, *limits: Any) -> SearchResult:
+        if problem.fleet.demand_scenarios[0].name == "low":
+            return original(problem, *limits)
+        found = original(replace(problem, fixed_supply=FixedSupply({}, {})), *limits)
+        unmet = {priority: replace(left, bound=0.0) for priority, left in found.unmet.items()}
+        return replace(found, unmet=unmet, status=SolveStatus.LIMIT)
+
+    lenient = question("least-regret", policy=replace(question().policy, unmet="penalise"))
+    proven = planned(lenient, forecasts=False).goal
+    assert proven is not None
+    assert (proven.value, proven.bound) == pytest.approx((5000, 5000))
+    monkeypatch.setattr(scenarios, "search", serves_nothing)
+    plan = planned(lenient, forecasts=False)
+    low, high = plan.demand_scenarios
+    assert (high.best_unmet_requests_per_s, high.best_unmet_gap) == (10.0, 1.0)
+    assert low.best_unmet_gap == 0.0
+    assert plan.goal is not None
+    assert plan.goal.bound <= proven.value < plan.goal.value
+    assert plan.status == "limit"
+    # Nor may a document claim it.
+    problem = build_problem(lenient, RUNS)
+    goal = plan.goal.model_copy(update={"bound": plan.goal.value, "gap": 0.0})
+    assert "goal" in {each.family for each in verify(problem, plan.model_copy(update={"goal": goal}))}
 
 
 def test_other_commands_minimise_the_regret_too() -> None:
