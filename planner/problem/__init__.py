@@ -14,13 +14,14 @@ from fleetplan.planner.problem.candidate import (
     Slot,
 )
 from fleetplan.planner.problem.demand import Cell, moment_demand
-from fleetplan.planner.problem.problem import Problem, build_problem, find_candidate
+from fleetplan.planner.problem.problem import KnownBound, Problem, build_problem, find_candidate
 
 __all__ = [
     "LATENCY_TOLERANCE_MS",
     "Candidate",
     "Cell",
     "ConfigurationKey",
+    "KnownBound",
     "Phase",
     "Problem",
     "ProvenanceShares",

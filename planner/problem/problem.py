@@ -19,6 +19,22 @@ from fleetplan.planner.problem.scenarios import FixedSupply, ScenarioOptimum
 from fleetplan.planner.problem.supply import SupplyPool, supply_pools
 
 
+@dataclass(frozen=True, slots=True)
+class KnownBound:
+    """A lower bound on TCO, proven of a problem that has all plans of this one, none of them dearer.
+
+    Attributes
+    ----------
+    usd : float
+        No plan that serves everything costs less. [USD]
+    source : str
+        Who proved it.
+    """
+
+    usd: float
+    source: str
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Problem:
     """Everything that a plan is decided on and checked against; told apart by identity."""
@@ -37,6 +53,8 @@ class Problem:
     """Replicas of the plan in force by (candidate index, pool index, slice); None where there is none."""
     begins_with: Plan | None = None
     """Where a search begins: the plan in force, or the best one that is known; it decides nothing."""
+    bounded_by: KnownBound | None = None
+    """A bound that is known before the search."""
     scenario_optima: Mapping[str, ScenarioOptimum] | None = None
     """What would be best for each demand scenario alone; None where that is not known."""
     fixed_supply: FixedSupply | None = None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import Candidate
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import Question, Resolver, bound_of
+from fleetplan.planner.search import Verge
 
 TRANSITION_PRICES: Final = (1e2, 1e3, 1e4)
 """What starting an accelerator is made to cost, step by step, in the search for few changes. [USD]"""
 
 GAP_PART: Final = 0.25
 """Part of the allowance that a solve may leave open."""
+
+ROUNDING_RATIO: Final = 1e-6
+"""Relative difference of a cost in the model and in the plan that is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,48 +90,54 @@ def kinds_of(plan: Plan) -> frozenset[str]:
 def fewest_kinds(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver) -> Alternative:
     """The plan on the fewest kinds of hardware that costs no more than a cap.
 
-    Sets of kinds are tried from the largest down; what a set cannot serve within the cap, no part of it can.
+    Sets of kinds are tried from the largest down; what a set cannot serve within the cap, no part of it can,
+    and what is served within it on a part of a set is served on the set. Of each set that is left it is only
+    asked on which side of the cap it lies; the best one is then solved for its least cost.
     """
     candidates = resolver.candidates(fleet).candidates
     start = frozenset(candidate.hardware for candidate in candidates)
+    side = Verge(cap_usd * (1 - ROUNDING_RATIO), math.nextafter(cap_usd, math.inf))
+    asked = Question(fleet, begin=plan, bound=bound_of(plan, fleet), verge=side)
+    within, beyond = {kinds_of(plan): plan}, list[frozenset[str]]()
     level, proven = {start}, True
-    best, best_kinds = plan, kinds_of(plan)
-    beyond: list[frozenset[str]] = []
     while level:
         smaller: set[frozenset[str]] = set()
         for kinds in sorted(level, key=sorted):
-            if kinds != start:
-                if not _may_fit(kinds, beyond):
-                    continue
+            if any(kinds <= other for other in beyond):
+                continue
+            if not any(known <= kinds for known in within):
                 resolver.say(f"on {', '.join(sorted(kinds))} alone")
-                answer = _on_kinds(kinds, fleet, resolver)
+                answer = resolver.answer(replace(asked, change=OnHardware(kinds)))
                 if answer.plan is None or answer.most_usd > cap_usd:
                     beyond.append(kinds)
                     proven = proven and answer.least_usd > cap_usd
                     continue
-                found = kinds_of(answer.plan)
-                if (len(found), answer.most_usd) < (len(best_kinds), best.objective_usd):
-                    best, best_kinds = answer.plan, found
+                within[kinds_of(answer.plan)] = answer.plan
             smaller |= {kinds - {each} for each in kinds if len(kinds) > 1}
         level = smaller
+    best_kinds = min(within, key=lambda kinds: (len(kinds), within[kinds].objective_usd))
+    best = within[best_kinds]
     figure = f"{len(best_kinds)} kinds ({', '.join(sorted(best_kinds))}), the plan has {len(kinds_of(plan))}"
-    better = len(best_kinds) < len(kinds_of(plan))
-    return Alternative(
-        "fewest kinds of hardware",
-        figure,
-        best if better else None,
-        best.objective_usd if better else None,
-        proven,
-    )
+    if len(best_kinds) == len(kinds_of(plan)):
+        return Alternative("fewest kinds of hardware", figure, None, None, proven)
+    resolver.say(f"the least cost on {', '.join(sorted(best_kinds))}")
+    cheapest = resolver.answer(
+        replace(asked, change=OnHardware(best_kinds), begin=best, verge=None, shown=True)
+    ).plan
+    if cheapest is not None and cheapest.objective_usd < best.objective_usd:
+        best = cheapest
+    return Alternative("fewest kinds of hardware", figure, best, best.objective_usd, proven)
 
 
-def _may_fit(kinds: frozenset[str], beyond: list[frozenset[str]]) -> bool:
-    """Whether no larger set is beyond the cap."""
-    return not any(kinds <= other for other in beyond)
+@dataclass(frozen=True, slots=True)
+class OnHardware:
+    """Leaves candidates on some kinds of hardware alone."""
 
+    kinds: frozenset[str]
 
-def _on_kinds(kinds: frozenset[str], fleet: Fleet, resolver: Resolver) -> FleetAnswer:
-    return resolver.solve(fleet, lambda candidate: candidate if candidate.hardware in kinds else None)
+    def __call__(self, candidate: Candidate) -> Candidate | None:
+        """The candidate, where it stays."""
+        return candidate if candidate.hardware in self.kinds else None
 
 
 def _without_offers(
@@ -133,7 +145,8 @@ def _without_offers(
 ) -> Alternative:
     """The plan of a fleet whose offers are cut, if it costs no more than a cap."""
     resolver.say(name)
-    answer = resolver.solve(fleet)
+    # Its plans are among those of the fleet with all offers, at the same cost.
+    answer = resolver.answer(Question(fleet, begin=plan, bound=bound_of(plan, fleet), shown=True))
     now = sum(row.accelerators for row in plan.purchases if verb != "bought" or row.kind == "buy")
     proven = answer.plan is not None or answer.infeasible or answer.least_usd > cap_usd
     if answer.plan is None or answer.most_usd > cap_usd:
@@ -158,7 +171,7 @@ def fewest_changes(plan: Plan, fleet: Fleet, cap_usd: float, resolver: Resolver)
     price = fleet.policy.transition_usd_per_accelerator
     for added in TRANSITION_PRICES:
         dearer = replace(fleet.policy, transition_usd_per_accelerator=price + added)
-        answer = resolver.solve(replace(fleet, policy=dearer))
+        answer = resolver.answer(Question(replace(fleet, policy=dearer), begin=best, shown=True))
         if answer.plan is None:
             continue
         count = started_accelerators(answer.plan)

@@ -18,7 +18,7 @@ from fleetplan.planner.problem.plan_in_force import configurations_in_force, wit
 from fleetplan.planner.problem.quick_checks import unservable
 from fleetplan.planner.questions.counterfactuals import Counterfactual, FleetOption
 from fleetplan.planner.questions.diff import COST_TOLERANCE_USD, PlanDiff, diff
-from fleetplan.planner.questions.resolving import runs_alike, same_hardware
+from fleetplan.planner.questions.resolving import bound_of, runs_alike, same_hardware
 from fleetplan.planner.search import SearchLimits, Watcher
 
 UNMET_TOLERANCE_RATIO = 1e-6
@@ -132,14 +132,25 @@ class _Solver:
     baseline: Plan | None
     solved: dict[tuple[int, tuple[Candidate, ...]], Plan | Infeasible] = field(default_factory=dict)
 
-    def solve(self, title: str, fleet: Fleet, candidates: CandidateSet) -> Plan | Infeasible:
+    def solve(
+        self,
+        title: str,
+        fleet: Fleet,
+        candidates: CandidateSet,
+        known: Plan | None = None,
+        simplified: bool = True,
+    ) -> Plan | Infeasible:
+        """The plan of a fleet; of one without some candidates, from the plan with them."""
         key = id(fleet), candidates.candidates
         if key not in self.solved:
             self.say(f"{title}: {len(candidates.candidates)} candidates; solving")
             problem = build_problem(fleet, candidates.candidates)
             if self.baseline is not None:
                 problem, _ = with_baseline(problem, self.baseline)
-            self.solved[key] = solve_problem(candidates, problem, self.limits, self.watch, self.say).outcome
+            if known is not None:
+                problem = replace(problem, begins_with=known, bounded_by=bound_of(known, fleet))
+            limits = replace(self.limits, simplified=simplified)
+            self.solved[key] = solve_problem(candidates, problem, limits, self.watch, self.say).outcome
         return self.solved[key]
 
 
@@ -192,7 +203,8 @@ def _compared(
         running = solver.baseline
         kept_anyway = frozenset() if running is None else configurations_in_force(running)
         candidates = build_candidates(other, solver.say, kept_anyway)
-    trials = tuple(_trial(other, candidates, against, option, solver) for option in against.options)
+    known = plan if against.fleet is None else None
+    trials = tuple(_trial(other, candidates, against, option, solver, known) for option in against.options)
     planned = [(trial, trial.plan) for trial in trials if trial.plan is not None]
     if not planned:
         return Compared(against.name, against.definition, trials, None, None, None, None, 0.0, ())
@@ -223,16 +235,25 @@ def _compared(
 
 
 def _trial(
-    fleet: Fleet, candidates: CandidateSet, against: Counterfactual, option: FleetOption, solver: _Solver
+    fleet: Fleet,
+    candidates: CandidateSet,
+    against: Counterfactual,
+    option: FleetOption,
+    solver: _Solver,
+    known: Plan | None,
 ) -> Trial:
-    """One option solved with the candidates that it keeps."""
+    """One option solved with the candidates that it keeps, the plan with all of them known or not."""
     kept = tuple(filter(option.keeps, candidates.candidates))
+    if known is not None and not known.shortages and configurations_in_force(known) <= {c.key for c in kept}:
+        # It does without what is left out, and none that does is better than it is.
+        return Trial(option.label, known, False, ())
     reasons = unservable(build_problem(fleet, kept))
     if reasons and fleet.policy.unmet == "forbid":
         return Trial(option.label, None, True, reasons)
     title = f"{against.name} {option.label}".rstrip()
     try:
-        outcome = solver.solve(title, fleet, replace(candidates, candidates=kept))
+        own = replace(candidates, candidates=kept)
+        outcome = solver.solve(title, fleet, own, known, simplified=len(against.options) == 1)
     except NoPlanFoundError as error:
         return Trial(option.label, None, False, (str(error),))
     if isinstance(outcome, Infeasible):

@@ -13,7 +13,7 @@ from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.fleet_edits import Edit
-from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.resolving import Question, Resolver, counts_cost_alone, program_sha256
 
 KILOWATTS: Final = (1.0, 10.0)
 """Amounts of power that are added, each by itself: a kilowatt is less than most replicas draw. [kW]"""
@@ -172,7 +172,10 @@ def worth_of(more: More, plan: Plan, fleet: Fleet, resolver: Resolver) -> Worth:
         Solves.
     """
     before = resolver.problem(fleet)[1]
-    answer = resolver.solve(more.edit(fleet))
+    changed = more.edit(fleet)
+    if counts_cost_alone(fleet) and program_sha256(before) == program_sha256(resolver.problem(changed)[1]):
+        return Worth(more, 0.0, 0.0, 0.0, plan)
+    answer = resolver.answer(Question(changed, begin=plan))
     price = fixed_usd(answer.problem) - fixed_usd(before)
     most_after = min(answer.most_usd - price, plan.objective_usd)
     least_after = min(answer.least_usd - price, most_after)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleetplan.fleet.inventory import Fleet, Service
 from fleetplan.planner.api import NoPlanFoundError, solve_problem
 from fleetplan.planner.candidates import CandidateSet, build_candidates, supplied_hardware
-from fleetplan.planner.plan import Infeasible, Plan
-from fleetplan.planner.problem import Candidate, ConfigurationKey, Problem, build_problem
+from fleetplan.planner.formulation import build_model, fixed_usd
+from fleetplan.planner.plan import Infeasible, Plan, Rejections
+from fleetplan.planner.problem import Candidate, ConfigurationKey, KnownBound, Problem, build_problem
 from fleetplan.planner.problem.plan_in_force import configurations_in_force, with_baseline
 from fleetplan.planner.problem.quick_checks import unservable
-from fleetplan.planner.search import SearchLimits, Verdict, Watcher, feasibility
+from fleetplan.planner.search import LEAST_REGRET, SearchLimits, Verdict, Verge, Watcher, feasibility
 
 
 class OutOfTimeError(Exception):
@@ -22,6 +25,34 @@ class OutOfTimeError(Exception):
 
 Change = Callable[[Candidate], Candidate | None]
 """What becomes of a candidate in a question; None leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A fleet to be solved, and what is known of it before.
+
+    Attributes
+    ----------
+    fleet : Fleet
+        What is planned.
+    change : callable or None
+        What becomes of the candidates.
+    begin : Plan or None
+        A plan that the search begins with.
+    bound : KnownBound or None
+        A bound that holds for the fleet.
+    verge : Verge or None
+        What the least TCO is held against, where no more has to be known of it.
+    shown : bool
+        Whether somebody sees the plan, not only what it costs: it is then one of few configurations.
+    """
+
+    fleet: Fleet
+    change: Change | None = None
+    begin: Plan | None = None
+    bound: KnownBound | None = None
+    verge: Verge | None = None
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +148,30 @@ class Resolver:
         return candidates, problem
 
     def solve(self, fleet: Fleet, change: Change | None = None, begin: Plan | None = None) -> FleetAnswer:
-        """The cheapest plan of a fleet, or that there is none; the search begins with a plan that is known.
+        """The cheapest plan of a fleet, or that there is none; raises as `answer`."""
+        return self.answer(Question(fleet, change, begin))
+
+    def answer(self, asked: Question) -> FleetAnswer:
+        """What solving a fleet gives.
 
         Raises
         ------
         KeyboardInterrupt
             At Ctrl-C: it ends the question, not one of its solves.
         """
-        candidates, problem = self.problem(fleet, change)
-        if begin is not None:
-            problem = replace(problem, begins_with=begin)
+        candidates, problem = self.problem(asked.fleet, asked.change)
+        problem = replace(problem, begins_with=asked.begin or problem.begins_with)
+        limits = replace(self.limits, simplified=asked.shown)
+        if counts_cost_alone(asked.fleet):
+            problem = replace(problem, bounded_by=asked.bound)
+            limits = replace(limits, verge=asked.verge)
         if not problem.cells:
             return FleetAnswer(problem, None, False, ("no service has any demand",))
         reasons = unservable(problem)
-        if reasons and fleet.policy.unmet == "forbid":
+        if reasons and asked.fleet.policy.unmet == "forbid":
             return FleetAnswer(problem, None, True, reasons)
         try:
-            outcome = solve_problem(
-                candidates, problem, self.limits, self.watch, self.say, final=False
-            ).outcome
+            outcome = solve_problem(candidates, problem, limits, self.watch, self.say, final=False).outcome
         except NoPlanFoundError as error:
             return FleetAnswer(problem, None, False, (str(error),))
         if isinstance(outcome, Infeasible):
@@ -151,8 +187,12 @@ class Resolver:
 
     def _of_service(self, fleet: Fleet, service: Service) -> CandidateSet:
         for known_fleet, known, found in self._known:
-            if runs_alike(known, service) and same_hardware(known_fleet, fleet):
+            if not runs_alike(known, service):
+                continue
+            if same_hardware(known_fleet, fleet):
                 return found
+            if service.engines is None and has_hardware_of(known_fleet, fleet):
+                return _on_hardware(found, frozenset(supplied_hardware(fleet)))
         # Nothing cuts an evaluation short; it takes about as long as others before it.
         if self.limits.latest.left_s <= max(self._took_s, default=0.0):
             raise OutOfTimeError
@@ -183,14 +223,54 @@ def _joined(parts: Sequence[CandidateSet]) -> CandidateSet:
     )
 
 
+def _on_hardware(found: CandidateSet, names: frozenset[str]) -> CandidateSet:
+    """The candidates on some hardware; each dominates others on its own hardware alone."""
+    rejections = []
+    for row in found.rejections:
+        by_hardware = {name: counts for name, counts in row.by_hardware.items() if name in names}
+        total = sum(map(Counter, by_hardware.values()), Counter())
+        rejections.append(Rejections(service=row.service, counts=dict(total), by_hardware=by_hardware))
+    candidates = tuple(each for each in found.candidates if each.hardware in names)
+    return replace(found, candidates=candidates, rejections=tuple(rejections))
+
+
 def same_hardware(one: Fleet, other: Fleet) -> bool:
     """Whether a service has the same choice of hardware in two fleets."""
     return one is other or (
+        has_hardware_of(one, other) and set(supplied_hardware(one)) == set(supplied_hardware(other))
+    )
+
+
+def has_hardware_of(one: Fleet, other: Fleet) -> bool:
+    """Whether a fleet supplies all hardware of another one, of the same figures."""
+    return (
         one.path == other.path
         and one.hardware == other.hardware
         and one.calibration == other.calibration
-        and set(supplied_hardware(one)) == set(supplied_hardware(other))
+        and set(supplied_hardware(one)) >= set(supplied_hardware(other))
     )
+
+
+def counts_cost_alone(fleet: Fleet) -> bool:
+    """Whether no regret comes before the cost of a plan: bounds on cost are then those of all plans."""
+    return not (fleet.demand_scenarios and fleet.demand_objective == LEAST_REGRET)
+
+
+def bound_of(plan: Plan, fleet: Fleet) -> KnownBound | None:
+    """What a plan of a fleet proves of every fleet whose plans are among its own, none of them cheaper there.
+
+    None where its bound is one of some plans only: those that reach a goal, or leave no more unmet.
+    """
+    if plan.goal is not None or plan.shortages or not counts_cost_alone(fleet):
+        return None
+    return KnownBound(plan.bound_usd, plan.solve.bound_source)
+
+
+def program_sha256(problem: Problem) -> str:
+    """Hash of the integer program that serves everything at least cost: equal ones have the same optimum."""
+    planning = build_model(problem, allow_unmet=False)
+    planning.model.minimize(planning.total_cost)
+    return hashlib.sha256(f"{fixed_usd(problem)!r}{planning.model.proto}".encode()).hexdigest()
 
 
 def runs_alike(one: Service, other: Service) -> bool:

@@ -7,6 +7,7 @@ everything must be served; what the fleet then costs more than the plan is the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,9 +17,10 @@ import pandas as pd
 from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.formulation import fixed_usd
 from fleetplan.planner.plan import Plan
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, Cell, Problem
 from fleetplan.planner.questions import fleet_edits
-from fleetplan.planner.questions.resolving import Change, FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import Change, FleetAnswer, Question, Resolver
+from fleetplan.planner.search import Verge
 
 
 class StressKind(StrEnum):
@@ -164,19 +166,35 @@ def outcome_of(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> Stre
         Solves, twice.
     """
     before = resolver.problem(fleet)[1]
-    kept = resolver.solve(case.fleet, case.change)
+    kept = resolver.answer(Question(case.fleet, case.change, begin=plan))
     # What stood in a lost region is paid for all the same.
     lost_usd = fixed_usd(before) - fixed_usd(kept.problem) if case.kind is StressKind.REGION else 0.0
     least = most = None
     if kept.plan is not None:
         least = kept.least_usd + lost_usd - plan.objective_usd
         most = kept.most_usd + lost_usd - plan.bound_usd
-    return StressOutcome(case, _broken(case, plan, fleet, resolver), least, most, kept.reasons)
+    broken = () if _holds_as_it_is(case, before, kept.problem) else _broken(case, plan, before, resolver)
+    return StressOutcome(case, broken, least, most, kept.reasons)
 
 
-def _broken(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> tuple[Broken, ...] | None:
+def _holds_as_it_is(case: Case, before: Problem, after: Problem) -> bool:
+    """Whether a plan serves everything under a case as well: prices alone have changed, or demand fell."""
+    if case.kind not in (StressKind.DEMAND, StressKind.PRICE) or after.candidates != before.candidates:
+        return False
+    asked = {(cell.service, cell.region, cell.moment): cell.most_requests_per_s for cell in before.cells}
+
+    def fits(cell: Cell) -> bool:
+        planned = asked.get((cell.service, cell.region, cell.moment), ())
+        return len(planned) == len(cell.most_requests_per_s) and all(
+            rate <= most for rate, most in zip(cell.most_requests_per_s, planned, strict=True)
+        )
+
+    return all(map(fits, after.cells))
+
+
+def _broken(case: Case, plan: Plan, problem: Problem, resolver: Resolver) -> tuple[Broken, ...] | None:
     """What the plan's own hardware cannot serve, the first priority served first."""
-    problem = resolver.problem(fleet)[1]
+    fleet = problem.fleet
     held = fleet_edits.limited_to(fleet, plan, problem)
     # Hardware that the plan rents or buys is taken as it stands: budgets do not forbid what is paid already.
     held = fleet_edits.with_budget(
@@ -190,7 +208,9 @@ def _broken(case: Case, plan: Plan, fleet: Fleet, resolver: Resolver) -> tuple[B
         ),
     )
     held = fleet_edits.with_policy(held, lambda policy: replace(policy, unmet="penalise"))
-    answer = replace(resolver, baseline=None).solve(_as_in(case, held), case.change)
+    # What it costs is not asked: any plan that leaves the least unserved will do.
+    asked = Question(_as_in(case, held), case.change, begin=plan, verge=Verge(math.inf, math.inf))
+    answer = replace(resolver, baseline=None).answer(asked)
     if answer.plan is None:
         return None
     return tuple(_unserved(answer))

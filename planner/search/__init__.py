@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fleetplan.planner.search.result import SearchLimits as SearchLimits
     from fleetplan.planner.search.result import SearchResult as SearchResult
     from fleetplan.planner.search.result import SolveStatus as SolveStatus
+    from fleetplan.planner.search.result import Verge as Verge
     from fleetplan.planner.search.result import Watcher as Watcher
     from fleetplan.planner.search.result import default_workers as default_workers
     from fleetplan.planner.search.run import search as search
@@ -48,6 +49,7 @@ _MODULE_OF: Final = {
     "SearchLimits": "result",
     "SearchResult": "result",
     "SolveStatus": "result",
+    "Verge": "result",
     "Watcher": "result",
     "default_workers": "result",
     "LEAST_REGRET": "scenarios",

@@ -33,6 +33,28 @@ class SolveStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Verge:
+    """What a question has to know of a least TCO: on which side of a gap it lies.
+
+    Attributes
+    ----------
+    below_usd, above_usd : float
+        A plan that costs at most the former decides, and so does a bound of at least the latter. [USD]
+    """
+
+    below_usd: float
+    above_usd: float
+
+    def decided(self, plan_usd: float, bound_usd: float) -> bool:
+        """Whether a plan and a bound tell the side."""
+        return plan_usd <= self.below_usd or bound_usd >= self.above_usd
+
+    def less(self, usd: float) -> Verge:
+        """The same of a cost without a part of it."""
+        return Verge(self.below_usd - usd, self.above_usd - usd)
+
+
+@dataclass(frozen=True, slots=True)
 class SearchLimits:
     """When a search may stop.
 
@@ -54,6 +76,10 @@ class SearchLimits:
         must not decide it counts work, or is not looked at.
     explained : Deadline
         When it is to be over why there is no plan, unless that is known too late to say anything.
+    verge : Verge or None
+        When a search may stop before its gap is closed, as the question is decided.
+    simplified : bool
+        Whether a plan of about the same cost with fewer configurations is looked for: plans that are shown.
     cluster : Cluster or None
         Does the jobs of searches over blocks while it is not lost; None for processes of this machine.
     """
@@ -65,6 +91,8 @@ class SearchLimits:
     reproducible: bool = False
     latest: Deadline = NEVER
     explained: Deadline = NEVER
+    verge: Verge | None = None
+    simplified: bool = True
     # The same question wherever it is answered.
     cluster: Cluster | None = field(default=None, repr=False, compare=False)
 

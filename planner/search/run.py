@@ -16,7 +16,7 @@ from fleetplan.planner.formulation import (
     values_of,
 )
 from fleetplan.planner.problem import Problem
-from fleetplan.planner.problem.independent_parts import components
+from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
     SearchLimits,
@@ -27,12 +27,13 @@ from fleetplan.planner.search.result import (
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
 from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
 from fleetplan.planner.search.solvers.interrupt import Stop
-from fleetplan.planner.search.solvers.proofs import VARIABLES, contradicted
+from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
 from fleetplan.planner.search.solvers.request import (
     ModelOutcome,
     Step,
 )
+from fleetplan.planner.search.stages import NOTHING_PROVEN
 from fleetplan.planner.search.tie_breaks import prefer_local_serving, prefer_simple
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan
@@ -110,15 +111,27 @@ def _search(problem: Problem, limits: SearchLimits, watch: Watcher | None, stop:
     for done, part in enumerate(parts):
         left = limits.time_limit_s - spent.seconds
         own_limits = replace(limits, time_limit_s=max(left / (len(parts) - done), 0.1))
+        # What is known of the whole says little of a part.
+        verge = None if limits.verge is None or len(parts) > 1 else limits.verge.less(elsewhere_usd)
+        own_limits = replace(own_limits, verge=verge)
         run = Run(part, own_limits, started, stop or Stop())
         run.watch = watch or (lambda _: None)
         run.label = "" if len(parts) == 1 else f" of part {done + 1}/{len(parts)}"
+        run.known = _known_of(part, problem, elsewhere_usd) if len(parts) == 1 else NOTHING_PROVEN
         result = run.search()
         spent.add(result.deterministic_time)
         if result.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_PLAN):
             return replace(result, wall_s=time.monotonic() - started)
         results.append(result)
     return merge_parts(parts, results, elsewhere_usd, limits, time.monotonic() - started)
+
+
+def _known_of(part: Component, problem: Problem, elsewhere_usd: float) -> Proof:
+    """The bound that is known of a problem, as one on the objective of its only part."""
+    if problem.bounded_by is None:
+        return NOTHING_PROVEN
+    usd = problem.bounded_by.usd - elsewhere_usd - part.fixed_usd
+    return Proof(usd * USD_RESOLUTION, problem.bounded_by.source)
 
 
 class Run(UnmetStages):
@@ -132,7 +145,7 @@ class Run(UnmetStages):
         elif self.problem.fleet.policy.unmet == "forbid":
             planning = build_model(self.problem, allow_unmet=False)
             hint_known_plan(planning)
-            outcome = self.minimise(planning, "cost")
+            outcome = self.minimise(planning, "cost", known=self.known)
         else:
             planning, outcome = self.serve_most()
         result = self.result(planning.variables, outcome)
@@ -181,7 +194,7 @@ class Run(UnmetStages):
         unproven = result.status is SolveStatus.LIMIT
         # What a few seconds find depends on the machine.
         timed = self.limits.reproducible or left < 0.1 or self.stop.requested
-        if unproven or timed or outcome.values is None:
+        if unproven or timed or outcome.values is None or not self.limits.simplified:
             return result
         model, variables = planning.model, planning.variables
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0

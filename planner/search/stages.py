@@ -76,6 +76,8 @@ class Stages:
         self.label = ""
         self.watch: Watcher = lambda _: None
         self.goal = goal_of(part.problem)
+        # A bound that is known before the search, for plans that serve everything. [objective units]
+        self.known = NOTHING_PROVEN
         self.reached: Reached | None = None
         # What is proven to stay unmet of each priority that was looked at. [units of unmet demand]
         self.unmet_bounds: dict[int, float] = {}
@@ -159,8 +161,10 @@ class Stages:
 
         def enough(objective: float, bound: float) -> bool:
             # The gap is on the whole TCO, of which the objective is the part that can be decided.
-            plan = self.usd(objective)
-            return plan - self.usd(max(bound, known.bound)) <= self.limits.gap_ratio * plan
+            plan, least = self.usd(objective), self.usd(max(bound, known.bound))
+            verge = self.limits.verge
+            decided = verge is not None and verge.decided(plan, least)
+            return decided or plan - least <= self.limits.gap_ratio * plan
 
         def on_step(step: Step) -> None:
             best = max(known.bound, -math.inf if step.bound is None else step.bound)

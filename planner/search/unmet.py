@@ -84,7 +84,7 @@ class UnmetStages(Stages):
         strict = build_model(self.problem, allow_unmet=False)
         hint_known_plan(strict)
         patience = Patience(seconds=FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
-        outcome = self.minimise(strict, "cost", patience)
+        outcome = self.minimise(strict, "cost", patience, self.known)
         if outcome.values is not None:
             return strict, outcome
         return lenient, self.minimise_unmet(lenient) or self.minimise(lenient, "cost of what is served")
@@ -99,7 +99,7 @@ class UnmetStages(Stages):
             hint_known_plan(planning)
             patience = Patience(PATIENCE_ROUNDS, FULL_SERVICE_SHARE_OF_TIME * self.time_left_s())
             duals = None if least is None else least.all_served_duals
-            outcome = self.minimise(planning, "cost", patience, row_duals=duals)
+            outcome = self.minimise(planning, "cost", patience, self.known, duals)
             if outcome.values is not None:
                 return outcome
             _bound_from_above(unmet)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from fleetplan.fleet.inventory import Fleet, Offer
 from fleetplan.planner.plan import Placement, Plan
-from fleetplan.planner.problem import Candidate
+from fleetplan.planner.problem import Candidate, KnownBound
 from fleetplan.planner.questions import fleet_edits
 from fleetplan.planner.questions.conflict.explain import Explained, explain_conflict
 from fleetplan.planner.questions.conflict.service_requirements import latency_requirements
 from fleetplan.planner.questions.conflict.ways_out import least_steps
-from fleetplan.planner.questions.resolving import FleetAnswer, Resolver
+from fleetplan.planner.questions.resolving import FleetAnswer, Question, Resolver, bound_of
 from fleetplan.planner.questions.why_not.assumed_offer import ASSUMED_OFFER, MOST_ASSUMED_PRICE, supplied
 from fleetplan.planner.questions.why_not.break_even import (
     BreakEven,
@@ -22,7 +22,7 @@ from fleetplan.planner.questions.why_not.break_even import (
 )
 from fleetplan.planner.questions.why_not.reasons import Cause, Reason, standing_reasons
 from fleetplan.planner.questions.why_not.subject import Subject, SubjectKind
-from fleetplan.planner.search import Deadline, Verdict
+from fleetplan.planner.search import Deadline, Verdict, Verge
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,13 @@ def _worth(
     """It is in the plan: what the fleet would cost without it."""
     if subject.kind is SubjectKind.REGION:
         return WhyNot(subject, used, ())
+    # Plans without it are among those of the fleet, at the same cost.
+    asked = Question(fleet, begin=plan, bound=bound_of(plan, fleet))
     if subject.kind is SubjectKind.OFFER:
-        answer = resolver.solve(fleet_edits.maximum_set(fleet, subject.name, 0))
+        asked = replace(asked, fleet=fleet_edits.maximum_set(fleet, subject.name, 0))
     else:
-        answer = resolver.solve(fleet, lambda candidate: None if subject.matches(candidate) else candidate)
+        asked = replace(asked, change=lambda candidate: None if subject.matches(candidate) else candidate)
+    answer = resolver.answer(asked)
     extra = None
     if answer.plan is not None:
         extra = Extra(max(0.0, answer.least_usd - plan.objective_usd), answer.most_usd - plan.bound_usd)
@@ -161,7 +164,9 @@ class _Stage:
         if not any(map(self.subject.matches, candidates.candidates)):
             return replace(found, latency=tuple(self.latency_needed(reasons)))
         self.resolver.say(f"solving with {self.subject.name}")
-        forced = self.force(self.fleet)
+        # Plans with it are among those of the fleet, unless the fleet has it by an offer that is assumed.
+        bound = bound_of(self.plan, self.fleet) if self.subject.supplied else None
+        forced = self.force(self.fleet, bound=bound)
         if forced.plan is None:
             return self.forbidden(found, forced)
         extra = self.extra(forced)
@@ -180,7 +185,9 @@ class _Stage:
             found = replace(found, speed=speed_break_even(self.at_speed, self.without))
         return found
 
-    def force(self, fleet: Fleet, ratio: float = 1.0) -> FleetAnswer:
+    def force(
+        self, fleet: Fleet, ratio: float = 1.0, bound: KnownBound | None = None, verge: Verge | None = None
+    ) -> FleetAnswer:
         """The cheapest plan with it, its rates times a ratio."""
         forced = fleet_edits.with_policy(
             fleet, lambda policy: replace(policy, must_use=(self.subject.must_use,))
@@ -191,10 +198,12 @@ class _Stage:
                 return candidate
             return replace(candidate, requests_per_s=tuple(rate * ratio for rate in candidate.requests_per_s))
 
-        return self.resolver.solve(forced, None if ratio == 1.0 else faster)
+        change = None if ratio == 1.0 else faster
+        return self.resolver.answer(Question(forced, change, self.plan, bound, verge))
 
     def at_speed(self, ratio: float) -> FleetAnswer:
-        return self.force(self.fleet, ratio)
+        """The same, as far as it tells whether it belongs in."""
+        return self.force(self.fleet, ratio, verge=self.without.verge)
 
     def at_price(self, ratio: float) -> FleetAnswer:
         return self.force(fleet_edits.price_scaled(self.fleet, ratio, self.priced_offers))

@@ -13,6 +13,7 @@ from typing import Final
 
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.questions.resolving import FleetAnswer
+from fleetplan.planner.search import Verge
 
 MOST_PRICE_SOLVES: Final = 8
 """Solves after which the break-even price is taken as it is; a plan of another shape takes one more each."""
@@ -39,6 +40,12 @@ class Without:
 
     least_usd: float
     most_usd: float
+
+    @property
+    def verge(self) -> Verge:
+        """Cost below which a plan with it proves that it belongs in, and bound that proves the contrary."""
+        # The model rounds costs.
+        return Verge(self.least_usd * (1 - 2 * MONEY_RESOLUTION), self.most_usd)
 
 
 @dataclass(frozen=True, slots=True)

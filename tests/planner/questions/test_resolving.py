@@ -1,0 +1,157 @@
+"""What a solve takes over from others holds: bounds, plans, candidates, and programs that are equal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.planner.builders import fleet, hardware, rent_offer, service
+from tests.planner.questions.tiny import EXACT, engine_table, with_engine_tables
+from tests.planner.random_fleets import tiny_case
+
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.candidates import build_candidates
+from fleetplan.planner.plan import Plan
+from fleetplan.planner.problem import KnownBound
+from fleetplan.planner.questions import resolving
+from fleetplan.planner.questions.alternatives import OnHardware
+from fleetplan.planner.questions.marginal import one_more, worth_of
+from fleetplan.planner.questions.resolving import Question, Resolver, bound_of, program_sha256
+from fleetplan.planner.questions.stress import Stress, cases_of, outcome_of
+from fleetplan.planner.search import Verge
+from fleetplan.scenarios.load import load_fleet
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SEEDS = range(24)
+
+
+def planned() -> Iterator[tuple[Fleet, Plan]]:
+    """Random fleets that have a plan which serves everything."""
+    for seed in SEEDS:
+        question = with_engine_tables(tiny_case(seed))
+        plan = Resolver(EXACT).solve(question).plan
+        if plan is not None and not plan.shortages:
+            yield question, plan
+
+
+def test_no_plan_on_some_of_the_hardware_costs_less_than_the_bound_with_all_of_it() -> None:
+    solved = 0
+    for question, plan in planned():
+        bound = bound_of(plan, question)
+        assert bound is not None
+        for name in question.hardware:
+            change = OnHardware(frozenset(question.hardware) - {name})
+            anew = Resolver(EXACT).answer(Question(question, change))
+            known = Resolver(EXACT).answer(Question(question, change, begin=plan, bound=bound))
+            assert anew.least_usd >= bound.usd * (1 - 1e-9)
+            assert known.infeasible == anew.infeasible
+            assert known.most_usd == pytest.approx(anew.most_usd)
+            assert known.least_usd == pytest.approx(anew.least_usd)
+            solved += known.plan is not None
+    assert solved >= 8
+
+
+def test_a_known_bound_ends_a_search_and_is_told_with_its_source() -> None:
+    question = fleet(
+        services=[service("chat", 100.0, engines=engine_table([("aggregated", "A", 1, 10.0)]))],
+        hardware=[hardware("A", 1)],
+        offers=[rent_offer("A", 2.0)],
+    )
+    loose = Resolver(replace(EXACT, gap_ratio=0.5))
+    exact = Resolver(EXACT).solve(question).most_usd
+    found = loose.answer(Question(question, bound=KnownBound(exact * 0.999, "another solve"))).plan
+    assert found is not None
+    assert found.bound_usd >= exact * 0.999 - 1e-6
+    # One that a plan contradicts is not told.
+    false = loose.answer(Question(question, bound=KnownBound(exact * 1.5, "another solve"))).plan
+    assert false is not None
+    assert false.bound_usd <= exact * (1 + 1e-9)
+    assert false.solve.bound_source != "another solve"
+
+
+def test_a_verge_tells_the_side_that_the_optimum_is_on() -> None:
+    asked = 0
+    for question, plan in itertools.islice(planned(), 10):
+        for ratio in (0.7, 0.99, 1.01, 1.5):
+            cap_usd = plan.objective_usd * ratio
+            answer = Resolver(EXACT).answer(Question(question, verge=Verge(cap_usd, cap_usd)))
+            assert answer.plan is not None
+            if ratio < 1:
+                assert answer.least_usd >= cap_usd * (1 - 1e-9)
+            else:
+                assert answer.most_usd <= cap_usd * (1 + 1e-6)
+            asked += 1
+    assert asked >= 20
+
+
+def test_a_regret_comes_before_a_bound_on_cost() -> None:
+    question, plan = next(planned())
+    assert bound_of(plan, question) is not None
+    regretful = replace(question, demand_objective="least-regret", demand_scenarios=(None,))  # type: ignore[arg-type]
+    assert bound_of(plan, regretful) is None
+    assert bound_of(plan.model_copy(update={"goal": object()}), question) is None
+
+
+def test_one_more_that_leaves_the_program_as_it_is_is_worth_nothing_and_not_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solved: list[Fleet] = []
+    real = Resolver.answer
+
+    def counted(self: Resolver, asked: Question) -> resolving.FleetAnswer:
+        solved.append(asked.fleet)
+        return real(self, asked)
+
+    monkeypatch.setattr(Resolver, "answer", counted)
+    same, other = 0, 0
+    for question, plan in planned():
+        resolver = Resolver(EXACT)
+        before = program_sha256(resolver.problem(question)[1])
+        for more in one_more(question):
+            changed = more.edit(question)
+            solved.clear()
+            found = worth_of(more, plan, question, resolver)
+            if before == program_sha256(resolver.problem(changed)[1]):
+                assert solved == []
+                assert (found.least_usd, found.most_usd) == (0.0, 0.0)
+                anew = real(resolver, Question(changed))
+                assert anew.most_usd == pytest.approx(plan.objective_usd)
+                same += 1
+            else:
+                assert solved == [changed]
+                other += 1
+    assert same >= 3
+    assert other >= 10
+
+
+def test_a_plan_that_holds_under_a_case_is_not_solved_for_what_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stress = Stress((-0.2, 0.2), (0.3, -0.3), 0, (), ())
+    held = 0
+    for question, plan in itertools.islice(planned(), 12):
+        resolver = Resolver(EXACT)
+        for case in cases_of(question, stress):
+            short = outcome_of(case, plan, question, resolver)
+            with monkeypatch.context() as patched:
+                patched.setattr("fleetplan.planner.questions.stress._holds_as_it_is", lambda *_: False)
+                solved = outcome_of(case, plan, question, resolver)
+            assert short.broken == solved.broken
+            held += short.broken == ()
+    assert held >= 20
+
+
+def test_candidates_of_fewer_kinds_are_those_that_are_evaluated_for_them_alone() -> None:
+    question = load_fleet(SCENARIOS / "tiny.yaml")
+    resolver = Resolver(EXACT)
+    assert {each.hardware for each in resolver.candidates(question).candidates} == {"H100-SXM", "H200-SXM"}
+    fewer = replace(question, pools=())
+    shared = resolver.candidates(fewer)
+    alone = build_candidates(fewer, lambda _: None)
+    assert len(resolver._known) == 1
+    assert shared.candidates == alone.candidates
+    assert shared.rejections == alone.rejections
+    assert {each.hardware for each in shared.candidates} == {"H200-SXM"}
