@@ -70,6 +70,7 @@ def plan_fleet(
     watch: Watcher | None = None,
     announce: Callable[[str], None] | None = None,
     baseline: Plan | None = None,
+    prepared: Callable[[Fleet], tuple[CandidateSet, Problem]] | None = None,
 ) -> Planned:
     """Find and verify the cheapest plan of a fleet.
 
@@ -85,6 +86,9 @@ def plan_fleet(
         Told what is being done.
     baseline : Plan, optional
         The plan in force: what starts in the first period is counted against it.
+    prepared : callable, optional
+        Returns candidates and problem of the fleet, the plan in force included, for a caller that has
+        evaluated some of them before; by default all are evaluated.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def plan_fleet(
     """
     say = announce or (lambda _: None)
     all_over = Deadline.after(limits.time_limit_s + EXPLANATION_S)
-    candidates, problem = prepare(fleet, say, baseline)
+    candidates, problem = prepare(fleet, say, baseline) if prepared is None else prepared(fleet)
     if not limits.reproducible:
         least = Deadline.after(limits.time_limit_s + LEAST_EXPLANATION_S)
         latest = Deadline(min(limits.latest.ends, max(all_over.ends, least.ends)))

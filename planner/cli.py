@@ -31,6 +31,7 @@ from fleetplan.planner.commands.optables import optables_app
 from fleetplan.planner.commands.predict import predict
 from fleetplan.planner.commands.questions import compare, diff_plans, landscape
 from fleetplan.planner.commands.replay import replay
+from fleetplan.planner.commands.serve import serve
 from fleetplan.planner.commands.shared import ExitCode
 from fleetplan.planner.commands.solve import solve
 from fleetplan.planner.commands.sweep import sweep
@@ -87,6 +88,7 @@ app.command("replay")(replay)
 app.command("forecast")(forecast)
 app.command("track")(track)
 app.command("calibrate")(calibrate_measurements)
+app.command("serve")(serve)
 app.command("report")(report)
 app.command("export")(export)
 app.command("dump")(dump)

@@ -111,17 +111,24 @@ def infeasible_page(outcome: Infeasible) -> str:
 
 def render(template: str, **values: object) -> str:
     """Return a page from its template and values."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(
+    own = environment()
+    shared = own.from_string(_text("parts.html.j2")).module
+    # The style sheet is ours, so it stands in the page as it is.
+    return own.from_string(_text(template)).render(parts=shared, style=Markup(style_sheet()), **values)
+
+
+def environment() -> Environment:
+    """Return the environment of templates of pages: names are escaped, figures are as people read them."""
+    found = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(
         money=_money, percent=percent, number=figure, how_sure_unmet=how_sure_unmet, signed=_signed
     )
-    shared = environment.from_string(_text("parts.html.j2")).module
-    page = environment.from_string(_text(template))
-    # The style sheet is ours, so it stands in the page as it is.
-    style = Markup(_text("style.css"))
-    return page.render(parts=shared, style=style, **values)
+    return found
+
+
+def style_sheet() -> str:
+    """Return the style sheet of all pages."""
+    return _text("style.css")
 
 
 def _text(name: str) -> str:

@@ -1,0 +1,148 @@
+"""The process that plans what the page asks.
+
+Questions come by standard input, answers leave by standard output. It keeps what it has evaluated, so that
+a fleet with another demand or price is planned at once. SIGINT stops a search at its best plan, as Ctrl-C
+does in the terminal. It ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import IO
+
+from fleetplan.fleet.errors import InputError
+from fleetplan.fleet.inventory import Fleet
+from fleetplan.planner.api import NoPlanFoundError, plan_fleet
+from fleetplan.planner.candidates import CandidateSet
+from fleetplan.planner.commands.page.messages import Answer, Doing, Message, Question, Settings, Step
+from fleetplan.planner.plan import Infeasible, Plan, read_plan
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.questions.resolving import Resolver
+from fleetplan.planner.questions.solve_outcome import stated_outcome
+from fleetplan.planner.search import Progress, SearchLimits, default_workers
+from fleetplan.scenarios.load import load_fleet
+
+FAILED = "the program failed; please report the traceback in the terminal"
+STOPPED = "stopped before there was a plan"
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans one fleet file as it is changed.
+
+    Attributes
+    ----------
+    settings : Settings
+        The file and the limits.
+    send : callable
+        Passes a message on.
+    """
+
+    settings: Settings
+    send: Callable[[Message], None]
+    _resolver: Resolver = field(init=False)
+    _limits: SearchLimits = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self._limits = SearchLimits(
+            settings.time_limit_s, settings.gap_ratio, settings.seed, default_workers()
+        )
+        baseline = None if settings.baseline is None else read_plan(settings.baseline)
+        self._resolver = Resolver(self._limits, baseline=baseline)
+
+    def answer(self, question: Question) -> Answer:
+        """Plan a changed fleet; whatever happens but SIGINT has an answer."""
+        try:
+            return Answer(question.number, self._outcome(question))
+        except InputError as error:
+            return Answer(question.number, issues=error.issues)
+        except NoPlanFoundError as error:
+            return Answer(question.number, reason=str(error))
+        except Exception:
+            traceback.print_exc()
+            return Answer(question.number, reason=FAILED)
+
+    def _outcome(self, question: Question) -> Plan | Infeasible:
+        def say(text: str) -> None:
+            self.send(Doing(question.number, text))
+
+        def watch(step: Progress) -> None:
+            self.send(Step(question.number, step.stage, step.objective_usd, step.bound_usd))
+
+        def prepared(fleet: Fleet) -> tuple[CandidateSet, Problem]:
+            candidates, problem = self._resolver.problem(fleet)
+            begin = question.begin
+            return candidates, problem if begin is None else replace(problem, begins_with=begin)
+
+        self._resolver.say = say
+        fleet = load_fleet(self.settings.path, question.scenarios, question.assignments)
+        planned = plan_fleet(fleet, self._limits, watch, say, self._resolver.baseline, prepared)
+        path, baseline = self.settings.baseline, self._resolver.baseline
+        in_force = None if path is None or baseline is None else (path, baseline)
+        return stated_outcome(fleet, self._limits, in_force, say, planned)
+
+
+class _Interrupts:
+    """SIGINT ends the question that is being answered, and is nothing between two."""
+
+    def __init__(self) -> None:
+        self.answering = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.answering:
+            raise KeyboardInterrupt
+
+
+def main(source: IO[bytes], target: IO[bytes]) -> None:
+    """Answer questions until the source ends, which ends the process whatever it does."""
+    interrupts = _Interrupts()
+    signal.signal(signal.SIGINT, interrupts)
+    questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    planner = Planner(pickle.load(source), messages.put)
+    threading.Thread(target=_read, args=(source, questions), daemon=True).start()
+    # By a thread of its own: SIGINT in the middle of a message would leave half of it.
+    threading.Thread(target=_write, args=(messages, target), daemon=True).start()
+    while True:
+        question = questions.get()
+        try:
+            interrupts.answering = True
+            answer = planner.answer(question)
+            interrupts.answering = False
+        except KeyboardInterrupt:
+            interrupts.answering = False
+            answer = Answer(question.number, reason=STOPPED)
+        messages.put(answer)
+
+
+def _read(source: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
+    try:
+        while True:
+            questions.put(pickle.load(source))
+    finally:
+        # Nobody waits for answers any more. The processes of the solvers end when they miss this one.
+        os._exit(0)
+
+
+def _write(messages: queue.SimpleQueue[Message], target: IO[bytes]) -> None:
+    while True:
+        pickle.dump(messages.get(), target, protocol=pickle.HIGHEST_PROTOCOL)
+        target.flush()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a library prints goes to the terminal; the answers go out by a copy of standard output.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    main(sys.stdin.buffer, answers)

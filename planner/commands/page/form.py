@@ -1,0 +1,218 @@
+"""What of a fleet file the page changes: demand, prices, latency targets, supply and kinds of hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleetplan.fleet.document import Document, KeyPath, Node
+from fleetplan.fleet.inventory import Fleet, Offer
+from fleetplan.planner.report.figures import figure
+
+UNITS: Final = {
+    "_ms": "ms",
+    "_kw": "kW",
+    "_usd": "USD",
+    "hosts": "hosts",
+    "accelerators": "accelerators",
+    "_ratio": "share",
+}
+"""Unit of a number by the end of its key."""
+
+UNLIMITED: Final = "unlimited"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Something that the page multiplies.
+
+    Attributes
+    ----------
+    name : str
+        A service or an offer.
+    stated : str
+        What the file says, in words.
+    fixed : str
+        Why it cannot be multiplied; empty where it can.
+    """
+
+    name: str
+    stated: str
+    fixed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the file.
+
+    Attributes
+    ----------
+    key_path : tuple[str, ...]
+        Where it stands, items of lists by their names.
+    label, unit : str
+        What it is, beside the others of its owner.
+    value : float or None
+        What the file says; None for no limit.
+    whole : bool
+        Whether it counts something.
+    """
+
+    key_path: tuple[str, ...]
+    label: str
+    unit: str
+    value: float | None
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of a service, an offer, a pool, a region or the budget."""
+
+    owner: str
+    numbers: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Everything that the page changes.
+
+    Attributes
+    ----------
+    demand, prices : tuple[Scaled, ...]
+        Services and offers.
+    targets, supply : tuple[Numbers, ...]
+        Latency targets; offers, pools, power and budgets.
+    hardware : tuple[Scaled, ...]
+        Kinds of hardware and where they are or come from.
+    """
+
+    demand: tuple[Scaled, ...]
+    prices: tuple[Scaled, ...]
+    targets: tuple[Numbers, ...]
+    supply: tuple[Numbers, ...]
+    hardware: tuple[Scaled, ...]
+
+    def number(self, key_path: tuple[str, ...]) -> Number | None:
+        """Return the number at a path; None where the page has none."""
+        groups = (*self.targets, *self.supply)
+        return next((each for group in groups for each in group.numbers if each.key_path == key_path), None)
+
+
+def form_of(document: Document, fleet: Fleet) -> Form:
+    """Return what the page changes of a fleet file.
+
+    Parameters
+    ----------
+    document : Document
+        The file with what is laid on it.
+    fleet : Fleet
+        The same, resolved.
+    """
+    return Form(
+        tuple(_demand(document, fleet)),
+        tuple(Scaled(offer.name, f"{offer.hardware}, {_price(offer)}") for offer in fleet.offers),
+        tuple(_targets(document, fleet)),
+        tuple(_supply(document, fleet)),
+        tuple(Scaled(name, ", ".join(_sources(fleet, name))) for name in _supplied(fleet)),
+    )
+
+
+def _demand(document: Document, fleet: Fleet) -> Iterator[Scaled]:
+    for position, service in enumerate(fleet.services):
+        if service.follows is not None:
+            yield Scaled(service.name, "", f"follows {service.follows.service}")
+        elif demand_key(document, position) is None:
+            yield Scaled(service.name, "", "has no demand of its own")
+        elif service.offline is not None:
+            yield Scaled(service.name, "offline")
+        else:
+            peak = max(
+                sum(rate for (_, period, _), rate in service.demand.peak.items() if period == each)
+                for each in fleet.periods
+            )
+            yield Scaled(service.name, f"{figure(peak)} requests/s at peak")
+
+
+def demand_key(document: Document, position: int) -> KeyPath | None:
+    """Return where the demand of a service stands, by its position; None where it has none of its own."""
+    for key_path in (("demand",), ("offline", "requests_per_day")):
+        if document.node(("services", position, *key_path)) is not None:
+            return key_path
+    return None
+
+
+def _price(offer: Offer) -> str:
+    if offer.rent_usd_per_accelerator_hour is None:
+        return f"${figure(offer.capex_usd_per_host or 0.0)} a host"
+    least, most = min(offer.rent_usd_per_accelerator_hour), max(offer.rent_usd_per_accelerator_hour)
+    return f"${least:.4g} an hour" if least == most else f"${least:.4g} to ${most:.4g} an hour"
+
+
+def _targets(document: Document, fleet: Fleet) -> Iterator[Numbers]:
+    for position, service in enumerate(fleet.services):
+        node = document.node(("services", position, "slo"))
+        found = () if node is None else tuple(_numbers(node, ("services", service.name, "slo")))
+        if found:
+            yield Numbers(service.name, found)
+
+
+def _supply(document: Document, fleet: Fleet) -> Iterator[Numbers]:
+    for position, offer in enumerate(fleet.offers):
+        yield _limit(document, ("offers", position), ("offers", offer.name), f"max_{offer.unit}s")
+    for position, pool in enumerate(fleet.pools):
+        key = "hosts" if document.node(("pools", position, "hosts")) is not None else "accelerators"
+        yield _limit(document, ("pools", position), ("pools", pool.name), key)
+    for region in fleet.regions:
+        place = ("regions", region.name)
+        if document.node(place) is not None:
+            yield _limit(document, place, place, "power_kw")
+    budget = document.node(("budget",))
+    if budget is not None:
+        yield Numbers("budget", tuple(_numbers(budget, ("budget",))))
+
+
+def _limit(document: Document, place: KeyPath, key_path: tuple[str, ...], key: str) -> Numbers:
+    node = document.node((*place, key))
+    if node is None or node.value is None:
+        whole = key != "power_kw"
+        return Numbers(key_path[1], (Number((*key_path, key), _label(key), _unit(key), None, whole),))
+    return Numbers(key_path[1], tuple(_leaves(node, (*key_path, key), _label(key))))
+
+
+def _numbers(node: Node, key_path: tuple[str, ...]) -> Iterator[Number]:
+    """Every number of a mapping, those by period included."""
+    for key, entry in node.entries.items():
+        yield from _leaves(entry.node, (*key_path, key), _label(key))
+
+
+def _leaves(node: Node, key_path: tuple[str, ...], label: str) -> Iterator[Number]:
+    if isinstance(node.value, Mapping):
+        for key, entry in node.entries.items():
+            yield from _leaves(entry.node, (*key_path, key), f"{label} {key}")
+    elif isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        # Of a number by period the unit is that of the key above.
+        keys = [each for each in key_path if _unit(each)]
+        unit = _unit(keys[-1]) if keys else ""
+        yield Number(key_path, label, unit, node.value, unit in ("hosts", "accelerators"))
+
+
+def _label(key: str) -> str:
+    words = key.removesuffix("_ms").removesuffix("_kw").removesuffix("_usd").replace("max_", "at most ")
+    text = words.replace("_", " ")
+    return text.replace("ttft", "TTFT").replace("tpot", "TPOT")
+
+
+def _unit(key: str) -> str:
+    return next((unit for end, unit in UNITS.items() if key.endswith(end)), "")
+
+
+def _supplied(fleet: Fleet) -> list[str]:
+    return list(
+        dict.fromkeys([*(pool.hardware for pool in fleet.pools), *(offer.hardware for offer in fleet.offers)])
+    )
+
+
+def _sources(fleet: Fleet, hardware: str) -> list[str]:
+    pools = [pool.name for pool in fleet.pools if pool.hardware == hardware]
+    return [*pools, *(offer.name for offer in fleet.offers if offer.hardware == hardware)]

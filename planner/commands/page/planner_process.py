@@ -1,0 +1,84 @@
+"""The process that plans (child.py), as the web application sees it: it is asked, stopped and ended."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO
+
+from fleetplan.planner.commands.page.messages import Message, Question, Settings
+
+
+class PlannerProcess:
+    """A process that plans, and the thread that hears it.
+
+    Parameters
+    ----------
+    settings : Settings
+        The file and the limits.
+    hear : callable
+        Called with every message, in a thread of its own.
+    lost : callable
+        Called when the process has ended unasked.
+    """
+
+    def __init__(
+        self, settings: Settings, hear: Callable[[Message], None], lost: Callable[[PlannerProcess], None]
+    ) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "fleetplan.planner.commands.page.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A session of its own: Ctrl-C is for this process, which ends that one.
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        self._hear, self._lost = hear, lost
+        self._ended = False
+        self._send(settings)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def ask(self, question: Question) -> None:
+        """Send a question; the answer is heard."""
+        self._send(question)
+
+    def stop(self) -> None:
+        """Stop the search that is running at its best plan."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """End the process, whatever it does; the processes of its solvers end when they miss it."""
+        self._ended = True
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, thing: Settings | Question) -> None:
+        target = self._pipe(self._process.stdin)
+        # Of a process that has ended its listener says so.
+        with suppress(BrokenPipeError):
+            pickle.dump(thing, target, protocol=pickle.HIGHEST_PROTOCOL)
+            target.flush()
+
+    def _listen(self) -> None:
+        source, target = self._pipe(self._process.stdout), self._pipe(self._process.stdin)
+        with suppress(EOFError, OSError, pickle.UnpicklingError), source:
+            while True:
+                self._hear(pickle.load(source))
+        self._process.wait()
+        # Part of a question may wait in its buffer, which nobody will read.
+        with suppress(BrokenPipeError):
+            target.close()
+        if not self._ended:
+            self._lost(self)
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None, "both pipes were asked for"
+        return pipe

@@ -1,0 +1,102 @@
+"""Listens for browsers until Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+import webbrowser
+from typing import Final
+
+import uvicorn
+
+from fleetplan.fleet.errors import InputError, Issue
+from fleetplan.planner.commands.page.application import application
+from fleetplan.planner.commands.page.messages import Settings
+from fleetplan.planner.commands.page.session import Session
+from fleetplan.planner.commands.terminal import echo
+
+TOKEN_BYTES: Final = 24
+"""Random bytes of a token: 192 bits, which nobody guesses."""
+
+GRACE_S: Final = 3
+"""Time for requests that are being answered when the server ends. [s]"""
+
+
+def serve_page(
+    settings: Settings, first: tuple[tuple[str, ...], tuple[str, ...]], host: str, port: int, *, show: bool
+) -> None:
+    """Serve the page of a fleet file, and plan the fleet first.
+
+    Parameters
+    ----------
+    settings : Settings
+        The file and the limits.
+    first : tuple
+        Scenarios and assignments of the first plan.
+    host : str
+        Address or name to listen on.
+    port : int
+        0 is a free one.
+    show : bool
+        Whether the browser of this machine opens the page.
+
+    Raises
+    ------
+    InputError
+        If nobody can listen there.
+    """
+    listener = _listener(host, port)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    session = Session(settings)
+    try:
+        session.ask(*first, "the file as it is" if first == ((), ()) else ", ".join([*first[0], *first[1]]))
+        config = uvicorn.Config(
+            application(session, token, host),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        address = f"http://{_shown(host)}:{listener.getsockname()[1]}/{token}/"
+        echo(address)
+        echo("Open this address in a browser. Whoever knows it can use the page. Ctrl-C ends it.", err=True)
+        if show:
+            webbrowser.open(address)
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        # Ctrl-C and SIGTERM are how this command ends.
+        pass
+    finally:
+        session.close()
+        listener.close()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            # From now on browsers wait until they are answered.
+            found.listen()
+        except OSError:
+            found.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        message = f"cannot be listened on: {getattr(error, 'strerror', None) or error}"
+        hint = "--host 127.0.0.1 is this machine, --port 0 a free port"
+        raise InputError([Issue(f"--host {host} --port {port}", 0, 0, "", message, hint)]) from error
+    return found
+
+
+def _shown(host: str) -> str:
+    """The host as addresses have it."""
+    try:
+        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        return host

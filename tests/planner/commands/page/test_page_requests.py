@@ -1,0 +1,239 @@
+"""The page of `plan serve` by its requests: plans, refusals, and who may ask at all."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.planner.commands.page.tiny import FLEET, HOST, TOKEN, Page, write_fleet
+
+from fleetplan.planner.commands.page.application import application
+from fleetplan.planner.commands.page.messages import Settings
+from fleetplan.planner.commands.page.session import CANCEL_S, Session
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    path = write_fleet(tmp_path_factory.mktemp("fleet"))
+    opened = Session(Settings(path, time_limit_s=20.0, gap_ratio=0.01, seed=1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(session: Session) -> Page:
+    return Page(application(session, TOKEN, "127.0.0.1"))
+
+
+def test_the_page_offers_what_the_file_has(page: Page) -> None:
+    text = page.get().text
+    for name in ("chat", "mail", "more", "book", "own", "H100-SXM", "H200-SXM", "growth"):
+        assert name in text
+    assert re.search(r'value="300"[^>]*services[^>]*slo[^>]*ttft_ms', text)
+    # A scenario that is laid on the file fills the form.
+    assert "50 requests/s" in text
+    assert "70 requests/s" in page.get("?scenario=growth").text
+
+
+def test_more_demand_costs_more_and_the_plan_says_what_was_changed(page: Page) -> None:
+    first = page.solve()["plans"][-1]
+    more = page.solve(demand={"chat": 2.0}, begin=first["number"])["plans"][-1]
+    assert more["usd"] > first["usd"]
+    assert more["title"] == "demand of chat +100 %"
+    assert more["assignments"] == ["services.chat.demand=100.0"]
+    assert more["first_s"] is not None
+    report = page.get(f"plans/{more['number']}/report.html")
+    assert "tiny" in report.text
+    assert "script-src" not in report.headers["content-security-policy"]
+
+
+def test_a_solve_tells_how_it_goes(session: Session, page: Page) -> None:
+    assert page.post("solve", {"changes": {"demand": {"": 1.5}}}).status_code == 202
+    # One at a time, for all who look at the page.
+    busy = page.post("solve", {"changes": {}})
+    assert busy.status_code == 409
+    assert "already" in busy.json()["issues"][0]["text"]
+    solving = page.state()["solving"]
+    assert solving is None or (solving["title"] == "demand +50 %" and solving["elapsed_s"] >= 0)
+    assert page.ended()["plans"][-1]["title"] == "demand +50 %"
+
+
+def test_a_mistake_is_the_product_s_own_with_the_nearest_match(page: Page) -> None:
+    state = page.solve(other=["services.chta.slo.ttft_ms=200"])
+    assert len(state["issues"]) == 1
+    assert "did you mean 'chat'?" in state["issues"][0]["text"]
+    state = page.solve(other=["services.chat.slo.ttft=200"])
+    assert "ttft_ms" in state["issues"][0]["hint"]
+    # The next plan is as if nothing had been.
+    assert page.solve()["issues"] == []
+
+
+def test_a_fleet_that_cannot_be_served_has_a_report(page: Page) -> None:
+    made = page.solve(numbers=[[["offers", "more", "max_hosts"], 0]], off=["H200-SXM"], demand={"": 3.0})
+    assert made["plans"][-1]["tco"] == "cannot be served"
+    assert "Cannot be served" in page.get(f"plans/{made['plans'][-1]['number']}/report.html").text
+
+
+def test_a_broken_file_is_shown_with_its_line(session: Session, page: Page) -> None:
+    path = session.settings.path
+    path.write_text(FLEET.replace("demand: 50", "demannd: 50"), encoding="utf-8")
+    try:
+        text = page.get().text
+        assert f"{path}:10:" in text
+        assert "demand" in text
+        refused = page.post("solve", {"changes": {}})
+        assert refused.status_code == 422
+        assert refused.json()["issues"][0]["text"].startswith(f"{path}:10:")
+    finally:
+        path.write_text(FLEET, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"demand": {"chat": 0}},
+        {"demand": {"chat": "much"}},
+        {"numbers": [[["services", "chat", "slo", "ttft_ms"], -1]]},
+        {"numbers": [[["name"], 1]]},
+        {"numbers": [[[], 1]]},
+        {"demand": {"nobody": 2}},
+        {"prices": {"nothing": 2}},
+        {"off": ["H1000"]},
+        {"scenario": "decline"},
+        {"unknown": 1},
+        [],
+    ],
+)
+def test_changes_of_what_is_not_there_are_refused_in_words(page: Page, changes: object) -> None:
+    refused = page.post("solve", {"changes": changes})
+    assert refused.status_code == 422
+    assert refused.json()["issues"]
+
+
+def test_what_is_no_json_is_refused(page: Page) -> None:
+    path = f"/{TOKEN}/solve"
+    assert (
+        page.ask("POST", path, content="{", headers={"content-type": "application/json"}).status_code == 422
+    )
+    assert page.ask("POST", path, content="{}", headers={"content-type": "text/plain"}).status_code == 415
+    assert page.ask("POST", path, json={"changes": {"other": ["x" * 2**20]}}).status_code == 413
+
+
+@contextmanager
+def held(session: Session) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that plans, which does nothing meanwhile."""
+    process = session._process
+    assert process is not None
+    process._process.send_signal(signal.SIGSTOP)
+    try:
+        yield process._process
+    finally:
+        process._process.send_signal(signal.SIGCONT)
+
+
+def test_cancel_keeps_what_was_evaluated(session: Session, page: Page) -> None:
+    made = len(page.solve()["plans"])
+    with held(session) as process:
+        assert page.post("solve", {"changes": {"demand": {"": 1.1}}}).status_code == 202
+        assert page.post("stop", {"keep": False}).status_code == 202
+        assert page.state()["solving"]["cancelled"]
+    state = page.ended()
+    assert state["reason"] == "cancelled"
+    assert len(state["plans"]) == made
+    assert process.poll() is None
+    assert page.solve()["reason"] == ""
+
+
+def test_cancel_ends_a_process_that_does_not_listen(session: Session, page: Page) -> None:
+    with held(session) as process:
+        assert page.post("solve", {"changes": {"demand": {"": 1.1}}}).status_code == 202
+        began = time.monotonic()
+        page.post("stop", {"keep": False})
+        assert page.ended()["reason"] == "cancelled"
+        assert time.monotonic() - began < CANCEL_S + 10
+        assert process.poll() is not None
+    assert page.solve()["reason"] == ""
+
+
+def test_the_page_survives_its_planner(session: Session, page: Page) -> None:
+    made = page.solve()["plans"][-1]["number"]
+    with held(session) as process:
+        assert page.post("solve", {"changes": {"demand": {"": 1.2}}}).status_code == 202
+        process.kill()
+        assert "has ended" in page.ended()["reason"]
+    assert page.solve()["plans"][-1]["number"] == made + 1
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], f"{TOKEN}x", "%00", "é"])
+def test_a_wrong_token_sees_nothing(page: Page, token: str) -> None:
+    for path in ("", "state", "plans/1/report.html", "static/page.js"):
+        answer = page.ask("GET", f"/{token}/{path}")
+        assert answer.status_code == 404
+        assert "tiny" not in answer.text
+    assert page.ask("POST", f"/{token}/solve", json={"changes": {}}).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::1"])
+def test_a_name_that_is_not_ours_sees_nothing(page: Page, host: str) -> None:
+    answer = page.get("", headers={"host": host})
+    assert answer.status_code == 403
+    assert "tiny" not in answer.text
+
+
+@pytest.mark.parametrize("host", [HOST, "localhost:8000", "[::1]:8000", "192.168.0.7"])
+def test_addresses_and_this_machine_are_ours(page: Page, host: str) -> None:
+    assert page.get("", headers={"host": host}).status_code == 200
+
+
+def test_another_site_asks_in_vain(page: Page) -> None:
+    for origin in ("http://evil.example", "http://127.0.0.1:9000", "null"):
+        refused = page.post("solve", {"changes": {}}, headers={"origin": origin})
+        assert refused.status_code == 403
+    answer = page.post("stop", {"keep": True}, headers={"origin": f"http://{HOST}"})
+    assert answer.status_code == 202
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_the_page_runs_no_script_but_its_own(page: Page) -> None:
+    answer = page.get()
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert re.findall(r"<script[^>]*>(.*?)</script>", answer.text, flags=re.DOTALL) == [""]
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", answer.text)
+    assert page.get("static/../session.py").status_code == 404
+    assert page.get("static/page.html.j2").status_code == 404
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>\"'&={{7*7}}"
+    quoted = evil.replace("'", "''")
+    text = FLEET.replace("name: chat", f"name: '{quoted}'").replace("name: more", f"name: '{quoted}'")
+    text = text.replace("scenarios:\n  growth:", f"scenarios:\n  '{quoted}':")
+    opened = Session(Settings(write_fleet(tmp_path, text), time_limit_s=20.0, gap_ratio=0.01, seed=1))
+    try:
+        page = Page(application(opened, TOKEN, "127.0.0.1"))
+        shown = page.get().text
+        assert "alert(1)" in shown
+        assert "<script>alert" not in shown
+        assert "49" not in shown
+        changes = {
+            "demand": {evil: 1.5},
+            "prices": {evil: 0.5},
+            "numbers": [[["services", evil, "slo", "ttft_ms"], 250], [["offers", evil, "max_hosts"], 8]],
+        }
+        state = page.solve(**changes)
+        assert state["issues"] == []
+        made = state["plans"][-1]
+        assert "services.0.demand=75.0" in made["assignments"]
+        assert "<script>alert" not in page.get(f"plans/{made['number']}/report.html").text
+    finally:
+        opened.close()
