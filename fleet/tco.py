@@ -10,6 +10,8 @@ Pure functions of figures with units; none of them knows a plan.
     energy      = IT power * PUE * price * 2190 h * utilisation
     hosting     = installed IT power * price * 3 months
     maintenance = capex * yearly ratio / 4         while the host is in service
+    property tax = book value * yearly ratio / 4   while the host is in service
+    loan        = borrowed * r / (1 - (1 + r)^-n)  for n quarters at the quarterly interest r
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from fleetplan.fleet.inventory import Offer, Owned
+from fleetplan.fleet.inventory import Loan, Offer, Owned
 from fleetplan.fleet.inventory.periods import quarter_index
 from fleetplan.fleet.units import HOURS_PER_QUARTER, MONTHS_PER_QUARTER, QUARTERS_PER_YEAR, W_PER_KW
 
@@ -162,6 +164,32 @@ def purchase_write_off_usd(
 def maintenance_usd(capex_usd: float, maintenance_ratio_per_year: float) -> float:
     """Return the maintenance of one quarter in service. [USD]."""
     return capex_usd * maintenance_ratio_per_year / QUARTERS_PER_YEAR
+
+
+def property_tax_usd(book_value_usd: float, ratio_per_year: float) -> float:
+    """Return the property tax of one quarter on what the books hold at its start. [USD]."""
+    return book_value_usd * ratio_per_year / QUARTERS_PER_YEAR
+
+
+def loan_payment_usd(price_usd: float, loan: Loan) -> float:
+    """Return what is paid back in each quarter of a loan on a purchase, interest included. [USD]."""
+    interest = interest_per_quarter(loan.interest_rate_per_year)
+    borrowed_usd = price_usd * (1 - loan.down_payment_ratio)
+    if interest == 0:
+        return borrowed_usd / loan.quarters
+    return float(borrowed_usd * interest / (1 - (1 + interest) ** -loan.quarters))
+
+
+def loan_interest_usd(price_usd: float, loan: Loan, quarter: int) -> float:
+    """Return the interest in the payment of a quarter, counted from 0 at the arrival. [USD].
+
+    It is what the payments that are left would grow by in the quarter; 0 outside the loan.
+    """
+    if not 0 <= quarter < loan.quarters:
+        return 0.0
+    interest = interest_per_quarter(loan.interest_rate_per_year)
+    left = loan.quarters - quarter
+    return float(loan_payment_usd(price_usd, loan) * (1 - (1 + interest) ** -left))
 
 
 def rent_usd(usd_per_accelerator_hour: float, accelerators: int) -> float:

@@ -18,7 +18,7 @@ from fleetplan.fleet.inventory.demand import (
     demand_cases,
 )
 from fleetplan.fleet.inventory.fleet import Fleet
-from fleetplan.fleet.inventory.policy import Budget, Finance, MustUse, Policy, Tidal
+from fleetplan.fleet.inventory.policy import Budget, Finance, Loan, MustUse, Policy, Tidal
 from fleetplan.fleet.inventory.service import (
     Follows,
     LayoutSearch,
@@ -61,6 +61,7 @@ __all__ = [
     "LayoutSearch",
     "LengthBin",
     "LengthHistogram",
+    "Loan",
     "Maturity",
     "ModelVariant",
     "MustUse",

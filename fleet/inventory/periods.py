@@ -27,6 +27,12 @@ def quarter_name(index: int) -> str:
     return f"{index // 4}Q{index % 4 + 1}"
 
 
+def quarter_after(periods: Sequence[str], quarters: int) -> str:
+    """Return the name of the quarter so many after the last period, such as now+1 without quarters."""
+    last = quarter_index(periods[-1])
+    return f"{periods[-1]}+{quarters}" if last is None else quarter_name(last + quarters)
+
+
 def quarter_dates(period: str) -> tuple[date, date] | None:
     """Return the first day of a quarter and the day after its last; None for any other name."""
     index = quarter_index(period)

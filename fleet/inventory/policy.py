@@ -128,6 +128,25 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Loan:
+    """A loan on purchases, paid back in equal amounts at the end of each quarter in service.
+
+    Attributes
+    ----------
+    quarters : int
+        Payments.
+    interest_rate_per_year : float
+        Compounded by quarter.
+    down_payment_ratio : float
+        Share of the price that is paid at the order.
+    """
+
+    quarters: int
+    interest_rate_per_year: float
+    down_payment_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Finance:
     """How prices become cost.
 
@@ -143,6 +162,10 @@ class Finance:
         Licences and people of every host. [USD/quarter]
     max_price_age_days : int or None
         Age from which a price is stale; None asks for no warning. [days]
+    property_tax_ratio_per_year : float
+        Property tax and insurance over the book value of owned hosts.
+    loan : Loan or None
+        How purchases are paid; None is in full at the order.
     """
 
     method: str = "straight-line"
@@ -151,3 +174,5 @@ class Finance:
     software_usd_per_host_quarter: float = 0.0
     staff_usd_per_host_quarter: float = 0.0
     max_price_age_days: int | None = None
+    property_tax_ratio_per_year: float = 0.0
+    loan: Loan | None = None

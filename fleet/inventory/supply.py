@@ -132,12 +132,15 @@ class Rented:
         Where the price is from.
     price_as_of : str or None
         Year, month or day of the price; None where the file does not say.
+    lease_end : str or None
+        First quarter in which the accelerators are gone; None where they stay.
     """
 
     usd_per_accelerator_hour: tuple[float, ...]
     energy_included: bool
     price_source: str
     price_as_of: str | None = None
+    lease_end: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,13 @@ class Pool:
     def accelerators(self) -> int:
         """Cards of the whole pool."""
         return self.hosts * self.accelerators_per_host
+
+    @property
+    def end(self) -> str | None:
+        """First quarter in which it is gone, worn out or given back; None where it stays."""
+        if self.rented is not None:
+            return self.rented.lease_end
+        return None if self.owned is None else self.owned.end_of_life
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import date
 from itertools import pairwise
 
 from fleetplan.fleet.document import KeyPath
-from fleetplan.fleet.inventory import Finance, Fleet
+from fleetplan.fleet.inventory import Finance, Fleet, Loan
 from fleetplan.fleet.resolve.context import Context
 from fleetplan.fleet.schema.finance import FinanceSpec
 
@@ -17,6 +17,10 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
     if spec.method == "annuity" and spec.discount_rate == 0:
         message = "is missing, and an annuity takes its interest from it"
         context.error(("finance", "discount_rate"), message, "a yearly rate such as 0.08")
+    loan = spec.loan
+    if spec.method == "annuity" and loan is not None:
+        message = "does not go with an annuity, which charges interest on the whole price"
+        context.error(("finance", "loan"), message, "method: straight-line")
     return Finance(
         method=spec.method,
         discount_rate_per_year=spec.discount_rate,
@@ -24,6 +28,8 @@ def resolve_finance(context: Context, spec: FinanceSpec) -> Finance:
         software_usd_per_host_quarter=spec.per_host_usd_per_quarter.software,
         staff_usd_per_host_quarter=spec.per_host_usd_per_quarter.staff,
         max_price_age_days=spec.max_price_age_days,
+        property_tax_ratio_per_year=spec.property_tax_ratio_per_year,
+        loan=None if loan is None else Loan(loan.quarters, loan.interest_rate, loan.down_payment_ratio),
     )
 
 

@@ -20,6 +20,17 @@ class PerHostSpec(Spec):
     """People. [USD/quarter]"""
 
 
+class LoanSpec(Spec):
+    """A loan on what the plan buys, paid back in equal amounts at the end of each quarter in service."""
+
+    quarters: PositiveCount
+    """Payments; the first is due at the end of the first quarter in service."""
+    interest_rate: Annotated[float, Field(ge=0, le=1)]
+    """Yearly, compounded by quarter."""
+    down_payment_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the price that is paid at the order."""
+
+
 class FinanceSpec(Spec):
     """How prices become cost."""
 
@@ -30,5 +41,11 @@ class FinanceSpec(Spec):
     tco_usd limit; a quarter is paid at its end. An annuity takes its interest from here too."""
     per_host_usd_per_quarter: PerHostSpec = PerHostSpec()
     """Cost of each installed host; single accelerators pay their part of a host."""
+    property_tax_ratio_per_year: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Property tax and insurance a year, as a share of the book value of owned hosts at the start of each
+    quarter. Hosts without `in_service` count as new."""
+    loan: LoanSpec | None = None
+    """How purchases of the plan are paid. Interest is a cost; payments beyond the horizon are owed. Default:
+    in full at the order."""
     max_price_age_days: PositiveCount | None = None
     """A warning lists prices that are older on the day of the plan, and those without a date."""

@@ -162,6 +162,9 @@ class RentedSpec(Spec):
     which do; no for a rent given here, so that energy is charged at the region's price."""
     price_as_of: AsOf | None = None
     """Year, month or day of the price, such as 2026-08 or 2026-08-14."""
+    lease_end: Quarter | None = None
+    """First quarter after the lease: the accelerators are gone from then on. Until then rent is owed, beyond
+    the horizon at the rent of its last period. Default: they stay, and nothing is owed beyond the horizon."""
 
 
 class PoolSpec(Spec):

@@ -1,8 +1,8 @@
 """The bill of a plan: every cost as a price times a quantity, so that a spreadsheet can change the price.
 
 Each kind of cost follows one price in proportion, with all other inputs as they are: depreciation, residual
-value and maintenance follow the purchase price, rent the hourly rate, energy the tariff. The quantity is the
-cost over the price. What follows no single price is a line without one.
+value, maintenance, property tax and interest follow the purchase price, rent the hourly rate, energy the
+tariff. The quantity is the cost over the price. What follows no single price is a line without one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ CENT_USD: Final = 0.005
 _UNITS: Final = {
     "depreciation": "hosts x share of the price written off",
     "maintenance": "hosts x share of the price",
+    "property_tax": "hosts x share of the price",
+    "interest": "hosts x share of the price",
     "resale": "hosts sold",
     "rent": "accelerator-hours",
     "hosting": "kW-months",
@@ -41,6 +43,9 @@ _UNITS: Final = {
     "data": "GB",
 }
 """What a price of each kind is multiplied with."""
+
+_PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest")
+"""Kinds that follow the price of a purchase in proportion."""
 
 _HOST: Final = "USD a host"
 _HOUR: Final = "USD an accelerator-hour"
@@ -239,7 +244,7 @@ def _pool_price(pool: Pool, kind: str, q: int, periods: tuple[str, ...]) -> Pric
     if kind == "resale" and pool.owned.resale_usd_per_host is not None:
         name, value = _of_period(f"{pool.name} resale", pool.owned.resale_usd_per_host, q, periods)
         return _price(name, pool.name, value, _HOST, FLEET_FILE, None)
-    if kind in {"depreciation", "maintenance"}:
+    if kind in _PURCHASE_KINDS:
         value = pool.owned.capex_usd_per_host
         return _price(f"{pool.name} purchase", pool.name, value, _HOST, FLEET_FILE, pool.owned.price_as_of)
     return None
@@ -249,7 +254,7 @@ def _offer_price(offer: Offer, kind: str, ordered: int, periods: tuple[str, ...]
     if kind == "rent" and offer.rent_usd_per_accelerator_hour is not None:
         name, value = _of_period(f"{offer.name} rent", offer.rent_usd_per_accelerator_hour, ordered, periods)
         return _price(name, offer.name, value, _HOUR, offer.price_source, offer.price_as_of)
-    if kind in {"depreciation", "maintenance"} and offer.capex_usd_per_host is not None:
+    if kind in _PURCHASE_KINDS and offer.capex_usd_per_host is not None:
         value = offer.capex_usd_per_host
         return _price(
             f"{offer.name} purchase", offer.name, value, _HOST, offer.price_source, offer.price_as_of

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fleetplan.planner.assemble.binding import binding_limits
 from fleetplan.planner.assemble.changes import tides, transitions
+from fleetplan.planner.assemble.commitments import commitments, remaining_values
 from fleetplan.planner.assemble.costs import carbon_kg, cost_breakdown, cost_rows, million_tokens
 from fleetplan.planner.assemble.goal import reached_goal
 from fleetplan.planner.assemble.inputs import state_inputs
@@ -18,6 +19,7 @@ from fleetplan.planner.assemble.provenance import with_evidence
 from fleetplan.planner.assemble.purchases import purchases, retirements
 from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs, scenario_purchases
+from fleetplan.planner.assemble.supply_options import supply_options
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
 from fleetplan.planner.plan import Plan, PlanProvenance, Solve, Unmet, UnmetGap
@@ -78,6 +80,9 @@ def build_plan(
         if result.objective_usd is None
         else result.objective_usd - model_usd(problem, solution, traffic),
         retirements=retirements(problem, solution),
+        commitments=commitments(problem, solution),
+        remaining_values=remaining_values(problem, solution),
+        supply_options=supply_options(problem, solution),
         goal=reached_goal(problem, result.goal, rows, pools, unmet, scenarios),
         unmet_gaps=_unmet_gaps(problem, result, unmet),
         demand_objective=problem.fleet.demand_objective,

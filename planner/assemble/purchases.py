@@ -27,7 +27,7 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
                 region=pool.region,
                 pool=pool.name,
                 hardware=pool.hardware,
-                kind=_kind(offer),
+                kind=kind_of_offer(offer),
                 units=units,
                 unit=offer.unit,
                 accelerators=units * pool.accelerators_per_unit,
@@ -40,7 +40,8 @@ def purchases(problem: Problem, solution: Solution) -> tuple[Purchase, ...]:
     return tuple(rows)
 
 
-def _kind(offer: Offer) -> str:
+def kind_of_offer(offer: Offer) -> str:
+    """Kind of an offer: buy, rent, reserve (rent for a term) or spot."""
     if offer.capex_usd_per_host is not None:
         return "buy"
     if offer.spot_max_share is not None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from fleetplan.fleet.files import write_whole, written_together
 from fleetplan.planner.cells import as_text
 from fleetplan.planner.plan import (
+    Commitment,
     Cost,
     DemandScenarioCost,
     Infeasible,
@@ -20,9 +21,11 @@ from fleetplan.planner.plan import (
     Plan,
     PoolUse,
     Purchase,
+    RemainingValue,
     Retired,
     ScenarioPurchase,
     Shortage,
+    SupplyOption,
     SurvivingPlacement,
     Transition,
     Unmet,
@@ -66,6 +69,9 @@ def plan_tables(plan: Plan) -> dict[str, pd.DataFrame]:
         "pools": table(PoolUse, plan.pools),
         "costs": table(Cost, plan.costs),
         "retirements": table(Retired, plan.retirements),
+        "commitments": table(Commitment, plan.commitments),
+        "remaining_values": table(RemainingValue, plan.remaining_values),
+        "supply_options": table(SupplyOption, plan.supply_options),
         "unmet": table(Unmet, plan.unmet),
         "transitions": table(Transition, plan.transitions),
         "demand_scenarios": table(DemandScenarioCost, plan.demand_scenarios),

@@ -13,6 +13,7 @@ from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.export.bill import FIRST_ROW, NOTHING, Bill, Sum, bill_of
+from fleetplan.planner.export.commitment_sheets import commitments_sheet, options_sheet
 from fleetplan.planner.export.sheets import Cell, Formula, Sheet, write_sheets
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.plan.inputs import PlanInputs
@@ -40,6 +41,8 @@ def workbook(plan: Plan) -> bytes:
         _placements(plan, bill),
         _services(plan, bill),
         _purchases(plan),
+        commitments_sheet(plan, bill),
+        options_sheet(plan),
         _inputs(plan.inputs),
         _demand(plan.inputs),
         _sources(plan),

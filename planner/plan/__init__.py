@@ -5,6 +5,7 @@ Entry points: `Plan`, `Infeasible`, `read.read_plan`, `read.read_outcome`; `inpu
 on.
 """
 
+from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
 from fleetplan.planner.plan.document import FORMAT_VERSION, UNMET_GAP_RATIO, Plan, StatedGoal, UnmetGap
 from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, StatedWayOut
@@ -40,6 +41,7 @@ __all__ = [
     "AtMoment",
     "Binding",
     "CalibrationUse",
+    "Commitment",
     "Conflict",
     "Cost",
     "DemandScenarioCost",
@@ -56,6 +58,7 @@ __all__ = [
     "PoolUse",
     "Purchase",
     "Rejections",
+    "RemainingValue",
     "Retired",
     "ScenarioPurchase",
     "Shortage",
@@ -63,6 +66,7 @@ __all__ = [
     "StatedGoal",
     "StatedTable",
     "StatedWayOut",
+    "SupplyOption",
     "SurvivingPlacement",
     "Transition",
     "Unmet",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetplan.fleet.input_files import read_text
+from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
 from fleetplan.planner.plan.inputs import PlanInputs
 from fleetplan.planner.plan.provenance import PlanProvenance, Rejections, Solve
@@ -24,7 +25,7 @@ from fleetplan.planner.plan.rows import (
     Unmet,
 )
 
-FORMAT_VERSION: Final = "1.2"
+FORMAT_VERSION: Final = "1.3"
 """Minor versions add fields; a reader ignores what it does not know."""
 
 UNMET_ROUNDING_SHARE: Final = 1 / 55_440
@@ -120,6 +121,12 @@ class Plan(Record):
     model_unused_usd: float | None = None
     """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
     `objective_usd`. Never below 0; both but for rounding. [USD]"""
+    commitments: tuple[Commitment, ...] = ()
+    """What is owed beyond the horizon, by quarter."""
+    remaining_values: tuple[RemainingValue, ...] = ()
+    """What owned hosts are worth at its end."""
+    supply_options: tuple[SupplyOption, ...] = ()
+    """Buy, rent, keep or retire, by pool."""
     unmet_gaps: tuple[UnmetGap, ...] = ()
     """By priority, highest first, where demand may stay unmet and some does."""
 

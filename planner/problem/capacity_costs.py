@@ -1,6 +1,7 @@
 """Cost of capacity and energy by period and kind, from the formulas in fleet/tco.py.
 
-Kinds are depreciation, resale, rent, hosting, maintenance, idle energy, network, software and staff. Idle
+Kinds are depreciation, resale, interest, property tax, rent, hosting, maintenance, idle energy, network,
+software and staff. Idle
 energy is what capacity draws whether it serves or not; more than that follows the traffic, priced apart.
 Where a rent includes energy it includes hosting and network too. All figures are present values at the start
 of the horizon, a quarter paid at its end.
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fleetplan.fleet import tco
-from fleetplan.fleet.inventory import Finance, Hardware, Offer, Pool, Region
+from fleetplan.fleet.inventory import Finance, Hardware, Offer, Owned, Pool, Region
 
 CostKinds = Mapping[str, tuple[float, ...]]
 """USD by kind of cost; one figure a period."""
@@ -20,7 +21,7 @@ CostKinds = Mapping[str, tuple[float, ...]]
 CostTable = Mapping[str, tuple[tuple[float, ...], ...]]
 """USD by kind of cost, by the period of an order (or use, for rent), and by the period that is charged."""
 
-CAPITAL_KINDS: Final = ("depreciation", "resale")
+CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
 
 
@@ -50,22 +51,22 @@ def existing_pool_usd(
         "maintenance": pool.hosts * tco.maintenance_usd(pool.owned.capex_usd_per_host, yearly),
         **_per_host_usd(finance, hosts, included=False),
     }
-    depreciation = tuple(pool.hosts * usd for usd in write_off)
+    tax = _property_tax_usd(pool.owned, tco.owned_ages_quarters(pool.owned, periods), finance)
+    per_host = {"depreciation": write_off, **tax}
+    owned = {kind: tuple(pool.hosts * usd for usd in values) for kind, values in per_host.items()}
     idle = _idle_energy_usd(hardware, region, pool.accelerators)
-    kinds = {"depreciation": depreciation, **_each_period(running, len(periods)), **idle}
+    kinds = {**owned, **_each_period(running, len(periods)), **idle}
     return _present_values(kinds, finance)
 
 
 def retirement_usd(
     pool: Pool, hardware: Hardware, region: Region, periods: Sequence[str], finance: Finance
 ) -> CostTable:
-    """Change of cost from retiring one owned host, by kind, period of retirement and period charged. [USD]
+    """Change of cost from retiring one host, by kind, period of retirement and period charged. [USD]
 
-    From its retirement on nothing is charged for the host; at its start what the books still hold is written
-    off at once, and the sale is earned.
+    From its retirement on nothing is charged for the host. At its start what the books still hold of an owned
+    one is written off at once, and the sale is earned.
     """
-    if pool.owned is None:
-        raise ValueError(f"pool {pool.name!r} is not owned")
     hosts = pool.hosts
     every = range(len(periods))
     if not hosts:
@@ -84,25 +85,47 @@ def retirement_usd(
 
 
 def leaving_usd(pool: Pool, periods: Sequence[str], finance: Finance) -> CostKinds:
-    """Cost at once of an owned host that leaves, by kind and by the period at whose start it leaves. [USD]
+    """Cost at once of a host that leaves, by kind and by the period at whose start it leaves. [USD]
 
-    What the books still hold is written off, and the sale is earned. The start of a quarter is the end of the
-    one before.
+    What the books still hold is written off, and the sale is earned; a rented one costs nothing more. The
+    start of a quarter is the end of the one before.
     """
     if pool.owned is None:
-        raise ValueError(f"pool {pool.name!r} is not owned")
+        return {}
     owned, interest = pool.owned, interest_per_quarter(finance)
-    price, life = owned.capex_usd_per_host, owned.life_quarters
     sale = owned.resale_usd_per_host or (0.0,) * len(periods)
     worth = [tco.present_value_ratio(finance.discount_rate_per_year, q) for q in range(len(periods))]
-    books = [
-        tco.book_value_usd(price, life, age, owned.residual_ratio, interest, owned.value_by_age)
-        for age in tco.owned_ages_quarters(owned, periods)
-    ]
+    books = _books_usd(owned, tco.owned_ages_quarters(owned, periods), interest)
     return {
         "depreciation": tuple(usd * now for usd, now in zip(books, worth, strict=True)),
         "resale": tuple(-usd * now for usd, now in zip(sale, worth, strict=True)),
     }
+
+
+def _books_usd(bought: Owned | Offer, ages: Sequence[int], interest: float) -> list[float]:
+    """What the books hold of a host at each age. [USD]"""
+    price, life = bought.capex_usd_per_host or 0.0, bought.life_quarters
+    residual, by_age = bought.residual_ratio, bought.value_by_age
+    return [tco.book_value_usd(price, life, age, residual, interest, by_age) for age in ages]
+
+
+def _property_tax_usd(
+    bought: Owned | Offer, ages: Sequence[int], finance: Finance
+) -> dict[str, tuple[float, ...]]:
+    """Property tax of a host in the quarters that begin at these ages; no kind where there is none. [USD]"""
+    yearly = finance.property_tax_ratio_per_year
+    if not yearly:
+        return {}
+    books = _books_usd(bought, ages, interest_per_quarter(finance))
+    return {"property_tax": tuple(tco.property_tax_usd(usd, yearly) for usd in books)}
+
+
+def _loan_interest_usd(price_usd: float, finance: Finance, ages: Sequence[int]) -> CostKinds:
+    """Interest on the loan of a purchase in quarters at these ages; no kind where there is none. [USD]"""
+    loan = finance.loan
+    if loan is None or not loan.interest_rate_per_year:
+        return {}
+    return {"interest": tuple(tco.loan_interest_usd(price_usd, loan, age) for age in ages)}
 
 
 def acquisition_usd(
@@ -110,8 +133,8 @@ def acquisition_usd(
 ) -> CostTable:
     """Cost of one unit, by kind, by the period of its order or use, and by the period charged. [USD]
 
-    A purchase costs its write-off, hosting and maintenance in every period from its arrival to the end of
-    the horizon; rent costs the periods of its term.
+    A purchase costs its write-off, hosting, maintenance, property tax and the interest of its loan in every
+    period from its arrival to the end of the horizon; rent costs the periods of its term.
     """
     every = range(len(periods))
     cards = offer.accelerators_per_unit
@@ -123,34 +146,37 @@ def acquisition_usd(
         rent = offer.rent_usd_per_accelerator_hour
         # The price of the first quarter holds for the term.
         served = [[q <= period < q + offer.term_quarters for period in every] for q in every]
-        price_kind, price = "rent", [[tco.rent_usd(rent[q], cards)] * len(periods) for q in every]
+        priced: list[CostKinds] = [{"rent": (tco.rent_usd(rent[q], cards),) * len(periods)} for q in every]
     elif offer.capex_usd_per_host is not None:
         running["maintenance"] = tco.maintenance_usd(
             offer.capex_usd_per_host, offer.maintenance_ratio_per_year
         )
         served = [[period >= q + offer.lead_time_quarters for period in every] for q in every]
-        interest = interest_per_quarter(finance)
-        price_kind = "depreciation"
-        price = [list(tco.purchase_write_off_usd(offer, q, len(periods), interest)) for q in every]
+        priced = [_capital_usd(offer, q, len(periods), finance) for q in every]
     else:
         raise ValueError(f"offer {offer.name!r} has no price")
-    rows = {
-        price_kind: price,
-        **{kind: [[usd] * len(periods) for _ in every] for kind, usd in running.items()},
-    }
+    others = _each_period(running, len(periods))
     if not offer.energy_included:
-        idle = _idle_energy_usd(hardware, region, cards)
-        rows |= {kind: [list(usd) for _ in every] for kind, usd in idle.items()}
+        others = {**others, **_idle_energy_usd(hardware, region, cards)}
+    rows = [{**own, **others} for own in priced]
     worth = _worth(finance, len(periods))
     return {
         kind: tuple(
             tuple(
-                usd * worth[period] if served[q][period] else 0.0 for period, usd in enumerate(rows[kind][q])
+                usd * worth[period] if served[q][period] else 0.0 for period, usd in enumerate(rows[q][kind])
             )
             for q in every
         )
-        for kind in rows
+        for kind in rows[0]
     }
+
+
+def _capital_usd(offer: Offer, ordered: int, n_periods: int, finance: Finance) -> CostKinds:
+    """Write-off, property tax and interest of a purchase, by period. [USD]"""
+    ages = [period - ordered - offer.lead_time_quarters for period in range(n_periods)]
+    write_off = tco.purchase_write_off_usd(offer, ordered, n_periods, interest_per_quarter(finance))
+    interest = _loan_interest_usd(offer.capex_usd_per_host or 0.0, finance, ages)
+    return {"depreciation": write_off, **_property_tax_usd(offer, ages, finance), **interest}
 
 
 def energy_usd_per_kw(region: Region, n_periods: int, included: bool, finance: Finance) -> tuple[float, ...]:

@@ -61,7 +61,7 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """How owned units of a pool may leave it.
+    """How existing units of a pool may leave it: sold, worn out, or given back as their lease ends.
 
     Attributes
     ----------
@@ -248,15 +248,15 @@ def _existing_pool(fleet: Fleet, pool: Pool, offers: Sequence[Offer]) -> SupplyP
 
 
 def _retirement(fleet: Fleet, pool: Pool, region: Region, hardware: Hardware) -> Retirement | None:
-    """How the hosts of an owned pool may leave; None where none may and none must within the horizon."""
-    if pool.owned is None or not pool.hosts:
+    """How the hosts of a pool may leave; None where none may and none must within the horizon."""
+    if not pool.hosts:
         return None
-    end = None if pool.owned.end_of_life is None else quarter_index(pool.owned.end_of_life)
+    end = None if pool.end is None else quarter_index(pool.end)
     first = quarter_index(fleet.periods[0])
     end_period = None if end is None or first is None else max(0, end - first)
     if end_period is not None and end_period >= len(fleet.periods):
         end_period = None
-    by_choice = pool.owned.resale_usd_per_host is not None
+    by_choice = pool.owned is not None and pool.owned.resale_usd_per_host is not None
     if not by_choice and end_period is None:
         return None
     table = costs.retirement_usd(pool, hardware, region, fleet.periods, fleet.finance)

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fleetplan.fleet.units import KWH_PER_MWH
 from fleetplan.planner.plan import Infeasible, MomentKey, Placement, Plan, StatedGoal
+from fleetplan.planner.report.beyond_horizon import print_beyond_the_horizon, print_options
 from fleetplan.planner.report.day_console import (
     has_slices,
     likeliest,
@@ -49,9 +50,11 @@ def print_plan(plan: Plan, console: Console) -> None:
     _purchases(plan, console)
     _retirements(plan, console)
     _costs(plan, console)
+    print_beyond_the_horizon(plan, console)
     _limits(plan, console)
     print_scenarios(plan, console)
     _pools(plan, console)
+    print_options(plan, console)
     for period in plan.periods:
         _placements(plan, period, console)
     _changes(plan, console)
@@ -188,11 +191,13 @@ def _purchases(plan: Plan, console: Console) -> None:
 
 def _retirements(plan: Plan, console: Console) -> None:
     if plan.retirements:
-        lines = [
-            f"{row.hosts} {'host' if row.hosts == 1 else 'hosts'} {escape(row.hardware)} from "
-            f"{escape(row.pool)} {row.period} (sold for {money(row.resale_usd)})"
-            for row in plan.retirements
-        ]
+        lines = []
+        for row in plan.retirements:
+            sale = f" (sold for {money(row.resale_usd)})" if row.resale_usd else ""
+            hosts = "host" if row.hosts == 1 else "hosts"
+            lines.append(
+                f"{row.hosts} {hosts} {escape(row.hardware)} from {escape(row.pool)} {row.period}{sale}"
+            )
         console.print("[bold]Retire[/]: " + "; ".join(lines))
 
 

@@ -19,12 +19,14 @@ FLEET_FILE: Final = "the fleet file"
 HOST_KINDS: Final = ("network", "software", "staff")
 """Kinds that a price of the whole fleet follows, by host and quarter."""
 
-PURCHASE_KINDS: Final = ("depreciation", "maintenance")
+PURCHASE_KINDS: Final = ("depreciation", "maintenance", "property_tax", "interest")
 """Kinds that the price of a purchase decides on in proportion."""
 
 QUANTITIES: Final = {
     "depreciation": "hosts x share of the price written off",
     "maintenance": "hosts x share of the price",
+    "property_tax": "hosts x share of the price",
+    "interest": "hosts x share of the price",
     "resale": "hosts sold",
     "rent": "accelerator-hours",
     "hosting": "kW-months",

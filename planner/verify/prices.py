@@ -8,13 +8,14 @@ fleet. A host loses its value in the books::
 
 with g = 1 and the straight line from v to w, or the quarterly growth of the yearly rate for an annuity:
 interest on what is in the books, and what is lost of it. What is paid through a quarter is paid at
-its end.
+its end. Property tax is charged on V(a). A loan is followed payment by payment: interest on what is still
+owed, and the rest of the payment pays back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetplan.fleet.inventory import Finance, Fleet, Offer, Owned
 from fleetplan.fleet.inventory.periods import quarter_index
@@ -24,7 +25,7 @@ HOURS_PER_YEAR: Final = 8760.0
 MONTHS_PER_YEAR: Final = 12.0
 QUARTERS_PER_YEAR: Final = 4
 
-CAPITAL_KINDS: Final = ("depreciation", "resale")
+CAPITAL_KINDS: Final = ("depreciation", "resale", "interest")
 """Kinds that follow from what was paid for hosts; all others are operating cost."""
 
 UsdByKind = Mapping[str, Sequence[float]]
@@ -60,6 +61,14 @@ def _value_ratio(
     return v + (w - v) * passed
 
 
+def book_value_usd(finance: Finance, thing: Owned | Offer, age: int) -> float:
+    """What the books hold of a host at an age, not discounted. [USD]"""
+    life, residual, by_age = thing.life_quarters, thing.residual_ratio, thing.value_by_age
+    return (thing.capex_usd_per_host or 0.0) * _value_ratio(
+        life, residual, by_age, age, _books_growth(finance)
+    )
+
+
 def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
     """Share of the price that is charged in the quarter beginning at an age."""
     if not 0 <= age < thing.life_quarters:
@@ -69,6 +78,13 @@ def _charge_ratio(thing: Owned | Offer, age: int, g: float) -> float:
         for when in (age, age + 1)
     )
     return g * now - then
+
+
+def _tax_ratio(finance: Finance, thing: Owned | Offer, age: int) -> float:
+    """Property tax over the price in the quarter beginning at an age."""
+    life, residual, by_age = thing.life_quarters, thing.residual_ratio, thing.value_by_age
+    books = _value_ratio(life, residual, by_age, age, _books_growth(finance))
+    return books * finance.property_tax_ratio_per_year / QUARTERS_PER_YEAR
 
 
 def _ages(owned: Owned, periods: Sequence[str]) -> list[int]:
@@ -135,6 +151,7 @@ def standing_usd(fleet: Fleet, pool: FleetPool) -> UsdByKind:
         ages = _ages(owned, fleet.periods)
         kinds["depreciation"] = [price * _charge_ratio(owned, age, g) for age in ages]
         kinds["maintenance"] = [price * owned.maintenance_ratio_per_year / QUARTERS_PER_YEAR for _ in every]
+        kinds["property_tax"] = [price * _tax_ratio(fleet.finance, owned, age) for age in ages]
     return _present(fleet, kinds)
 
 
@@ -152,6 +169,11 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
         kinds["depreciation"] = [price * _charge_ratio(offer, q - start, g) for q in every]
         yearly = price * offer.maintenance_ratio_per_year
         kinds["maintenance"] = [yearly / QUARTERS_PER_YEAR for _ in every]
+        kinds["property_tax"] = [price * _tax_ratio(fleet.finance, offer, q - start) for q in every]
+        paid = [0.0 for _ in range(start)] + [
+            each.interest for each in loan_payments_usd(fleet.finance, price)
+        ]
+        kinds["interest"] = [paid[q] if q < len(paid) else 0.0 for q in every]
     elif rent is not None:
         kinds["rent"] = [_rent_usd(rent[ordered], cards) for _ in every]
     held = {
@@ -159,6 +181,29 @@ def unit_usd(fleet: Fleet, pool: FleetPool, offer: Offer, ordered: int) -> UsdBy
         for kind, values in kinds.items()
     }
     return _present(fleet, held)
+
+
+class LoanPayment(NamedTuple):
+    """A payment at the end of a quarter, and the interest in it. [USD]"""
+
+    usd: float
+    interest: float
+
+
+def loan_payments_usd(finance: Finance, price: float) -> list[LoanPayment]:
+    """What is paid back on the price of a purchase, from the first quarter in service on."""
+    loan = finance.loan
+    if loan is None:
+        return []
+    growth = (1.0 + loan.interest_rate_per_year) ** (1 / QUARTERS_PER_YEAR)
+    owed = price - price * loan.down_payment_ratio
+    each = owed / sum(growth**-n for n in range(1, loan.quarters + 1))
+    payments = []
+    for _ in range(loan.quarters):
+        interest = owed * growth - owed
+        payments.append(LoanPayment(each, interest))
+        owed += interest - each
+    return payments
 
 
 def capex_usd(offer: Offer) -> float:
@@ -180,9 +225,7 @@ def leaving_usd(fleet: Fleet, pool: FleetPool, left: int) -> dict[str, float]:
     owned = None if pool.existing is None else pool.existing.owned
     if owned is None:
         return {}
-    age = _ages(owned, fleet.periods)[left]
-    life, residual, by_age = owned.life_quarters, owned.residual_ratio, owned.value_by_age
-    books = owned.capex_usd_per_host * _value_ratio(life, residual, by_age, age, _books_growth(fleet.finance))
+    books = book_value_usd(fleet.finance, owned, _ages(owned, fleet.periods)[left])
     sale = 0.0 if owned.resale_usd_per_host is None else owned.resale_usd_per_host[left]
     now = worth(fleet.finance, left)
     return {"depreciation": books * now, "resale": -sale * now}

@@ -156,23 +156,25 @@ def counts(offer: Offer, ordered: int, period: int) -> bool:
 
 def last_period(fleet: Fleet, pool: FleetPool) -> int | None:
     """The period at whose start all existing hosts have left; None where they may stay."""
+    rented = None if pool.existing is None else pool.existing.rented
     owned = None if pool.existing is None else pool.existing.owned
-    if owned is None or owned.end_of_life is None:
+    named = rented.lease_end if rented is not None else None if owned is None else owned.end_of_life
+    if named is None:
         return None
-    end, first = quarter_index(owned.end_of_life), quarter_index(fleet.periods[0])
+    end, first = quarter_index(named), quarter_index(fleet.periods[0])
     if end is None or first is None or end - first >= len(fleet.periods):
         return None
     return max(0, end - first)
 
 
 def may_leave(fleet: Fleet, pool: FleetPool, period: int) -> bool:
-    """Whether existing hosts may leave at the start of a period: to be sold, or at their end of life."""
-    if pool.existing is None or pool.existing.owned is None or not pool.existing.hosts:
+    """Whether existing hosts may leave at the start of a period: sold, worn out or given back."""
+    if pool.existing is None or not pool.existing.hosts:
         return False
     end = last_period(fleet, pool)
     if end is not None and period >= end:
         return period == end
-    return pool.existing.owned.resale_usd_per_host is not None
+    return pool.existing.owned is not None and pool.existing.owned.resale_usd_per_host is not None
 
 
 def may_stay_empty(fleet: Fleet, pool: FleetPool) -> bool:

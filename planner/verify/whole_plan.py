@@ -11,6 +11,7 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.verify.bill import check_bill
 from fleetplan.planner.verify.binding import check_binding
 from fleetplan.planner.verify.changes import check_tides, check_transitions
+from fleetplan.planner.verify.commitments import check_commitments
 from fleetplan.planner.verify.costs import check_budgets, check_cost, check_cost_rows
 from fleetplan.planner.verify.demand_scenarios import check_demand_scenarios
 from fleetplan.planner.verify.evidence import Evidence, check_evidence
@@ -88,6 +89,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_cost,
     check_cost_rows,
     check_bill,
+    check_commitments,
     check_binding,
     check_inputs,
     check_launches,

@@ -36,7 +36,10 @@ APART: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("pools.hosts", "pools.reserve_hosts", "pools.reserve_percent"), ("pools.accelerators",)),
     (("pools.reserve_hosts",), ("pools.reserve_percent",)),
     (("policy.reserve_hosts_per_pool",), ("policy.reserve_percent_per_pool",)),
-    (("pools.maintenance_hosts",), ("pools.owned.resale_usd_per_host", "pools.owned.end_of_life")),
+    (
+        ("pools.maintenance_hosts",),
+        ("pools.owned.resale_usd_per_host", "pools.owned.end_of_life", "pools.rented.lease_end"),
+    ),
     (("pools.rented.price_book",), ("pools.rented.usd_per_accelerator_hour", "pools.rented.price_as_of")),
     (
         ("offers.capex_usd_per_host",),

@@ -17,7 +17,7 @@ from tests.planner.builders import (
 )
 from tests.planner.solving import Solved, solve
 
-from fleetplan.fleet.inventory import Finance, Fleet, OutsideLatency, Owned, Pool, RequestClass
+from fleetplan.fleet.inventory import Finance, Fleet, Loan, OutsideLatency, Owned, Pool, RequestClass
 from fleetplan.planner.problem import Candidate
 
 PERIODS = ("2027Q1", "2027Q2", "2027Q3")
@@ -68,13 +68,15 @@ def whole_fleet() -> Fleet:
             ttft_ms=200.0,
         ),
     )
+    hired = rented_pool("hired", 2, 1.5, hardware="A", per_host=4, region="there", periods=PERIODS)
+    assert hired.rented is not None
     built = fleet(
         services=services,
         hardware=[hardware("A", 4, 800.0, 120.0), hardware("B", 4, 1000.0, 150.0)],
         pools=[
             Pool("old", "here", "A", 5, 4, owned, None),
             Pool("aged", "there", "A", 1, 4, aged, None),
-            rented_pool("hired", 2, 1.5, hardware="A", per_host=4, region="there", periods=PERIODS),
+            replace(hired, rented=replace(hired.rented, lease_end="2028Q2")),
         ],
         offers=[
             buy_offer(
@@ -90,7 +92,8 @@ def whole_fleet() -> Fleet:
         periods=PERIODS,
         policy={"transition_usd_per_accelerator": 55.0, "reserve_hosts_per_pool": 0},
     )
-    finance = Finance("annuity", 0.1, 300.0, 200.0, 100.0)
+    loan = Loan(quarters=8, interest_rate_per_year=0.005, down_payment_ratio=0.2)
+    finance = Finance("annuity", 0.1, 300.0, 200.0, 100.0, property_tax_ratio_per_year=0.001, loan=loan)
     return replace(built, finance=finance)
 
 

@@ -124,7 +124,10 @@ def _maintenance(context: Context, key_path: KeyPath, spec: PoolSpec) -> tuple[i
     for period, out in spec.maintenance_hosts.items():
         if out > hosts:
             context.error((*here, period), f"{out} of {hosts} are out of service", f"at most {hosts}")
-    if spec.owned is not None and (spec.owned.resale_usd_per_host is not None or spec.owned.end_of_life):
+    may_leave = spec.owned is not None and (
+        spec.owned.resale_usd_per_host is not None or spec.owned.end_of_life
+    )
+    if may_leave or (spec.rented is not None and spec.rented.lease_end):
         hint = "split the pool: one part that may retire, one that is maintained"
         context.error(here, "does not go with hosts that may retire", hint)
     return tuple(spec.maintenance_hosts.get(period, 0) for period in context.periods)
@@ -171,9 +174,23 @@ def _rented(
     rent, source = prices.rent(
         (*key_path, "usd_per_accelerator_hour"), hardware, spec.usd_per_accelerator_hour, spec.price_book
     )
+    _check_lease_end(context, (*key_path, "lease_end"), spec.lease_end)
     included = energy_included(spec.energy_included, spec.price_book)
     as_of = prices.as_of(context, key_path, hardware, spec.price_as_of, spec.price_book)
-    return None if rent is None else Rented(rent, included, source, as_of)
+    return None if rent is None else Rented(rent, included, source, as_of, spec.lease_end)
+
+
+def _check_lease_end(context: Context, key_path: KeyPath, lease_end: str | None) -> None:
+    """Note a lease whose end is before the horizon, or cannot be compared with its periods."""
+    end = None if lease_end is None else quarter_index(lease_end)
+    if end is None:
+        return
+    first = quarter_index(context.periods[0])
+    if first is None:
+        context.error(key_path, "needs quarters as periods, such as 2027Q1")
+    elif end <= first:
+        message = f"{lease_end} is not after the first period {context.periods[0]}"
+        context.error(key_path, message, "leave out a pool that is gone")
 
 
 def energy_included(stated: bool | None, column: str | None) -> bool:

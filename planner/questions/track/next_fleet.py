@@ -309,15 +309,17 @@ def _pool_of(purchase: Purchase, offer: Offer, plan: Plan, shift: _Shift) -> dic
         pool |= {"hosts": purchase.units, "owned": owned}
         # Ordered and not there yet: out of service until then, its write-off charged from the first period.
         away = [period for k, period in enumerate(shift.after) if first + k < start]
+        if away:
+            pool["maintenance_hosts"] = dict.fromkeys(away, purchase.units)
     else:
         end = ordered + offer.term_quarters
         if end <= first or offer.spot_max_share is not None or offer.rent_usd_per_accelerator_hour is None:
             return None
         price = offer.rent_usd_per_accelerator_hour[plan.periods.index(purchase.period)]
-        away = [period for k, period in enumerate(shift.after) if first + k >= end]
-        rent: object = {each: 0 if each in away else price for each in shift.after} if away else price
         pool["hosts" if by_host else "accelerators"] = purchase.units
-        pool["rented"] = {"usd_per_accelerator_hour": rent, "energy_included": offer.energy_included}
-    if away:
-        pool["maintenance_hosts"] = dict.fromkeys(away, purchase.units)
+        pool["rented"] = {
+            "usd_per_accelerator_hour": price,
+            "energy_included": offer.energy_included,
+            "lease_end": quarter_name(end),
+        }
     return pool

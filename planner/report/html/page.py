@@ -13,6 +13,7 @@ from markupsafe import Markup
 from fleetplan.planner.landscape.frontier_points import FrontierPoint
 from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
+from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
 from fleetplan.planner.report.decision import decision
 from fleetplan.planner.report.diff_console import signed_money
@@ -99,6 +100,8 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         latencies=latency_rows(plan),
         by_scenario=purchases_by_scenario(plan),
         timeline=timeline(plan),
+        beyond=beyond_the_horizon(plan),
+        owed=owed_by_quarter(plan),
         shares=share_bars(plan),
         left_out=left_out(plan.rejections),
     )
@@ -121,7 +124,12 @@ def environment() -> Environment:
     """Return the environment of templates of pages: names are escaped, figures are as people read them."""
     found = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     found.filters.update(
-        money=_money, percent=percent, number=figure, how_sure_unmet=how_sure_unmet, signed=_signed
+        money=_money,
+        percent=percent,
+        number=figure,
+        how_sure_unmet=how_sure_unmet,
+        signed=_signed,
+        break_even=break_even,
     )
     return found
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 
 import pytest
 
 from fleetplan.fleet import tco
 from fleetplan.fleet.errors import InputError
-from fleetplan.fleet.inventory import Fleet
+from fleetplan.fleet.inventory import Fleet, Loan
 from fleetplan.fleet.resolve import stale_prices
 from fleetplan.scenarios.load import load_fleet
 
@@ -208,3 +209,52 @@ def test_values_by_age_are_resolved() -> None:
 )
 def test_values_by_age_that_make_no_sense_are_refused(change: tuple[str, str], expected: str) -> None:
     assert expected in refused(change)
+
+
+LEASED = "rented: {usd_per_accelerator_hour: 2.0, lease_end: 2028Q1}"
+
+
+def test_a_lease_a_loan_and_property_tax_are_resolved() -> None:
+    fleet = loaded(
+        ("owned: {capex_usd_per_host: 300000, in_service: 2025Q1}", LEASED),
+        more="finance: {property_tax_ratio_per_year: 0.01, loan: {quarters: 12, interest_rate: 0.07}}\n",
+    )
+    assert fleet.pools[0].end == "2028Q1"
+    assert fleet.finance.property_tax_ratio_per_year == 0.01
+    assert fleet.finance.loan == Loan(12, 0.07, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "message"),
+    [
+        ((("2028Q1", "2027Q1"),), "", "lease_end: 2027Q1 is not after the first period 2027Q1"),
+        ((("[2027Q1, 2027Q2]", "[spring]"),), "", "lease_end: needs quarters as periods"),
+        (
+            ((LEASED, f"{LEASED}\n    maintenance_hosts: {{2027Q1: 1}}"),),
+            "",
+            "maintenance_hosts: does not go with hosts that may retire",
+        ),
+        (
+            (),
+            "finance: {method: annuity, discount_rate: 0.1, loan: {quarters: 4, interest_rate: 0.1}}\n",
+            "loan: does not go with an annuity",
+        ),
+        ((), "finance: {loan: {quarters: 0, interest_rate: 0.1}}\n", "loan.quarters"),
+    ],
+)
+def test_leases_and_loans_that_cannot_be_are_refused(
+    changes: tuple[tuple[str, str], ...], more: str, message: str
+) -> None:
+    owned = "owned: {capex_usd_per_host: 300000, in_service: 2025Q1}"
+    with pytest.raises(InputError, match=re.escape(message)):
+        loaded((owned, LEASED), *changes, more=more)
+
+
+def test_a_loan_is_paid_back_with_its_interest() -> None:
+    loan = Loan(8, 1.03**4 - 1, 0.5)
+    payment = tco.loan_payment_usd(200_000.0, loan)
+    interest = [tco.loan_interest_usd(200_000.0, loan, quarter) for quarter in range(8)]
+    assert interest[0] == pytest.approx(3_000.0)
+    # What the payments hold besides interest is what was borrowed.
+    assert 8 * payment - sum(interest) == pytest.approx(100_000.0)
+    assert tco.loan_interest_usd(200_000.0, loan, 8) == tco.loan_interest_usd(200_000.0, loan, -1) == 0.0

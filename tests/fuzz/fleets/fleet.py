@@ -9,7 +9,7 @@ from typing import Any
 from tests.fuzz.fleets.made import ONE_REGION, Made
 from tests.fuzz.fleets.rules import budget, finance, kv_links, policy, uncertainty
 from tests.fuzz.fleets.services import random_services
-from tests.fuzz.fleets.stated import state_defaults, state_demand
+from tests.fuzz.fleets.stated import state_defaults, state_demand, state_finance
 from tests.fuzz.fleets.supply import hardware, offers, pools, regions
 
 QUARTERS = ("2027Q1", "2027Q2", "2027Q3")
@@ -77,6 +77,7 @@ def random_fleet(
     _reserves_in_per_cent(made)
     _put(made, "budget", budget(made))
     _put(made, "finance", finance(made))
+    state_finance(made)
     if made.scenarios:
         made.file["uncertainty"] = uncertainty(made)
     if made.objective != "tco":

@@ -1,4 +1,4 @@
-"""Demand as people state it: quantities with units, growth, and shapes of the day by name."""
+"""Demand as people state it (units, growth, shapes of the day by name), and what a CFO adds to prices."""
 
 from __future__ import annotations
 
@@ -25,6 +25,28 @@ TOTALS: tuple[tuple[str, float], ...] = (
 
 IN_COMMON = 0.5
 """Share of the keys of `service_defaults` that a fleet has, as far as they change nothing."""
+
+
+FINANCED = 0.4
+"""Share of the fleets that pay property tax, have a loan on purchases, or a lease that ends."""
+
+
+def state_finance(made: Made) -> None:
+    """Add property tax, a loan and ends of leases; with dice of its own."""
+    dice = random.Random(f"finance {made.seed}")
+    added: dict[str, Any] = {}
+    if made.allows("finance.property_tax_ratio_per_year") and dice.random() < FINANCED:
+        added["property_tax_ratio_per_year"] = dice.choice((0.01, 0.025))
+    annuity = made.file.get("finance", {}).get("method") == "annuity"
+    if made.allows("finance.loan") and not annuity and dice.random() < FINANCED:
+        loan = {"quarters": dice.choice((1, 4, 12)), "interest_rate": dice.choice((0, 0.05, 0.11))}
+        added["loan"] = loan | ({"down_payment_ratio": 0.25} if dice.random() < FINANCED else {})
+    if added:
+        made.file.setdefault("finance", {}).update(added)
+    for pool in made.file.get("pools", ()):
+        able = made.quarters and "rented" in pool and "maintenance_hosts" not in pool
+        if able and made.allows("pools.rented.lease_end") and dice.random() < FINANCED:
+            pool["rented"]["lease_end"] = dice.choice(("2027Q3", "2027Q4", "2028Q3"))
 
 
 def state_defaults(made: Made) -> None:

@@ -47,7 +47,8 @@ def test_the_lines_are_the_whole_cost_kind_by_kind() -> None:
 def test_the_fleet_pays_every_kind_of_price() -> None:
     kinds = {line.kind for line in inputs().cost_lines}
     running = {"hosting", "maintenance", "network", "software", "staff", "energy", "idle_energy"}
-    assert kinds == {"depreciation", "rent", "resale", "transition", *running}
+    capital = {"depreciation", "interest", "property_tax", "resale"}
+    assert kinds == {"rent", "transition", *capital, *running}
     assert all(line.price for line in inputs().cost_lines)
 
 

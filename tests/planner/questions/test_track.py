@@ -238,9 +238,12 @@ def test_pools_are_those_of_today() -> None:
             assert pool["owned"]["in_service"] == "2027Q2"
             assert "maintenance_hosts" not in pool
         else:
-            # Two quarters from 2027Q1 on: out of service, and free, in 2027Q3.
-            assert pool["rented"]["usd_per_accelerator_hour"] == {"2027Q2": 2.0, "2027Q3": 0}
-            assert pool["maintenance_hosts"] == {"2027Q3": row.units}
+            # Two quarters from 2027Q1 on: a lease that is over with 2027Q2.
+            assert (pool["rented"]["usd_per_accelerator_hour"], pool["rented"]["lease_end"]) == (
+                2.0,
+                "2027Q3",
+            )
+            assert "maintenance_hosts" not in pool
     assert {row.kind for row in plan.purchases if row.period == "2027Q1"} == {"buy", "reserve"}
     load_fleet("next.yaml")
 

@@ -1,0 +1,170 @@
+"""Buy, rent, keep or retire: what an accelerator-hour of each costs by pool, and where they break even."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from fleetplan.fleet import tco
+from fleetplan.fleet.units import HOURS_PER_QUARTER
+from fleetplan.planner.assemble.purchases import kind_of_offer
+from fleetplan.planner.formulation import Solution
+from fleetplan.planner.plan import SupplyOption
+from fleetplan.planner.problem import Problem
+from fleetplan.planner.problem.capacity_costs import acquisition_usd
+from fleetplan.planner.problem.supply import Acquisition, SupplyPool
+
+TIE_RATIO: Final = 1e-9
+"""Figures this close are equal: what is left is the order of floating-point sums."""
+
+FINANCING_KINDS: Final = ("depreciation", "interest")
+"""Kinds of the cost of a purchase that its price stands for where cash is counted."""
+
+
+def supply_options(problem: Problem, solution: Solution) -> tuple[SupplyOption, ...]:
+    """Return the options of every pool in the order of the problem, what stands there first."""
+    rows = []
+    for p, pool in enumerate(problem.pools):
+        if pool.existing_units:
+            rows += _standing(problem, solution, p)
+        for a, acquisition in enumerate(pool.acquisitions):
+            row = _acquired(problem, pool, acquisition)
+            if row is not None:
+                held = _units(problem, solution, (p, a))
+                rows.append(row.model_copy(update={"units": held}))
+    return tuple(rows)
+
+
+def _standing(problem: Problem, solution: Solution, p: int) -> list[SupplyOption]:
+    """What keeping the hosts of a pool costs, and what retiring one saves where that may be chosen."""
+    pool, count = problem.pools[p], len(problem.periods)
+    gone = sum(units for (place, _), units in solution.retired.items() if place == p)
+    end = count if pool.retirement is None else pool.retirement.end_period
+    stays = count if end is None else end
+    rows = []
+    if stays:
+        hours = pool.existing_units * pool.accelerators_per_unit * stays * HOURS_PER_QUARTER
+        early = sum(units for (place, q), units in solution.retired.items() if place == p and q < stays)
+        rows.append(
+            _row(problem, pool, "keep", 0).model_copy(
+                update={
+                    "units": pool.existing_units - early,
+                    "usd_per_accelerator_hour": sum(pool.fixed_usd[:stays]) / hours,
+                }
+            )
+        )
+    if pool.retirement is None or not pool.retirement.by_choice:
+        return rows
+    possible = [q for q in range(stays) if pool.retirement.possible_in(q)]
+    if not possible:
+        return rows
+    saved = [-pool.retirement.unit_usd[q] for q in possible]
+    best = possible[_first_least([-usd for usd in saved])]
+    left = pool.accelerators_per_unit * (stays - best) * HOURS_PER_QUARTER
+    sale = -sum(pool.retirement.unit_cost_by_period["resale"][best])
+    worth = tco.present_value_ratio(problem.fleet.finance.discount_rate_per_year, best)
+    usd = -pool.retirement.unit_usd[best]
+    update = {
+        "units": gone,
+        "usd_per_accelerator_hour": usd / left,
+        "break_even_resale_usd": (sale - usd) / worth,
+    }
+    return [*rows, _row(problem, pool, "retire", best).model_copy(update=update)]
+
+
+def _acquired(problem: Problem, pool: SupplyPool, acquisition: Acquisition) -> SupplyOption | None:
+    """An offer at its cheapest period; None where nothing of it arrives within the horizon."""
+    count, offer = len(problem.periods), acquisition.offer
+    possible = [q for q in range(count) if acquisition.useful_in(q, count)]
+    if not possible:
+        return None
+    costs = [acquisition.unit_usd[q] / _accelerator_hours(problem, acquisition, q) for q in possible]
+    place = _first_least(costs)
+    row = _row(problem, pool, kind_of_offer(offer), possible[place]).model_copy(
+        update={"offer": offer.name, "usd_per_accelerator_hour": costs[place]}
+    )
+    if offer.capex_usd_per_host is None:
+        return row
+    arrival = possible[place] + offer.lead_time_quarters
+    return row.model_copy(update=_break_even(problem, pool, acquisition, (possible[place], arrival)))
+
+
+def _break_even(
+    problem: Problem, pool: SupplyPool, bought: Acquisition, when: tuple[int, int]
+) -> dict[str, object]:
+    """The rent that a purchase of a period is held against in the period of its arrival, and from when on."""
+    _, arrival = when
+    count = len(problem.periods)
+    rents = [
+        (each.offer.name, _nominal_usd(problem, other, each, (arrival, arrival)))
+        for other in problem.pools
+        if (other.region, other.hardware) == (pool.region, pool.hardware)
+        for each in other.acquisitions
+        if each.offer.capex_usd_per_host is None
+        and each.offer.spot_max_share is None
+        and each.useful_in(arrival, count)
+    ]
+    if not rents:
+        return {}
+    name, rent = rents[_first_least([usd for _, usd in rents])]
+    running = _nominal_usd(problem, pool, bought, when)
+    saved = (rent - running) * bought.offer.accelerators_per_unit
+    if saved <= 0:
+        return {"against": name}
+    price, loan = bought.capex_usd_per_unit, problem.fleet.finance.loan
+    paid = price
+    if loan is not None:
+        paid = price * loan.down_payment_ratio + loan.quarters * tco.loan_payment_usd(price, loan)
+    return {"against": name, "break_even_quarters": math.ceil(paid / saved * (1 - TIE_RATIO))}
+
+
+def _nominal_usd(problem: Problem, pool: SupplyPool, taken: Acquisition, when: tuple[int, int]) -> float:
+    """Cost of an accelerator in a quarter, the price of a purchase not included, not discounted. [USD]
+
+    `when` has the periods of the order and of the charge.
+    """
+    fleet, (ordered, charged) = problem.fleet, when
+    finance = replace(fleet.finance, discount_rate_per_year=0.0, method="straight-line")
+    region, hardware = problem.regions[pool.region], fleet.hardware[pool.hardware]
+    table = acquisition_usd(taken.offer, hardware, region, fleet.periods, finance)
+    usd = sum(rows[ordered][charged] for kind, rows in table.items() if kind not in FINANCING_KINDS)
+    return usd / taken.offer.accelerators_per_unit
+
+
+def _accelerator_hours(problem: Problem, acquisition: Acquisition, q: int) -> float:
+    """Accelerator-hours that a unit of an order brings within the horizon."""
+    served = sum(acquisition.serves(q, period) for period in range(len(problem.periods)))
+    return served * acquisition.offer.accelerators_per_unit * HOURS_PER_QUARTER
+
+
+def _units(problem: Problem, solution: Solution, place: tuple[int, int]) -> int:
+    """Units of an offer that are bought, or the most that are rented at a time."""
+    acquisition = problem.pools[place[0]].acquisitions[place[1]]
+    taken = {q: units for (p, a, q), units in solution.acquired.items() if (p, a) == place}
+    if acquisition.offer.capex_usd_per_host is not None:
+        return sum(taken.values())
+    return max(
+        sum(units for q, units in taken.items() if acquisition.serves(q, period))
+        for period in range(len(problem.periods))
+    )
+
+
+def _row(problem: Problem, pool: SupplyPool, option: str, q: int) -> SupplyOption:
+    return SupplyOption(
+        pool=pool.name,
+        region=pool.region,
+        hardware=pool.hardware,
+        option=option,
+        offer="",
+        period=problem.periods[q],
+        units=0,
+        usd_per_accelerator_hour=0.0,
+    )
+
+
+def _first_least(values: Sequence[float]) -> int:
+    """Position of the first of the least values."""
+    least = min(values)
+    return next(n for n, value in enumerate(values) if value <= least + TIE_RATIO * abs(least))

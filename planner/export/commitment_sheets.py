@@ -1,0 +1,61 @@
+"""Sheets of the workbook on the time after the horizon, and on buying, renting, keeping and retiring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from fleetplan.planner.export.bill import Bill
+from fleetplan.planner.export.sheets import Cell, Formula, Sheet
+from fleetplan.planner.plan import Plan
+
+PRICED_BY: Final = {"lease": "rent", "term": "rent", "loan": "depreciation"}
+"""Kind of the line of the bill whose price a commitment follows."""
+
+
+def commitments_sheet(plan: Plan, bill: Bill) -> Sheet:
+    """What is owed by quarter, and what owned hosts are worth, as formulas of the prices."""
+    head = ("quarter", "pool", "what", "kind", "price", "quantity", "USD, not discounted")
+    rows: list[Sequence[Cell]] = []
+    for row in plan.commitments:
+        price = _price(bill, row.pool, row.item, PRICED_BY[row.kind])
+        rows.append((row.quarter, row.pool, row.item, row.kind, *_product(bill, price, row.usd)))
+    after = f"after {plan.periods[-1]}"
+    for value in plan.remaining_values:
+        if value.book_usd is None:
+            rows.append((after, value.pool, value.item, "book value, age unknown"))
+            continue
+        price = _price(bill, value.pool, value.item, "depreciation")
+        rows.append((after, value.pool, value.item, "book value", *_product(bill, price, value.book_usd)))
+    return Sheet("Commitments", head, rows, widths=(14, 24, 30, 24, 34, 16, 20))
+
+
+def _price(bill: Bill, pool: str, item: str, kind: str) -> str:
+    """Name of the price of a line of the bill, the last one; empty where there is none."""
+    named = [line.price for line in bill.lines if (line.pool, line.item, line.kind) == (pool, item, kind)]
+    return named[-1] if named else ""
+
+
+def _product(bill: Bill, price: str, usd: float) -> tuple[str, float, Formula | float]:
+    """Price, quantity and their product; an amount without a price is a number."""
+    if not price:
+        return "", usd, usd
+    quantity = usd / bill.prices[price].value
+    return price, quantity, Formula(f"{quantity!r}*{bill.price_cells[price]}", usd)
+
+
+def options_sheet(plan: Plan) -> Sheet:
+    """What each way to have capacity costs, at the planned prices."""
+    head = (
+        "pool", "region", "hardware", "option", "offer", "cheapest period", "units in the plan",
+        "planned USD an accelerator-hour", "against", "break-even, quarters of use",
+        "break-even, resale USD a host",
+    )  # fmt: skip
+    rows = [
+        (
+            row.pool, row.region, row.hardware, row.option, row.offer, row.period, row.units,
+            row.usd_per_accelerator_hour, row.against, row.break_even_quarters, row.break_even_resale_usd,
+        )
+        for row in plan.supply_options
+    ]  # fmt: skip
+    return Sheet("Buy or rent", head, rows, widths=(24, 14, 18, 10, 22, 16, 16, 30, 22, 26, 28))

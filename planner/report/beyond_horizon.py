@@ -1,0 +1,91 @@
+"""What a plan leaves beyond its horizon, and ways to have capacity, in words and on the screen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fleetplan.planner.plan import Plan, SupplyOption
+from fleetplan.planner.report.figures import figure, money
+
+QUARTERS_NAMED: Final = 4
+"""Quarters that are named; later ones are added up."""
+
+KINDS: Final = {"lease": "leases", "term": "rent terms", "loan": "loans"}
+
+
+def owed_by_quarter(plan: Plan) -> dict[str, dict[str, float]]:
+    """Return what is owed by quarter and kind, in the order of time. [USD]"""
+    found: dict[str, dict[str, float]] = {}
+    for row in plan.commitments:
+        by_kind = found.setdefault(row.quarter, defaultdict(float))
+        by_kind[row.kind] += row.usd
+    return found
+
+
+def beyond_the_horizon(plan: Plan) -> str:
+    """Return one sentence: what is owed after the horizon, and what owned hosts are then worth."""
+    parts = []
+    owed = {quarter: sum(by_kind.values()) for quarter, by_kind in owed_by_quarter(plan).items()}
+    if owed:
+        named = [f"{quarter} {money(usd)}" for quarter, usd in list(owed.items())[:QUARTERS_NAMED]]
+        later = list(owed.values())[QUARTERS_NAMED:]
+        named += [f"later {money(sum(later))}"] if later else []
+        kinds = ", ".join(
+            text for kind, text in KINDS.items() if any(r.kind == kind for r in plan.commitments)
+        )
+        parts.append(f"{money(sum(owed.values()))} owed for {kinds} ({', '.join(named)})")
+    if plan.remaining_values:
+        book = sum(row.book_usd or 0.0 for row in plan.remaining_values)
+        unknown = sum(row.hosts for row in plan.remaining_values if row.book_usd is None)
+        apart = f" (without {unknown} hosts of unknown age)" if unknown else ""
+        parts.append(f"owned hosts are worth {money(book)} in the books{apart}")
+    return "; ".join(parts)
+
+
+def break_even(row: SupplyOption) -> str:
+    """Return where an option breaks even, in words; empty where nothing is compared with it."""
+    if row.break_even_resale_usd is not None:
+        if row.break_even_resale_usd <= 0:
+            return "saves without a sale"
+        return f"pays from a sale of {money(row.break_even_resale_usd)} a host"
+    if not row.against:
+        return ""
+    if row.break_even_quarters is None:
+        return f"{row.against} is cheaper to run"
+    quarters = "quarter" if row.break_even_quarters == 1 else "quarters"
+    return f"{row.break_even_quarters} {quarters} of use against {row.against}"
+
+
+def print_beyond_the_horizon(plan: Plan, console: Console) -> None:
+    """Print the sentence; nothing where nothing is owed and nothing owned."""
+    text = beyond_the_horizon(plan)
+    if text:
+        console.print(f"[bold]After {escape(plan.periods[-1])}[/]: {escape(text)}")
+
+
+def print_options(plan: Plan, console: Console) -> None:
+    """Print the table of ways to have capacity; nothing where there is one alone."""
+    if len(plan.supply_options) < 2:
+        return
+    table = Table(title="Buy, rent, keep or retire", box=None, pad_edge=False, title_justify="left")
+    for name in ("pool", "option", "offer", "cheapest"):
+        table.add_column(name, overflow="fold")
+    for name in ("units", "USD/accelerator-h"):
+        table.add_column(name, justify="right")
+    table.add_column("break-even", overflow="fold")
+    for row in plan.supply_options:
+        table.add_row(
+            escape(row.pool),
+            row.option,
+            escape(row.offer),
+            escape(row.period),
+            str(row.units),
+            figure(row.usd_per_accelerator_hour, 3),
+            escape(break_even(row)),
+        )
+    console.print(table)
