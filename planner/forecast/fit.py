@@ -78,9 +78,51 @@ def fitted(values: NDArray[np.float64], step: Step, growth: Growth, n_ahead: int
         # Of convergence: a variance at its bound of zero, which is a straight trend.
         warnings.simplefilter("ignore")
         result = _models()(np.log(values), level=level, **season).fit(disp=False)
-        drawn = result.simulate(n_ahead, repetitions=PATHS, anchor="end", rng=np.random.default_rng(_SEED))
-    paths = np.exp(np.asarray(drawn, dtype=np.float64).reshape(n_ahead, PATHS))
+    paths = np.exp(futures(result, n_ahead))
     return Fitted(paths, float(np.exp(result.trend["filtered"][-1])), seasonal)
+
+
+def futures(result: Any, n_ahead: int) -> NDArray[np.float64]:
+    """Draw the steps after a history from a fitted model, all futures at once.
+
+    `simulate` of the library draws one future after the other, which takes longer than the fit.
+
+    Parameters
+    ----------
+    result : UnobservedComponentsResults
+        The fitted model, y = Z a + e, a' = T a + R u; its matrices are the same in every step.
+    n_ahead : int
+        Steps after the last one.
+
+    Returns
+    -------
+    FloatArray
+        Logarithms of demand, shape (n_ahead, PATHS).
+    """
+    dice = np.random.default_rng(_SEED)
+    model = result.model.ssm
+    design, transition, selection = model["design"], model["transition"], model["selection"]
+    shocks = selection @ _root(model["state_cov"])
+    noise = math.sqrt(model["obs_cov", 0, 0])
+    state = result.predicted_state[:, -1, None] + _normal(dice, _root(result.predicted_state_cov[..., -1]))
+    drawn = np.empty((n_ahead, PATHS))
+    for step in range(n_ahead):
+        drawn[step] = (design @ state)[0] + noise * dice.standard_normal(PATHS)
+        state = transition @ state + _normal(dice, shocks)
+    return drawn
+
+
+def _normal(dice: np.random.Generator, root: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Draw a vector of covariance `root @ root.T` for each future."""
+    drawn: NDArray[np.float64] = root @ dice.standard_normal((root.shape[1], PATHS))
+    return drawn
+
+
+def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a square root of a covariance; a drift that does not change leaves it singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: NDArray[np.float64] = vectors * np.sqrt(np.clip(values, 0.0, None))
+    return root
 
 
 def _models() -> Any:

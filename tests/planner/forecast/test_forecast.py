@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from statsmodels.tsa.statespace.structural import UnobservedComponents
 from tests.planner.command_line import in_folder, run
 
 from fleetplan.fleet.errors import InputError
 from fleetplan.fleet.inventory.periods import quarter_dates, quarter_of
 from fleetplan.planner.forecast import Forecast, History, forecast_demand, read_history
+from fleetplan.planner.forecast.fit import PATHS, futures
 from fleetplan.planner.forecast.history import Step
 from fleetplan.scenarios.load import load_fleet
 
@@ -89,6 +92,22 @@ def test_growth_and_season_of_a_known_process_are_found(step: Step, n_steps: int
     assert found.naive_error is not None
     assert found.error is not None
     assert found.error < 0.6 * found.naive_error, "the last quarter misses growth and season"
+
+
+@pytest.mark.parametrize(("level", "n_steps"), [("lldtrend", 20), ("lltrend", 20), ("lltrend", 36)])
+def test_futures_have_the_mean_and_the_variance_of_the_model(level: str, n_steps: int) -> None:
+    history, _ = process("month", n_steps, 5, date(2024, 1, 1))
+    season: dict[str, Any] = {"freq_seasonal": [{"period": 12.0, "harmonics": 2}]} if n_steps > 24 else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = UnobservedComponents(np.log(history.values), level=level, **season)
+        result = model.fit(disp=False)
+    drawn, expected = futures(result, 9), result.get_forecast(9)
+    deviation = np.sqrt(expected.var_pred_mean)
+    # Four standard errors of a mean, and of a deviation, of so many futures.
+    assert np.all(np.abs(drawn.mean(axis=1) - expected.predicted_mean) < 4 * deviation / math.sqrt(PATHS))
+    assert drawn.std(axis=1) == pytest.approx(deviation, rel=4 / math.sqrt(2 * PATHS))
+    assert drawn.shape == (9, PATHS)
 
 
 @pytest.mark.parametrize("n_seeds", [6, pytest.param(40, marks=pytest.mark.slow)])
