@@ -79,8 +79,11 @@ class _Run:
     ----------
     waiting : deque[int]
         Requests that have arrived and are not admitted.
+    last_step : dict[int, int]
+        Iteration of the last token of each running sequence.
     ends : list[int]
-        Heap of (iteration of the last token, request) of the running sequences, as one number.
+        Heap of (iteration of the last token, request) as one number. It holds every running sequence and has
+        one of them on top; below may be some that ended or lost their cache.
     admitted : list[int]
         Requests in the order of their admission, ended ones included; only for preemption.
     again : dict[int, int]
@@ -102,6 +105,7 @@ class _Run:
         "costs",
         "ends",
         "held",
+        "last_step",
         "left",
         "limits",
         "log",
@@ -126,6 +130,7 @@ class _Run:
         self.sessions = KeptSessions(limits.session_tokens, work)
         self.waiting: deque[int] = deque()
         self.ends: list[int] = []
+        self.last_step: dict[int, int] = {}
         self.admitted: list[int] = []
         self.again: dict[int, int] = {}
         self.now = 0.0
@@ -151,18 +156,15 @@ class _Run:
 
     def preempt(self) -> None:
         """Take the cache of the sequence that was admitted last; it computes all of it again."""
-        work, ends, log = self.work, self.ends, self.log
+        work, log = self.work, self.log
         while log.finish_ms[self.admitted[-1]] != inf:
             self.admitted.pop()
         victim = self.admitted.pop()
         if self.running == 1 and not self.left:
             cache = self.limits.kv_tokens
             raise ValueError(f"request {victim} grows beyond the cache of {cache} tokens")
-        position = next(k for k, each in enumerate(ends) if each & _ID_MASK == victim)
-        made = work.output_tokens[victim] - ((ends[position] >> _ID_BITS) - self.step)
-        ends[position] = ends[-1]
-        ends.pop()
-        heapify(ends)
+        made = work.output_tokens[victim] - (self.last_step.pop(victim) - self.step)
+        self._drop_left_ends()
         self.again[victim] = made
         size = work.prefix_tokens[victim] + work.new_tokens[victim] + made
         self.running -= 1
@@ -174,6 +176,15 @@ class _Run:
         else:
             self.waiting.appendleft(victim)
         log.preemptions[victim] += 1
+
+    def _drop_left_ends(self) -> None:
+        """Take ends of sequences that have ended or lost their cache off the top of the heap."""
+        ends, last_step = self.ends, self.last_step
+        while ends and last_step.get(ends[0] & _ID_MASK) != ends[0] >> _ID_BITS:
+            heappop(ends)
+        if len(ends) > 4 * self.limits.sequences:
+            ends[:] = [last << _ID_BITS | i for i, last in last_step.items()]
+            heapify(ends)
 
     def computes_prompts(self) -> bool:
         """Run an iteration with waiting prompts, in the order of their arrival, cut where the budget ends.
@@ -243,7 +254,8 @@ class _Run:
             work.output_tokens,
             self.log.first_ms,
         )
-        again, ends, step, context = self.again, self.ends, self.step, self.context
+        again, ends, last_step = self.again, self.ends, self.last_step
+        step, context = self.step, self.context
         for i in done:
             # Computing a prompt, also again, ends with a token.
             made = 1
@@ -252,7 +264,8 @@ class _Run:
             else:
                 first[i] = self.now
             context += prefix[i] + new[i] + made
-            heappush(ends, step + output[i] - made << _ID_BITS | i)
+            last_step[i] = last = step + output[i] - made
+            heappush(ends, last << _ID_BITS | i)
         self.context = context
         self.running += len(done)
         self.held += len(done)
@@ -288,9 +301,13 @@ class _Run:
         """Take the sequences off that have their last token; in a closed loop others follow them."""
         ends, step, log, state = self.ends, self.step, self.log, self.state
         new, prefix, output = self.work.new_tokens, self.work.prefix_tokens, self.work.output_tokens
-        keeps_sessions = self.limits.session_tokens > 0
+        last_step, keeps_sessions = self.last_step, self.limits.session_tokens > 0
         while ends and ends[0] >> _ID_BITS <= step:
-            i = heappop(ends) & _ID_MASK
+            end = heappop(ends)
+            i = end & _ID_MASK
+            if last_step.get(i) != end >> _ID_BITS:
+                continue
+            del last_step[i]
             log.finish_ms[i] = self.now
             size = prefix[i] + new[i] + output[i]
             self.running -= 1
@@ -305,6 +322,7 @@ class _Run:
                 log.arrival_ms[follower] = self.now + state.turnaround_ms
                 state.pending.append(follower)
                 state.unfinished += 1
+        self._drop_left_ends()
         if len(self.admitted) > 4 * self.limits.sequences:
             finish, again = log.finish_ms, self.again
             self.admitted = [i for i in self.admitted if finish[i] == inf and i not in again]
