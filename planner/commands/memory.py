@@ -25,10 +25,20 @@ SENTENCE: Final = "out of memory: allow the process more, or plan a smaller flee
 _ENDED_BY_LIBRARIES: Final = (127, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGKILL)
 """How a process ends whose library has no memory, or that the kernel takes it from; 127 is the linker's."""
 
-_CALM: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+_OF_OPENBLAS: Final = "OPENBLAS_NUM_THREADS"
+_CALM: Final = (_OF_OPENBLAS, "OMP_NUM_THREADS")
 """Each thread of these libraries takes 32 MiB before anybody asks for it."""
 
 _PR_SET_PDEATHSIG: Final = 1
+
+
+def calm_libraries() -> None:
+    """Let OpenBLAS compute in one thread, unless the user says otherwise.
+
+    The matrices of this program are small: more threads took twice the CPU time of a forecast, and were no
+    faster.
+    """
+    os.environ.setdefault(_OF_OPENBLAS, "1")
 
 
 def guard_memory() -> None:

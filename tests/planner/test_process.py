@@ -116,6 +116,25 @@ def test_little_is_imported_before_signals_are_heard() -> None:
     assert heavy & set(done.stdout.split()) == set()
 
 
+@pytest.mark.parametrize(("set_before", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_matrices_take_one_thread_unless_the_user_says_otherwise(
+    set_before: dict[str, str], threads: str
+) -> None:
+    script = (
+        "import os, sys; from fleetplan.planner import start; sys.argv[1:] = ['--version']\n"
+        "try: start.main()\nexcept SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**others, "PYTHONPATH": str(REPOSITORY / "src"), **set_before},
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == threads
+
+
 def test_progress_that_cannot_be_written_loses_no_result(folder: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
