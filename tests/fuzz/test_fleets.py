@@ -31,9 +31,15 @@ IN_BLOCKS = (1, 4, 5, 7)
 """Seeds of fleets that are solved block by block although they are small."""
 
 
+@pytest.fixture(scope="module")
+def cache_of_fleets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def own_cache(cache_of_fleets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operator tables are imported once for all fleets, and nothing of an earlier run is believed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_fleets))
 
 
 def test_every_key_and_most_pairs_are_covered() -> None:
