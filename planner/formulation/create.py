@@ -234,6 +234,9 @@ def _create_supply_variables(
 ) -> None:
     """Acquisitions, and the use of pools that keep a reserve."""
     for p, pool in enumerate(problem.pools):
+        if pool.region not in problem.regions:
+            # Another part of the fleet decides it.
+            continue
         most = max(units_that_serve_everything(problem, served, p), units_after_loss(problem, p))
         for a, acquisition in enumerate(pool.acquisitions):
             for q, period in enumerate(problem.periods):
@@ -252,7 +255,7 @@ def _create_supply_variables(
                     variables.lots[p, a, q] = model.new_int_var(
                         0, bound // lot, f"lots[{acquisition.offer.name},{pool.region},{period}]"
                     )
-        if pool.retirement is not None and pool.region in problem.regions:
+        if pool.retirement is not None:
             for q, period in enumerate(problem.periods):
                 if pool.retirement.possible_in(q):
                     least, leaving = 0, pool.existing_units

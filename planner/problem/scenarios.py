@@ -48,5 +48,5 @@ class ScenarioOptimum:
 
     @property
     def unmet_is_least(self) -> bool:
-        """Whether no plan for the scenario alone serves more, so that its best costs no more than this one."""
+        """Whether no plan for the scenario alone serves more: its best then costs no more than this one."""
         return self.unmet_gap <= UNMET_GAP_RATIO

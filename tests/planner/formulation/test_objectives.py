@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.planner.builders import by_case, candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import (
+    by_case,
+    candidate,
+    fleet,
+    hardware,
+    region,
+    rent_offer,
+    rented_pool,
+    service,
+)
 from tests.planner.random_fleets import tiny_case
 from tests.planner.solving import Solved, solve
 
@@ -54,6 +63,23 @@ def test_the_cheapest_plan_is_the_default() -> None:
     solved = solve(question("tco"), RUNS)
     assert solved.plan is not None
     assert (runs(solved), solved.plan.goal) == ({"hot": 2}, None)
+
+
+def test_hosts_of_other_parts_of_the_fleet_are_decided_there() -> None:
+    """A pool with a reserve in a region that is solved for itself was a KeyError at least energy."""
+    here, there = (region(name, pue=1.2) for name in ("here", "there"))
+    kept = rented_pool("kept", 1, 1.0, hardware="cool", per_host=1, region="there")
+    asked = fleet(
+        services=[service("chat", 3.0), service("talk", 1.0, regions=("there",))],
+        hardware=[hardware("cool", 1, idle_w=100.0)],
+        pools=[replace(kept, reserve_hosts=1)],
+        offers=[rent_offer("cool", 3.0, regions=("here", "there"))],
+        regions=[here, there],
+    )
+    runs = [candidate(name, "cool", 1.0, power_kw=0.5) for name in ("chat", "talk")]
+    solved = solve(replace(asked, objective="energy"), runs)
+    # Three run here; there one, and one stands by.
+    assert reached(solved).value == pytest.approx((3 * 0.5 + 0.5 + 0.1) * 1.2 * QUARTER_H)
 
 
 def test_least_energy_takes_the_cool_ones_at_the_least_price() -> None:
