@@ -249,11 +249,11 @@ def _create_supply_variables(
                 if bound <= 0 or not acquisition.useful_in(q, len(problem.periods)):
                     continue
                 variables.acquired[p, a, q] = model.new_int_var(
-                    least, bound, f"acquired[{acquisition.offer.name},{pool.region},{period}]"
+                    least, bound, f"acquired[{acquisition.offer.name},{pool.name},{period}]"
                 )
                 if lot > 1:
                     variables.lots[p, a, q] = model.new_int_var(
-                        0, bound // lot, f"lots[{acquisition.offer.name},{pool.region},{period}]"
+                        0, bound // lot, f"lots[{acquisition.offer.name},{pool.name},{period}]"
                     )
         if pool.retirement is not None:
             for q, period in enumerate(problem.periods):

@@ -174,16 +174,15 @@ class SupplyPool:
 
 
 def supply_pools(fleet: Fleet) -> list[SupplyPool]:
-    """Existing pools with the offers that join them, then new pools for the offers that join none."""
+    """Existing pools with the offers that may join them, then new pools for the offers that join none.
+
+    Which of several pools an offer joins is decided by the plan, not by the order of the file.
+    """
     pools: list[SupplyPool] = []
     placed: set[tuple[str, str]] = set()
     for pool in fleet.pools:
-        offers = []
-        for offer in fleet.offers:
-            key = (offer.name, pool.region)
-            if pool.region in offer.regions and key not in placed and _joins(offer, pool):
-                offers.append(offer)
-                placed.add(key)
+        offers = [each for each in fleet.offers if pool.region in each.regions and _joins(each, pool)]
+        placed.update((offer.name, pool.region) for offer in offers)
         pools.append(_existing_pool(fleet, pool, offers))
     for offer in fleet.offers:
         for region in offer.regions:

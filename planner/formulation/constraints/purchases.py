@@ -28,6 +28,6 @@ def add(model: cp_model.CpModel, problem: Problem, variables: Variables) -> None
             if limit is not None and held:
                 model.add(sum(held) <= limit).with_name(f"offer[{name},{period}]")
     for (p, a, q), lots in variables.lots.items():
-        offer, region = problem.pools[p].acquisitions[a].offer, problem.pools[p].region
-        label = f"{offer.name},{region},{problem.periods[q]}"
+        offer = problem.pools[p].acquisitions[a].offer
+        label = f"{offer.name},{problem.pools[p].name},{problem.periods[q]}"
         model.add(variables.acquired[p, a, q] == offer.lot_units * lots).with_name(f"lot[{label}]")

@@ -26,7 +26,7 @@ class Pool:
 
 
 def pools_of(facts: Facts) -> list[Pool]:
-    """Return the pools; an offer joins the first pool of its region that is packed and billed like it."""
+    """Return the pools; an offer may join every pool of its region that is packed and billed like it."""
     joined: set[tuple[str, str]] = set()
     pools = []
     for stock in facts.stocks:
@@ -34,7 +34,6 @@ def pools_of(facts: Facts) -> list[Pool]:
             offer
             for offer in facts.offers
             if stock.region in offer.regions
-            and (offer.name, stock.region) not in joined
             and offer.max_share is None
             and (offer.part, offer.unit, offer.energy_included)
             == (stock.part, stock.unit, stock.energy_included)

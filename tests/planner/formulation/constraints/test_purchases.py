@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.planner.builders import buy_offer, candidate, fleet, hardware, region, rent_offer, service
+from tests.planner.builders import (
+    buy_offer,
+    candidate,
+    fleet,
+    hardware,
+    region,
+    rent_offer,
+    rented_pool,
+    service,
+)
 from tests.planner.families import check_deletion, check_golden, check_infeasible, check_optimum
 from tests.planner.solving import is_infeasible, solve
 
@@ -94,3 +103,19 @@ def test_a_written_off_host_still_serves() -> None:
         periods=periods,
     )
     assert solve(question, [candidate("chat", "A", 1.0)]).usd == pytest.approx(1_000.0)
+
+
+@pytest.mark.parametrize("first", ["kept", "free"])
+def test_the_order_of_pools_that_an_offer_may_join_is_of_no_account(first: str) -> None:
+    """An offer joined the first pool of the file: three more were rented where two do."""
+    kept = replace(rented_pool("kept", 1, 1.0, hardware="A", per_host=1), reserve_hosts=2)
+    free = rented_pool("free", 1, 1.0, hardware="A", per_host=1)
+    asked = fleet(
+        services=[service("chat", 3.0)],
+        hardware=[hardware("A", 1)],
+        pools=[kept, free] if first == "kept" else [free, kept],
+        offers=[rent_offer("A", 2.0)],
+    )
+    solved = solve(asked, [candidate("chat", "A", 1.0)])
+    assert solved.plan is not None
+    assert [(row.pool, row.units) for row in solved.plan.purchases] == [("free", 2)]
