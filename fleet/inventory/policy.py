@@ -85,6 +85,8 @@ class Policy:
         minimised first, by priority.
     kv_pairs : frozenset[tuple[str, str]] or None
         Hardware of prefill and of decode between which a KV cache may pass; None is any.
+    simpler_percent : float
+        Most that a simpler plan may cost more than the cheapest one found. [%]
     """
 
     reserve_hosts_per_pool: int
@@ -98,6 +100,7 @@ class Policy:
     must_use: tuple[MustUse, ...] = ()
     kv_pairs: frozenset[tuple[str, str]] | None = None
     reserve_percent_per_pool: float = 0.0
+    simpler_percent: float = 0.5
 
     def may_pair(self, prefill: str, decode: str) -> bool:
         """Whether a KV cache may pass from one kind of hardware to another."""

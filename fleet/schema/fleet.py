@@ -243,6 +243,10 @@ class PolicySpec(Spec):
     service survives the loss of the pool. Default: unlimited."""
     tidal: TidalSpec = TidalSpec()
     """Changes of replicas within a day; free without it."""
+    simpler_percent: Percent = 0.5
+    """Most that a simpler plan may cost more than the cheapest one found, within the asked gap: one with
+    fewer services that other regions serve, and fewer kinds of hardware and configurations of each service.
+    0 pays nothing for it. [%]"""
     unmet: Literal["forbid", "penalise"] = "forbid"
     """forbid: all demand is served or the fleet is infeasible. penalise: unmet demand comes first, by
     priority."""

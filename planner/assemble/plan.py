@@ -19,6 +19,7 @@ from fleetplan.planner.assemble.provenance import with_evidence
 from fleetplan.planner.assemble.purchases import purchases, retirements
 from fleetplan.planner.assemble.region_losses import region_losses
 from fleetplan.planner.assemble.scenario_costs import scenario_costs, scenario_purchases
+from fleetplan.planner.assemble.simplification import simplification
 from fleetplan.planner.assemble.supply_options import supply_options
 from fleetplan.planner.assemble.traffic import spread_traffic
 from fleetplan.planner.candidates import CandidateSet
@@ -80,6 +81,7 @@ def build_plan(
         if result.objective_usd is None
         else result.objective_usd - model_usd(problem, solution, traffic),
         retirements=retirements(problem, solution),
+        simplification=simplification(problem, result, traffic.replicas),
         commitments=commitments(problem, solution),
         remaining_values=remaining_values(problem, solution),
         supply_options=supply_options(problem, solution),

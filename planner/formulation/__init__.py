@@ -13,7 +13,6 @@ from fleetplan.planner.formulation.objective.data import data_usd_per_request_pe
 from fleetplan.planner.formulation.objective.goals import UNITS, Goal, goal_of, goal_units, grid_kg_per_kwh
 from fleetplan.planner.formulation.objective.tco import (
     fixed_usd,
-    started_accelerators,
     started_usd,
     switched_usd,
     total_cost,
@@ -49,7 +48,6 @@ __all__ = [
     "places",
     "rate_scales",
     "replicas_for_load",
-    "started_accelerators",
     "started_usd",
     "switched_usd",
     "total_cost",

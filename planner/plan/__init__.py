@@ -7,7 +7,14 @@ on.
 
 from fleetplan.planner.plan.commitments import Commitment, RemainingValue, SupplyOption
 from fleetplan.planner.plan.costs import Cost, DemandScenarioCost, ScenarioPurchase, WrongForecast
-from fleetplan.planner.plan.document import FORMAT_VERSION, UNMET_GAP_RATIO, Plan, StatedGoal, UnmetGap
+from fleetplan.planner.plan.document import (
+    FORMAT_VERSION,
+    UNMET_GAP_RATIO,
+    Plan,
+    Simplification,
+    StatedGoal,
+    UnmetGap,
+)
 from fleetplan.planner.plan.infeasible import Conflict, GivenWay, Infeasible, Shortage, StatedWayOut
 from fleetplan.planner.plan.provenance import (
     CalibrationUse,
@@ -62,6 +69,7 @@ __all__ = [
     "Retired",
     "ScenarioPurchase",
     "Shortage",
+    "Simplification",
     "Solve",
     "StatedGoal",
     "StatedTable",

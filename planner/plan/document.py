@@ -51,6 +51,21 @@ class StatedGoal(Record):
     """By the rounded figures that the solver worked with; `value` is no worse, but for rounding. [unit]"""
 
 
+class Simplification(Record):
+    """What a plan that is simpler than the cheapest one found costs more, and how much simpler it is."""
+
+    usd: float
+    """More than the cheapest plan found, by the solver's rounded figures. [USD]"""
+    hardware_kinds: int
+    """Kinds of hardware of each service in each region, added up."""
+    hardware_kinds_before: int
+    """Of the cheapest plan found."""
+    configurations: int
+    """Configurations of each service and phase in each region, added up."""
+    configurations_before: int
+    """Of the cheapest plan found."""
+
+
 class UnmetGap(Record):
     """How sure it is that so much demand of a priority must stay unserved."""
 
@@ -121,6 +136,8 @@ class Plan(Record):
     model_unused_usd: float | None = None
     """The part of it that the plan leaves out: load beyond the demand, replicas that stand idle; the rest is
     `objective_usd`. Never below 0; both but for rounding. [USD]"""
+    simplification: Simplification | None = None
+    """Where a simpler plan than the cheapest one was taken (`policy.simpler_percent`)."""
     commitments: tuple[Commitment, ...] = ()
     """What is owed beyond the horizon, by quarter."""
     remaining_values: tuple[RemainingValue, ...] = ()

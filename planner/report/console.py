@@ -20,7 +20,7 @@ from fleetplan.planner.report.day_console import (
     print_scenarios,
     probability,
 )
-from fleetplan.planner.report.decision import decision, verb
+from fleetplan.planner.report.decision import decision, simpler, verb
 from fleetplan.planner.report.figures import figure, how_sure_all_unmet, how_sure_unmet, money, percent
 from fleetplan.planner.report.weak_parts import print_weak_parts
 
@@ -79,6 +79,8 @@ def _headline(plan: Plan, console: Console) -> None:
         f"{plan.bound_scope}, proven by {plan.solve.bound_source}); "
         f"{STATUS_TEXT[plan.status]} after {plan.solve.wall_s:.1f} s"
     )
+    if plan.simplification is not None:
+        console.print(f"[bold]Simpler plan[/]: {simpler(plan)}")
     print_weak_parts(plan.provenance.model_errors, console)
     for row in plan.shortages:
         when = " ".join(part for part in row.moment_key if part)

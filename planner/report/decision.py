@@ -93,3 +93,22 @@ def _weakest(plan: Plan) -> list[str]:
 
 def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
+
+
+def simpler(plan: Plan) -> str:
+    """Return what a simpler plan than the cheapest one costs more and spares; empty where none was taken."""
+    stated = plan.simplification
+    if stated is None:
+        return ""
+    parts = [
+        f"{after} instead of {before} {what}"
+        for what, before, after in (
+            ("kinds of hardware", stated.hardware_kinds_before, stated.hardware_kinds),
+            ("configurations", stated.configurations_before, stated.configurations),
+        )
+        if before != after
+    ]
+    cheapest = plan.objective_usd - stated.usd
+    share = f" ({percent(stated.usd / cheapest)})" if cheapest > 0 and stated.usd > 0 else ""
+    what = ", ".join(parts) or "less traffic between regions"
+    return f"{what}, for {money(stated.usd)}{share} more than the cheapest plan found"

@@ -128,7 +128,7 @@ def _merged(problem: Problem, result: SearchResult, parts: ByScenario) -> Search
             cells = [i for i, cell in enumerate(problem.cells) if cell.moment in moments]
             solution.add(part.solution, moments, cells)
     reached = None if result.goal is None else _reached(problem, result.goal, parts)
-    return replace(result, solution=solution, objective_usd=expected, goal=reached)
+    return replace(result, solution=solution, objective_usd=expected, goal=reached, cheapest=None)
 
 
 def _reached(problem: Problem, together: Reached, parts: ByScenario) -> Reached:

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from fleetplan.planner.formulation import Reached, Solution
 from fleetplan.planner.problem.independent_parts import Component
-from fleetplan.planner.search.result import LeastUnmet, SearchLimits, SearchResult, open_gap, status_of
+from fleetplan.planner.search.result import (
+    Cheapest,
+    LeastUnmet,
+    SearchLimits,
+    SearchResult,
+    open_gap,
+    status_of,
+)
 
 
 def merge_parts(
@@ -50,7 +57,23 @@ def merge_parts(
         deterministic_time=sum(result.deterministic_time for result in results),
         goal=goal,
         unmet=unmet,
+        cheapest=_cheapest_together(parts, results, elsewhere_usd),
     )
+
+
+def _cheapest_together(
+    parts: Sequence[Component], results: Sequence[SearchResult], elsewhere_usd: float
+) -> Cheapest | None:
+    """The cheapest plans of the parts, where a simpler one was taken for any of them."""
+    if all(result.cheapest is None for result in results):
+        return None
+    whole, usd = Solution(), elsewhere_usd
+    for part, result in zip(parts, results, strict=True):
+        solution = result.solution if result.cheapest is None else result.cheapest.solution
+        usd += (result.objective_usd if result.cheapest is None else result.cheapest.usd) or 0.0
+        if solution is not None:
+            whole.add(solution, cells=part.cell_indices)
+    return Cheapest(usd, whole)
 
 
 def _unmet_together(parts: Sequence[Mapping[int, LeastUnmet]]) -> dict[int, LeastUnmet]:

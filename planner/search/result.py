@@ -147,6 +147,22 @@ class LeastUnmet:
 
 
 @dataclass(frozen=True, slots=True)
+class Cheapest:
+    """The cheapest plan found, where a simpler one was taken.
+
+    Attributes
+    ----------
+    usd : float
+        Its TCO by the integer model. [USD]
+    solution : Solution
+        Its values.
+    """
+
+    usd: float
+    solution: Solution
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search found.
 
@@ -168,6 +184,8 @@ class SearchResult:
     unmet : dict[int, LeastUnmet]
         By priority, where some of its demand is unmet; the bound on TCO is then one of the plans that leave
         no more unmet.
+    cheapest : Cheapest or None
+        The cheapest plan found, where a simpler one that costs more was taken.
     """
 
     status: SolveStatus
@@ -179,6 +197,7 @@ class SearchResult:
     deterministic_time: float
     goal: Reached | None = None
     unmet: Mapping[int, LeastUnmet] = field(default_factory=dict)
+    cheapest: Cheapest | None = None
 
 
 Watcher = Callable[[Progress], None]

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ortools.sat.python import cp_model
 
@@ -19,13 +20,15 @@ from fleetplan.planner.problem import Problem
 from fleetplan.planner.problem.independent_parts import Component, components
 from fleetplan.planner.search.parts import merge_parts
 from fleetplan.planner.search.result import (
+    Cheapest,
     SearchLimits,
     SearchResult,
     SolveStatus,
     Watcher,
 )
+from fleetplan.planner.search.simplicity import NEARLY_SAME_RATIO, SimplerPlans, SimplerStep
 from fleetplan.planner.search.solvers.best import WITHDRAWN, least_of
-from fleetplan.planner.search.solvers.cpsat import configured_solver, hint
+from fleetplan.planner.search.solvers.cpsat import configured_solver
 from fleetplan.planner.search.solvers.interrupt import Stop
 from fleetplan.planner.search.solvers.proofs import VARIABLES, Proof, contradicted
 from fleetplan.planner.search.solvers.race import FIRST_PLAN_GRACE_S
@@ -34,7 +37,7 @@ from fleetplan.planner.search.solvers.request import (
     Step,
 )
 from fleetplan.planner.search.stages import NOTHING_PROVEN
-from fleetplan.planner.search.tie_breaks import prefer_local_serving, prefer_simple
+from fleetplan.planner.search.tie_breaks import prefer_local_serving
 from fleetplan.planner.search.unmet import UnmetStages
 from fleetplan.planner.search.warm_start import hint_known_plan
 from fleetplan.planner.search.work import Spent
@@ -42,10 +45,6 @@ from fleetplan.planner.units import USD_RESOLUTION
 
 SIMPLIFY_TIME_LIMIT_S = 5.0
 """Time to look for a simpler plan of the same cost. [s]"""
-
-SIMPLICITY_RATIO = 0.0005
-"""What a plan may cost more for fewer configurations: less than the prices are known to."""
-
 
 LEAST_STRICT_S = 5.0
 """Time at least, within the limit of the whole, for a plan whose rounding no budget pays. [s]"""
@@ -185,40 +184,57 @@ class Run(UnmetStages):
         )
 
     def simplify(self, planning: PlanningModel, result: SearchResult, outcome: ModelOutcome) -> SearchResult:
-        """Among the plans of about the same cost, one with few distinct configurations.
+        """The simplest plan that costs little more, and is still within the asked gap of the bound.
 
-        About the same: at most `SIMPLICITY_RATIO` dearer and still within the asked gap of the bound.
-        Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan stays as it is.
+        Little more: what the policy allows. Without an improvement within `SIMPLIFY_TIME_LIMIT_S` the plan
+        stays as it is.
         """
         left = min(self.time_left_s(), SIMPLIFY_TIME_LIMIT_S)
         unproven = result.status is SolveStatus.LIMIT
-        # What a few seconds find depends on the machine.
-        timed = self.limits.reproducible or left < 0.1 or self.stop.requested
-        if unproven or timed or outcome.values is None or not self.limits.simplified:
+        if unproven or left < 0.1 or self.stop.requested or outcome.values is None:
             return result
-        model, variables = planning.model, planning.variables
         objective_usd, bound_usd = result.objective_usd or 0.0, result.bound_usd or 0.0
-        cost = planning.total_cost
         within_gap_usd = bound_usd / (1 - self.limits.gap_ratio)
-        allowed_usd = max(objective_usd, min(objective_usd * (1 + SIMPLICITY_RATIO), within_gap_usd))
-        model.add(cost <= math.floor((allowed_usd - self.fixed_usd) * USD_RESOLUTION) + 1)
-        hint(model, outcome.values)
-        prefer_simple(planning)
-        solver = configured_solver(left, self.limits.seed, self.limits.workers)
-        self.stop.running(solver)
-        status = solver.solve(model)
-        self.stop.running(None)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        percent = self.problem.fleet.policy.simpler_percent
+
+        def units(usd: float) -> int:
+            return math.floor((usd - self.fixed_usd) * USD_RESOLUTION) + 1
+
+        def nearly(cost: int) -> int:
+            usd = self.usd(cost)
+            return units(max(usd, min(usd * (1 + NEARLY_SAME_RATIO), within_gap_usd)))
+
+        plans = SimplerPlans(planning, outcome.values, partial(self._ask, planning, left))
+        allowed_usd = min(objective_usd * (1 + percent / 100), within_gap_usd)
+        values = plans.search(units(max(objective_usd, allowed_usd)), nearly)
+        if values is outcome.values:
             return result
-        self.deterministic_time += solver.response_proto.deterministic_time
-        self.values = solver
-        objective_usd = self.usd(solver.value(cost))
-        gap = (objective_usd - bound_usd) / objective_usd if objective_usd > 0 else 0.0
+        self.values = values
+        simpler_usd = self.usd(values.value(planning.total_cost))
+        gap = (simpler_usd - bound_usd) / simpler_usd if simpler_usd > 0 else 0.0
         return replace(
             result,
             status=self.status(gap),
-            solution=values_of(variables, solver),
-            objective_usd=objective_usd,
+            solution=values_of(planning.variables, values),
+            objective_usd=simpler_usd,
             wall_s=time.monotonic() - self.started,
             deterministic_time=self.deterministic_time,
+            cheapest=Cheapest(objective_usd, result.solution) if plans.varied and result.solution else None,
         )
+
+    def _ask(self, planning: PlanningModel, left: float, step: SimplerStep) -> cp_model.CpSolver | None:
+        """Solve the model for its objective in a share of time: of work where the clock must not decide."""
+        if self.stop.requested:
+            return None
+        seconds = step.share_of_time * left
+        if self.limits.reproducible:
+            solver = configured_solver(math.inf, self.limits.seed, 1)
+            solver.parameters.max_deterministic_time = seconds
+        else:
+            solver = configured_solver(seconds, self.limits.seed, self.limits.workers)
+        solver.parameters.relative_gap_limit = step.gap_ratio
+        self.stop.running(solver)
+        status = solver.solve(planning.model)
+        self.stop.running(None)
+        self.deterministic_time += solver.response_proto.deterministic_time
+        return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -61,7 +61,7 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
         With demand scenarios.
     scenario : str
         The one that turns out. A limit of TCO holds in the mean of all: where everything is served at least
-        cost it is left out here.
+        cost it is left out here, and nothing is paid for a simpler plan.
     """
     kept = [m for m, moment in enumerate(problem.moments) if moment.scenario == scenario]
     index = {m: position for position, m in enumerate(kept)}
@@ -78,7 +78,8 @@ def single_scenario(problem: Problem, scenario: str) -> Problem:
     only = tuple(
         replace(each, probability=1.0) for each in problem.fleet.demand_scenarios if each.name == scenario
     )
-    fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only)
+    policy = replace(problem.fleet.policy, simpler_percent=0.0)
+    fleet = replace(problem.fleet, demand_objective="expected-cost", demand_scenarios=only, policy=policy)
     if fleet.objective == "tco" and fleet.policy.unmet == "forbid":
         fleet = replace(fleet, budget=replace(fleet.budget, tco_usd=None))
     return replace(problem, fleet=fleet, moments=moments, cells=cells, scenario_optima=None)

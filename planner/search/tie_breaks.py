@@ -1,4 +1,4 @@
-"""Which of the plans of least cost is told: the simplest one, with requests served where they arise."""
+"""Which of the plans of least cost is told: one with requests served where they arise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from fleetplan.planner.formulation import PlanningModel, all_variables, started_accelerators
+from fleetplan.planner.formulation import PlanningModel, all_variables
 from fleetplan.planner.search.solvers.cpsat import configured_solver
 
 LOCAL_SERVING_TIME_LIMIT_S: Final = 3.0
@@ -60,22 +60,3 @@ def prefer_local_serving(
     solver = configured_solver(LOCAL_SERVING_TIME_LIMIT_S, seed, 1)
     solver.parameters.linearization_level = 2
     return solver if solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
-
-
-def prefer_simple(planning: PlanningModel) -> None:
-    """Let a model minimise changes, then distinct configurations in a region, then what is bought or rented.
-
-    What is bought for no reason costs less than a simple plan may cost more.
-    """
-    problem, model, variables = planning.problem, planning.model, planning.variables
-    running: dict[tuple[int, str], cp_model.IntVar] = {}
-    for (c, p, _), replicas in variables.replicas.items():
-        key = (c, problem.pools[p].region)
-        if key not in running:
-            running[key] = model.new_bool_var(f"distinct[{problem.candidates[c].label},{key[1]}]")
-        model.add(replicas <= replicas.proto.domain[1] * running[key])
-    units = list(variables.acquired.values())
-    weight = 1 + sum(variable.proto.domain[1] for variable in units)
-    above = weight * (len(running) + 1)
-    changes = started_accelerators(problem, variables)
-    model.minimize(above * changes + weight * sum(running.values()) + sum(units))

@@ -51,6 +51,7 @@ from fleetplan.planner.verify.serving import (
     check_origins,
     check_replica_load,
 )
+from fleetplan.planner.verify.simplicity import check_simplicity
 from fleetplan.planner.verify.stated_inputs import check_inputs
 from fleetplan.planner.verify.supply import (
     check_capacity,
@@ -90,6 +91,7 @@ CHECKS: Final[tuple[Callable[[PlanCheck], Iterator[Violation]], ...]] = (
     check_cost_rows,
     check_bill,
     check_commitments,
+    check_simplicity,
     check_binding,
     check_inputs,
     check_launches,

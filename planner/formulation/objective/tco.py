@@ -73,12 +73,6 @@ def switched_usd(problem: Problem, key: ReplicaKey) -> float:
     return usd * days * worth
 
 
-def started_accelerators(problem: Problem, variables: Variables) -> cp_model.LinearExprT:
-    """Accelerators whose replicas did not run in the period before, or in the slice before."""
-    starting = [*variables.started.items(), *variables.switched.items()]
-    return sum(problem.candidates[key[0]].accelerators * started for key, started in starting)
-
-
 def prices_of_running() -> Prices:
     """Groups of decisions of a moment, with what one of each costs; expected over the demand scenarios."""
     return {"load": load_usd, **prices_of_changes()}

@@ -15,7 +15,7 @@ from fleetplan.planner.plan import Infeasible, Plan
 from fleetplan.planner.questions.diff import PlanDiff, diff
 from fleetplan.planner.report.beyond_horizon import beyond_the_horizon, break_even, owed_by_quarter
 from fleetplan.planner.report.console import STATUS_TEXT, money, percent
-from fleetplan.planner.report.decision import decision
+from fleetplan.planner.report.decision import decision, simpler
 from fleetplan.planner.report.diff_console import signed_money
 from fleetplan.planner.report.figures import figure, how_sure_unmet
 from fleetplan.planner.report.html import money_view
@@ -84,6 +84,7 @@ def report_page(plan: Plan, frontier: Sequence[FrontierPoint] = (), baseline: Pl
         plan=plan,
         status=STATUS_TEXT[plan.status],
         decision=decision(plan),
+        simpler=simpler(plan),
         comparison=None if baseline is None else _comparison(baseline, plan),
         pictures=fleet_pictures(plan)[:MOST_PICTURES],
         n_moments=len(moments(plan)),

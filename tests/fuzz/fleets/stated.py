@@ -32,7 +32,7 @@ FINANCED = 0.4
 
 
 def state_finance(made: Made) -> None:
-    """Add property tax, a loan and ends of leases; with dice of its own."""
+    """Add property tax, a loan, the price of simplicity and ends of leases; with dice of its own."""
     dice = random.Random(f"finance {made.seed}")
     added: dict[str, Any] = {}
     if made.allows("finance.property_tax_ratio_per_year") and dice.random() < FINANCED:
@@ -43,6 +43,8 @@ def state_finance(made: Made) -> None:
         added["loan"] = loan | ({"down_payment_ratio": 0.25} if dice.random() < FINANCED else {})
     if added:
         made.file.setdefault("finance", {}).update(added)
+    if made.allows("policy.simpler_percent") and dice.random() < FINANCED:
+        made.file.setdefault("policy", {})["simpler_percent"] = dice.choice((0, 0.2, 3))
     for pool in made.file.get("pools", ()):
         able = made.quarters and "rented" in pool and "maintenance_hosts" not in pool
         if able and made.allows("pools.rented.lease_end") and dice.random() < FINANCED:

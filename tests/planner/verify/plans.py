@@ -240,6 +240,18 @@ def example(name: str) -> Planned:
     return solved.problem, solved.plan
 
 
+def simpler() -> Planned:
+    """One kind of hardware, 0.1 % dearer than two."""
+    asked = fleet(
+        services=[service("chat", 19.0)],
+        hardware=[hardware("cheap", 1), hardware("dear", 1)],
+        offers=[rent_offer("cheap", 1.0, maximum=10), rent_offer("dear", 1.002)],
+    )
+    solved = solve(asked, (candidate("chat", "cheap", 1.0), candidate("chat", "dear", 1.0)), gap=0.005)
+    assert solved.plan is not None
+    return solved.problem, solved.plan
+
+
 PLANS: Final[Mapping[str, Callable[[], Planned]]] = {
     "day of two regions": cache(day_of_two_regions),
     "scarce": cache(scarce),
@@ -247,5 +259,6 @@ PLANS: Final[Mapping[str, Callable[[], Planned]]] = {
     "least energy": cache(least_energy),
     "two scenarios": cache(two_scenarios),
     "launched models": cache(launched_models),
+    "simpler": cache(simpler),
 }
 """Plans by what is in them."""

@@ -46,7 +46,6 @@ NO_PRICES = {
     "fixed_usd",
     "supply_terms",
     "scenario_cost",
-    "started_accelerators",
     "total_cost",
     "unmet_demand",
     "unmet_units",
