@@ -80,18 +80,27 @@ def diff_plans(
     old: Annotated[Path, typer.Argument(help="the plan before", metavar="OLD.json")],
     new: Annotated[Path, typer.Argument(help="the plan after", metavar="NEW.json")],
     exit_code: Annotated[bool, typer.Option("--exit-code", help="exit with 5 if they differ")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="page for reviewers: changes, reasons, risks, hashes", metavar="FILE.html"),
+    ] = None,
 ) -> None:
     """Show what one plan adds (+), changes (~) and removes (-) compared with another, with costs.
 
-    Example: plan diff last-quarter/plan.json out/plan.json
+    Example: plan diff last-quarter/plan.json out/plan.json --out review.html
     """
-    from fleetplan.planner.plan import read_plan
-    from fleetplan.planner.questions.diff import diff
+    from fleetplan.fleet.files import write_whole
+    from fleetplan.planner.questions.review import review
     from fleetplan.planner.report.diff_console import print_diff
 
-    found = diff(read_plan(old), read_plan(new))
-    print_diff(found, console())
-    if exit_code and found.differs:
+    asked = review(old, new)
+    print_diff(asked.found, console())
+    if out is not None:
+        from fleetplan.planner.report.html.review_page import review_page
+
+        write_whole(out, review_page(asked))
+        console(stderr=True).print(f"written to {out}", style="dim", markup=False)
+    if exit_code and asked.found.differs:
         raise typer.Exit(ExitCode.DIFFERENT)
 
 

@@ -243,7 +243,7 @@ def _change(
     """The change of one line, or None where it stays."""
     old, new = before or {}, after or {}
     figures = [Quantity(name, old.get(name, 0), new.get(name, 0)) for name in {**old, **new}]
-    changed = [each for each in figures if not _same(each)]
+    changed = [each for each in figures if not same_figure(each)]
     if before is not None and after is not None:
         if not changed:
             return None
@@ -251,7 +251,8 @@ def _change(
     return FigureChange(Action.ADD if before is None else Action.REMOVE, *key, tuple(changed))
 
 
-def _same(figure: Quantity) -> bool:
+def same_figure(figure: Quantity) -> bool:
+    """Return whether a figure is the same in both plans but for rounding."""
     return math.isclose(figure.before, figure.after, rel_tol=TRAFFIC_TOLERANCE_RATIO)
 
 

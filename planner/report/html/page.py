@@ -179,7 +179,12 @@ def _figures(plan: Plan, frontier: Sequence[FrontierPoint]) -> Figures:
 
 def _comparison(baseline: Plan, plan: Plan) -> PageComparison:
     found = diff(baseline, plan)
-    drawn = [
+    return PageComparison(found, *compared_costs(found))
+
+
+def compared_costs(found: PlanDiff) -> tuple[Markup, Markup]:
+    """Return the waterfalls from the old to the new cost by kind and by service."""
+    by_kind, by_service = (
         unique_names(
             money_view.waterfall_figure(money_view.changes(found, costs), label, gains=True), f"change-{name}"
         )
@@ -187,5 +192,5 @@ def _comparison(baseline: Plan, plan: Plan) -> PageComparison:
             ("kind", "change of cost by kind", found.cost_by_kind),
             ("service", "change of cost by service", found.cost_by_service),
         )
-    ]
-    return PageComparison(found, *drawn)
+    )
+    return by_kind, by_service

@@ -1,0 +1,217 @@
+"""What a reviewer of a new plan asks: why it differs, what moves, what it risks, which files it rests on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fleetplan.planner.plan import Plan, read_plan
+from fleetplan.planner.questions.diff import PlanDiff, Quantity, diff, same_figure
+
+SOFT_SOURCES: Final = ("extrapolated", "roofline")
+"""Sources of operator times that no measurement is near."""
+
+SOFT_SHARE: Final = 0.2
+"""Share of the spend on such times from which on it is a risk: a fifth of it is a purchase of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """An input that differs.
+
+    Attributes
+    ----------
+    subject : str
+        Setting of the command, peak demand, service, price, power or objective.
+    name : str
+        Of what.
+    before, after : str or float or None
+        In the old and in the new plan; None where a plan does not have it.
+    unit : str
+        Empty for words.
+    """
+
+    subject: str
+    name: str
+    before: str | float | None
+    after: str | float | None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Accelerators of a service on one hardware in one region, in the moment with the most of them."""
+
+    service: str
+    hardware: str
+    region: str
+    accelerators: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class InputHash:
+    """SHA-256 of an input of both plans; empty where a plan does not have it."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A new plan beside the one before.
+
+    Attributes
+    ----------
+    old, new : Plan
+        The plans.
+    sha256 : tuple[str, str]
+        Of their files.
+    found : PlanDiff
+        Line by line, with the cost.
+    reasons : tuple[Reason, ...]
+        Inputs that differ.
+    moves : tuple[Move, ...]
+        Where services run, as far as it differs.
+    risks : tuple[str, ...]
+        What to doubt of the new plan.
+    hashes : tuple[InputHash, ...]
+        Of every input.
+    """
+
+    old: Plan
+    new: Plan
+    sha256: tuple[str, str]
+    found: PlanDiff
+    reasons: tuple[Reason, ...]
+    moves: tuple[Move, ...]
+    risks: tuple[str, ...]
+    hashes: tuple[InputHash, ...]
+
+
+def review(old_file: Path, new_file: Path) -> Review:
+    """Return the review of the plans of two files.
+
+    Raises
+    ------
+    InputError
+        A file is no plan.
+    """
+    old, new = read_plan(old_file), read_plan(new_file)
+    first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (old_file, new_file))
+    return Review(
+        old=old,
+        new=new,
+        sha256=(first, second),
+        found=diff(old, new),
+        reasons=tuple(_reasons(old, new)),
+        moves=tuple(_moves(old, new)),
+        risks=tuple(_risks(new)),
+        hashes=tuple(_hashes(old, new)),
+    )
+
+
+def _reasons(old: Plan, new: Plan) -> Iterator[Reason]:
+    """Inputs of one plan that the other has otherwise."""
+    before, after = _inputs(old), _inputs(new)
+    for key in sorted({*before, *after}, key=lambda key: (_SUBJECTS.index(key[0]), key[1:])):
+        one, other = before.get(key), after.get(key)
+        same = (
+            same_figure(Quantity(key[1], one, other))
+            if isinstance(one, float) and isinstance(other, float)
+            else one == other
+        )
+        if not same:
+            yield Reason(key[0], key[1], one, other, key[2])
+
+
+_SUBJECTS: Final = ("setting", "peak demand", "service", "price", "power", "objective")
+"""Kinds of inputs, in the order in which they are told."""
+
+
+def _inputs(plan: Plan) -> dict[tuple[str, str, str], str | float]:
+    """Figures and words of the inputs by subject, name and unit."""
+    goal = "tco" if plan.goal is None else plan.goal.objective
+    found: dict[tuple[str, str, str], str | float] = {("objective", "least", ""): goal}
+    for name, values in (("scenario", plan.provenance.scenarios), ("--set", plan.provenance.assignments)):
+        found["setting", name, ""] = ", ".join(values) or "none"
+    if plan.inputs is None:
+        return found
+    rates: dict[tuple[str, str], dict[object, float]] = defaultdict(lambda: defaultdict(float))
+    for row in plan.inputs.demand:
+        moment = (row.period, row.slice, row.scenario)
+        rates[row.service, row.region][moment] += row.requests_per_s
+    for (service, region), by_moment in rates.items():
+        found["peak demand", f"{service} in {region}", "requests/s"] = max(by_moment.values())
+    for each in plan.inputs.services:
+        models = ", ".join(f"{variant.model} {variant.weights}" for variant in each.variants)
+        limits = ", ".join(each.load_limits)
+        for name, value, unit in (
+            ("TTFT limit", each.ttft_ms, "ms"),
+            ("TPOT limit", each.tpot_ms, "ms"),
+            ("headroom", each.headroom, ""),
+            ("priority", float(each.priority), ""),
+        ):
+            if value is not None:
+                found["service", f"{each.name}: {name}", unit] = value
+        for what, text in (("models", models), ("limits under load", limits)):
+            if text:
+                found["service", f"{each.name}: {what}", ""] = text
+    for price in plan.inputs.prices:
+        found["price", price.name, price.unit] = price.value
+    for region_input in plan.inputs.regions:
+        if region_input.power_kw:
+            found["power", region_input.name, "kW"] = max(region_input.power_kw.values())
+    return found
+
+
+def _moves(old: Plan, new: Plan) -> Iterator[Move]:
+    """Where a service runs on more or fewer accelerators than before."""
+    before, after = _held(old), _held(new)
+    for key in sorted({*before, *after}):
+        accelerators = Quantity("accelerators", before.get(key, 0), after.get(key, 0))
+        if not same_figure(accelerators):
+            yield Move(*key, accelerators)
+
+
+def _held(plan: Plan) -> Mapping[tuple[str, str, str], int]:
+    """Accelerators by service, hardware and region, the most of any moment."""
+    at_moment: dict[tuple[str, str, str], dict[object, int]] = defaultdict(lambda: defaultdict(int))
+    for row in plan.placements:
+        at_moment[row.service, row.hardware, row.region][row.moment_key] += row.accelerators
+    return {key: max(by_moment.values()) for key, by_moment in at_moment.items()}
+
+
+def _risks(plan: Plan) -> Iterator[str]:
+    """What to doubt of a plan, in sentences."""
+    for row in plan.shortages:
+        when = " ".join(part for part in row.moment_key if part)
+        yield f"{row.requests_per_s:.4g} requests/s of {row.service} in {row.region} stay unserved ({when})."
+    if plan.status == "limit":
+        yield f"The search reached its time limit: another plan may cost up to {plan.gap:.1%} less."
+    soft = sum(plan.provenance.spend_share.get(name, 0.0) for name in SOFT_SOURCES)
+    if soft >= SOFT_SHARE:
+        yield f"{soft:.0%} of the spend rests on operator times that are extrapolated or from a roofline."
+    for error in plan.provenance.model_errors:
+        if error.median_ratio is None:
+            yield f"{error.hardware}: no published measurement to compare the predictions with."
+    for limit in plan.binding:
+        yield f"{limit.name} ({limit.family}) is used up: {limit.used:.5g} of {limit.limit:.5g} {limit.unit}."
+    owed = sum(each.usd for each in plan.commitments)
+    if owed:
+        yield f"{owed:,.0f} USD are owed after {plan.periods[-1]}, whatever is decided then."
+    yield from plan.provenance.warnings
+
+
+def _hashes(old: Plan, new: Plan) -> Iterator[InputHash]:
+    """Hashes of the inputs of both plans by name, with the plans that were in force."""
+    before, after = ({**each.provenance.inputs_sha256} for each in (old, new))
+    for each, hashes in ((old, before), (new, after)):
+        if each.provenance.baseline_sha256:
+            hashes["plan in force"] = each.provenance.baseline_sha256
+    for name in sorted({*before, *after}):
+        yield InputHash(name, before.get(name, ""), after.get(name, ""))
