@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ from fleetplan.planner.export.new_file import write_new
 from fleetplan.scenarios.load import load_fleet
 
 
-def write_fleet_file(out: Path, text: str, *, over: bool) -> None:
+def write_fleet_file(out: Path, text: str, *, over: bool, scenarios: Sequence[str] = ()) -> None:
     """Write a fleet file.
 
     Parameters
@@ -22,6 +23,8 @@ def write_fleet_file(out: Path, text: str, *, over: bool) -> None:
         What it says.
     over : bool
         Whether a file that is there already is replaced.
+    scenarios : Sequence[str]
+        Of the text, with which it must be a fleet as well.
 
     Raises
     ------
@@ -38,6 +41,8 @@ def write_fleet_file(out: Path, text: str, *, over: bool) -> None:
         try:
             trial.write_text(text, encoding="utf-8")
             load_fleet(trial)
+            if scenarios:
+                load_fleet(trial, scenarios)
         except InputError as error:
             here = str(trial)
             raise InputError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import files
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -16,18 +15,22 @@ from starlette.routing import Mount, Route
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.commands.page.changes import Changes, edited, open_file
 from fleetplan.planner.commands.page.guard import REPORT_POLICY, Application, Guard
+from fleetplan.planner.commands.page.saving import download, report_of, save_scenario
 from fleetplan.planner.commands.page.session import BusyError, KeptPlan, Session
 from fleetplan.planner.commands.page.views import page_of, refusals, state_of
-from fleetplan.planner.plan import Infeasible
-from fleetplan.planner.report.html.page import infeasible_page, report_page, style_sheet
+from fleetplan.planner.report.html.page import style_sheet
+from fleetplan.planner.report.html.side_by_side import NamedOutcome, side_by_side_page
 
 STATIC: Final = {
     "page.js": "text/javascript",
     "form.js": "text/javascript",
+    "plans.js": "text/javascript",
     "progress.js": "text/javascript",
     "page.css": "text/css",
 }
 """Files of the page by name, with their kinds."""
+
+OF_REPORTS: Final = {"content-security-policy": REPORT_POLICY}
 
 _FOLDER: Final = files("fleetplan.planner.commands.page")
 
@@ -49,6 +52,15 @@ class Ending(BaseModel):
 
     keep: bool
     """Whether its best plan is of use."""
+
+
+class NewScenario(BaseModel):
+    """A request to save what was changed for a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(max_length=100)]
+    """Of the scenario."""
 
 
 class NoSuchPlanError(Exception):
@@ -75,6 +87,9 @@ def application(session: Session, token: str, host: str) -> Application:
         Route("/solve", views.solve, methods=["POST"]),
         Route("/stop", views.stop, methods=["POST"]),
         Route("/plans/{number:int}/report.html", views.report),
+        Route("/plans/{number:int}/beside/{other:int}", views.side_by_side),
+        Route("/plans/{number:int}/files/{form}", views.download),
+        Route("/plans/{number:int}/scenario", views.save, methods=["POST"]),
     ]
     app = Starlette(
         routes=[Mount(f"/{token}", routes=routes)],
@@ -92,6 +107,7 @@ class _Views:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._drawn: dict[int, str] = {}
 
     async def page(self, request: Request) -> Response:
         scenario = request.query_params.get("scenario") or None
@@ -128,24 +144,39 @@ class _Views:
         return JSONResponse(state_of(self._session), 202)
 
     async def report(self, request: Request) -> Response:
-        plan = self._plan(request.path_params["number"])
-        return await _document(lambda: _report(plan))
+        kept = self._plan(request.path_params["number"])
+        if kept.number not in self._drawn:
+            self._drawn[kept.number] = await run_in_threadpool(report_of, kept.outcome)
+            for number in self._drawn.keys() - {each.number for each in self._session.plans()}:
+                del self._drawn[number]
+        return HTMLResponse(self._drawn[kept.number], headers=OF_REPORTS)
+
+    async def side_by_side(self, request: Request) -> Response:
+        sides = [
+            NamedOutcome(f"plan {kept.number}", kept.title, kept.outcome)
+            for kept in (self._plan(request.path_params[name]) for name in ("number", "other"))
+        ]
+        return HTMLResponse(await run_in_threadpool(side_by_side_page, *sides), headers=OF_REPORTS)
+
+    async def download(self, request: Request) -> Response:
+        kept = self._plan(request.path_params["number"])
+        found = await run_in_threadpool(download, kept, request.path_params["form"])
+        attached = f'attachment; filename="plan-{kept.number}-{found.name}"'
+        return Response(
+            found.content, media_type="application/octet-stream", headers={"content-disposition": attached}
+        )
+
+    async def save(self, request: Request) -> Response:
+        asked = NewScenario.model_validate_json(await request.body())
+        kept, path = self._plan(request.path_params["number"]), self._session.settings.path
+        await run_in_threadpool(save_scenario, path, kept, asked.name)
+        return JSONResponse({"saved": asked.name, "file": str(path)}, 201)
 
     def _plan(self, number: int) -> KeptPlan:
         plan = self._session.plan(number)
         if plan is None:
             raise NoSuchPlanError
         return plan
-
-
-def _report(plan: KeptPlan) -> str:
-    outcome = plan.outcome
-    return infeasible_page(outcome) if isinstance(outcome, Infeasible) else report_page(outcome)
-
-
-async def _document(draw: Callable[[], str]) -> Response:
-    text = await run_in_threadpool(draw)
-    return HTMLResponse(text, headers={"content-security-policy": REPORT_POLICY})
 
 
 def _refuse_input(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from fleetplan.fleet.document import Document, Node, read_document
@@ -157,7 +158,7 @@ def _demand(ratios: Mapping[str, float], file: OpenFile) -> Iterator[tuple[str, 
             continue
         node = file.document.node(("services", position, *key))
         assert node is not None, "demand_key found it"
-        yield _key(file, ("services", row.name, *map(str, key))), _scaled(node.plain(), ratio)
+        yield _key(file, ("services", row.name, *map(str, key))), scaled_figures(node.plain(), ratio)
 
 
 def _prices(ratios: Mapping[str, float], file: OpenFile) -> Iterator[tuple[str, object]]:
@@ -169,7 +170,7 @@ def _prices(ratios: Mapping[str, float], file: OpenFile) -> Iterator[tuple[str, 
         for key in ("capex_usd_per_host", "rent_usd_per_accelerator_hour"):
             node = file.document.node(("offers", position, key))
             if node is not None and node.value is not None:
-                yield _key(file, ("offers", offer.name, key)), _scaled(node.plain(), ratio)
+                yield _key(file, ("offers", offer.name, key)), scaled_figures(node.plain(), ratio)
                 break
         else:
             yield from _instead_of_price_book(offer, file, ratio)
@@ -178,8 +179,10 @@ def _prices(ratios: Mapping[str, float], file: OpenFile) -> Iterator[tuple[str, 
 def _instead_of_price_book(offer: Offer, file: OpenFile, ratio: float) -> Iterator[tuple[str, object]]:
     """A price that the file takes from the price book, written out, with what it pays for."""
     rents = offer.rent_usd_per_accelerator_hour or ()
-    by_period = {period: _scaled(usd, ratio) for period, usd in zip(file.fleet.periods, rents, strict=True)}
-    usd = by_period if len(set(rents)) > 1 else _scaled(rents[0], ratio)
+    by_period = {
+        period: scaled_figures(usd, ratio) for period, usd in zip(file.fleet.periods, rents, strict=True)
+    }
+    usd = by_period if len(set(rents)) > 1 else scaled_figures(rents[0], ratio)
     yield _key(file, ("offers", offer.name, "price_book")), None
     yield _key(file, ("offers", offer.name, "rent_usd_per_accelerator_hour")), usd
     yield _key(file, ("offers", offer.name, "energy_included")), offer.energy_included
@@ -212,15 +215,20 @@ def _names(node: Node) -> list[str]:
     return [str(item.value) for item in node.items]
 
 
-def _scaled(value: object, ratio: float) -> object:
-    """A demand or price times a ratio: numbers, quantities such as `3.2 M requests/day`, mappings of them."""
+def scaled_figures(value: object, ratio: float) -> object:
+    """Return a demand or price times a ratio: a number, a quantity as text, or a mapping of them."""
     if isinstance(value, Mapping):
-        return {key: _scaled(each, ratio) for key, each in value.items()}
+        return {key: scaled_figures(each, ratio) for key, each in value.items()}
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(f"{value * ratio:.{DIGITS}g}")
+        return _rounded(value * ratio)
     if isinstance(value, str) and (number := _LEADING_NUMBER.match(value)) is not None:
-        return f"{float(number[0]) * ratio:.{DIGITS}f}".rstrip("0").rstrip(".") + value[number.end() :]
+        figures = np.format_float_positional(_rounded(float(number[0]) * ratio), trim="-")
+        return figures + value[number.end() :]
     return value
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _key(file: OpenFile, key_path: tuple[str, ...]) -> str:

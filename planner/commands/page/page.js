@@ -1,12 +1,13 @@
 // The page: sends changes, asks how the solve is going, shows the plans.
 
-import { changesOf, joinSliders, signed } from "./form.js";
+import { changesOf, joinSliders } from "./form.js";
+import { fitFrame, shownPlan, updatePlans } from "./plans.js";
 import { showProgress } from "./progress.js";
 
 const BUSY_MS = 400, IDLE_MS = 2000;
 const at = (id) => document.getElementById(id);
 const form = at("changes");
-let shown = null, newest = 0, timer = 0, ended = "";
+let timer = 0, ended = "";
 
 async function ask(path, body) {
   const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
@@ -14,7 +15,7 @@ async function ask(path, body) {
   return { ok: response.ok, answer: await response.json() };
 }
 
-function refuse(issues) {
+function refuse(issues, why = "This cannot be planned") {
   const place = at("refused");
   const list = document.createElement("ul");
   for (const issue of issues) {
@@ -23,52 +24,9 @@ function refuse(issues) {
     list.append(item);
   }
   const title = document.createElement("b");
-  title.textContent = "This cannot be planned";
+  title.textContent = why;
   place.replaceChildren(title, list);
   place.hidden = issues.length === 0;
-}
-
-function cell(row, text, kind) {
-  const made = row.insertCell();
-  made.textContent = text;
-  if (kind) made.className = kind;
-  return made;
-}
-
-function listPlans(plans) {
-  const first = plans.find((plan) => plan.usd !== null);
-  const rows = plans.map((plan) => {
-    const row = document.createElement("tr");
-    row.classList.toggle("shown", plan.number === shown);
-    cell(row, plan.number);
-    cell(row, plan.title, "what");
-    cell(row, plan.tco, "num");
-    const more = first && plan !== first && plan.usd !== null ? 100 * (plan.usd / first.usd - 1) : null;
-    cell(row, more === null ? "" : `${signed(Number(more.toFixed(1)))} %`, "num");
-    cell(row, plan.gap, "num");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = plan.number === shown ? "shown" : "Show";
-    button.setAttribute("aria-label", `show plan ${plan.number}`);
-    button.disabled = plan.number === shown;
-    button.addEventListener("click", () => { showPlan(plan.number); listPlans(plans); });
-    row.insertCell().append(button);
-    return row;
-  });
-  at("made").replaceChildren(...rows);
-  at("plans").hidden = plans.length === 0;
-}
-
-function showPlan(number) {
-  shown = number;
-  const frame = at("report");
-  frame.hidden = false;
-  frame.src = `plans/${number}/report.html`;
-}
-
-function fitFrame() {
-  const frame = at("report"), inside = frame.contentDocument;
-  if (inside?.documentElement) frame.style.height = `${inside.documentElement.scrollHeight + 8}px`;
 }
 
 function show(state) {
@@ -78,15 +36,11 @@ function show(state) {
   const end = JSON.stringify([last, state.issues, state.reason]);
   if (state.solving === null && end !== ended) {
     ended = end;
-    refuse([...state.issues, ...(state.reason ? [{ text: state.reason }] : [])]);
+    const isCancelled = state.reason === "cancelled";
+    refuse([...state.issues, ...(state.reason && !isCancelled ? [{ text: state.reason }] : [])], "There is no plan");
+    at("note").textContent = isCancelled ? "Cancelled." : "";
   }
-  if (last > newest) {
-    newest = last;
-    showPlan(last);
-    listPlans(state.plans);
-  } else if (at("made").rows.length !== state.plans.length) {
-    listPlans(state.plans);
-  }
+  updatePlans(state.plans);
   const button = form?.querySelector("button.main");
   if (button) button.disabled = state.solving !== null;
 }
@@ -99,12 +53,14 @@ async function poll() {
     show(answer);
     if (answer.solving) wait = BUSY_MS;
   } catch {
-    refuse([{ text: "The server does not answer: plan serve has ended, or the connection is lost." }]);
+    refuse([{ text: "plan serve has ended, or the connection is lost." }], "The server does not answer");
+    ended = "";
   }
   timer = setTimeout(poll, wait);
 }
 
 async function send(path, body) {
+  ended = "";
   const { ok, answer } = await ask(path, body);
   if (ok) refuse([]);
   else refuse(answer.issues ?? [{ text: "the request was refused" }]);
@@ -122,9 +78,29 @@ if (form) {
   form.addEventListener("reset", () => setTimeout(sayChanged));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    send("solve", { changes: changesOf(form).changes, begin: shown });
+    send("solve", { changes: changesOf(form).changes, begin: shownPlan() });
   });
 }
+at("save").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const name = new FormData(at("save")).get("name");
+  const { ok, answer } = await ask(`plans/${shownPlan()}/scenario`, { name });
+  refuse(ok ? [] : answer.issues, "The scenario is not saved");
+  at("done").textContent = ok ? `Saved as scenario ${answer.saved} in ${answer.file}.` : "";
+});
+at("export").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = new FormData(at("export")).get("form");
+  const response = await fetch(`plans/${shownPlan()}/files/${form}`);
+  refuse(response.ok ? [] : (await response.json()).issues, "There is no such file");
+  if (!response.ok) return;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = response.headers.get("content-disposition").split('"')[1];
+  link.click();
+  URL.revokeObjectURL(link.href);
+  at("done").textContent = `Downloaded ${link.download}.`;
+});
 at("keep").addEventListener("click", () => send("stop", { keep: true }));
 at("cancel").addEventListener("click", () => send("stop", { keep: false }));
 at("report").addEventListener("load", fitFrame);

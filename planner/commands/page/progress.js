@@ -1,6 +1,6 @@
 // A solve as it runs: figures, and best plan and bound over time.
 
-const WIDTH = 600, HEIGHT = 130, LEFT = 8, RIGHT = 8, TOP = 10, BOTTOM = 22;
+const WIDTH = 600, HEIGHT = 140, LEFT = 8, RIGHT = 8, TOP = 22, BOTTOM = 22;
 
 export function showProgress(solving) {
   const show = (id, text) => { const place = document.getElementById(id); if (place.textContent !== text) place.textContent = text; };

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from typing import Final
 
 from fleetplan.fleet.errors import InputError, Issue
 from fleetplan.planner.commands.page.changes import OpenFile, open_file
+from fleetplan.planner.commands.page.saving import OWN_FORMS
 from fleetplan.planner.commands.page.session import KeptPlan, Session, Solving
+from fleetplan.planner.export.launch.files import FORMATS
 from fleetplan.planner.plan import Plan
 from fleetplan.planner.report.figures import money, percent
 from fleetplan.planner.report.html.page import environment
+
+EXPORT_LABELS: Final = {
+    "workbook": "workbook for finance (Excel)",
+    "launch": "launch commands",
+    "dynamo": "NVIDIA Dynamo manifests",
+    "llm-d": "llm-d values",
+    "lws": "LeaderWorkerSet manifests",
+    "kueue": "Kueue quotas",
+    "karpenter": "Karpenter node pools",
+    "gke": "GKE node pools",
+    "node-pools": "nodes by period (CSV)",
+    "purchases": "purchases (JSON)",
+}
+"""Formats of `plan export` by their names for people."""
 
 _FOLDER: Final = files("fleetplan.planner.commands.page")
 
@@ -30,6 +47,7 @@ def page_of(session: Session, scenario: str | None) -> str:
         scenario=scenario,
         issues=[str(each) for each in issues],
         settings=session.settings,
+        forms={**OWN_FORMS, **{name: EXPORT_LABELS.get(name, name) for name in FORMATS}},
     )
 
 
@@ -40,7 +58,7 @@ def state_of(session: Session) -> dict[str, object]:
         "solving": None if solving is None else _solving(solving),
         "issues": [_issue(each) for each in issues],
         "reason": reason,
-        "plans": [_plan(each) for each in session.plans()],
+        "plans": [_plan(each, str(session.settings.path)) for each in session.plans()],
     }
 
 
@@ -84,18 +102,21 @@ def _figures(solving: Solving) -> dict[str, object]:
     }
 
 
-def _plan(kept: KeptPlan) -> dict[str, object]:
-    outcome = kept.outcome
-    found = isinstance(outcome, Plan)
+def _plan(kept: KeptPlan, path: str) -> dict[str, object]:
+    plan = kept.outcome if isinstance(kept.outcome, Plan) else None
+    options = [
+        *(f"-s {shlex.quote(name)}" for name in kept.scenarios),
+        *(f"--set {shlex.quote(text)}" for text in kept.assignments),
+    ]
     return {
         "number": kept.number,
         "title": kept.title,
         "whole_s": round(kept.whole_s, 1),
         "first_s": None if kept.first_s is None else round(kept.first_s, 1),
-        "usd": outcome.objective_usd if isinstance(outcome, Plan) else None,
-        "tco": money(outcome.objective_usd) if isinstance(outcome, Plan) else "cannot be served",
-        "gap": percent(outcome.gap) if isinstance(outcome, Plan) else "",
-        "unmet": bool(outcome.shortages) if isinstance(outcome, Plan) else not found,
-        "assignments": list(kept.assignments),
-        "scenarios": list(kept.scenarios),
+        "usd": None if plan is None else plan.objective_usd,
+        "tco": "cannot be served" if plan is None else money(plan.objective_usd),
+        "gap": "" if plan is None else percent(plan.gap),
+        "unserved": plan is not None and bool(plan.shortages),
+        "changed": bool(options),
+        "command": " ".join(["plan", shlex.quote(path), *options]),
     }

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import signal
 import subprocess
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.planner.commands.page.tiny import FLEET, HOST, TOKEN, Page, write_fleet
 
+from fleetplan.fleet.inventory import Fleet
 from fleetplan.planner.commands.page.application import application
+from fleetplan.planner.commands.page.changes import scaled_figures
 from fleetplan.planner.commands.page.messages import Settings
+from fleetplan.planner.commands.page.saving import OWN_FORMS
 from fleetplan.planner.commands.page.session import CANCEL_S, Session
+from fleetplan.planner.export.launch.files import FORMATS
+from fleetplan.scenarios.load import load_fleet
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,7 @@ def test_more_demand_costs_more_and_the_plan_says_what_was_changed(page: Page) -
     more = page.solve(demand={"chat": 2.0}, begin=first["number"])["plans"][-1]
     assert more["usd"] > first["usd"]
     assert more["title"] == "demand of chat +100 %"
-    assert more["assignments"] == ["services.chat.demand=100.0"]
+    assert more["command"].endswith(" --set services.chat.demand=100.0")
     assert more["first_s"] is not None
     report = page.get(f"plans/{more['number']}/report.html")
     assert "tiny" in report.text
@@ -233,7 +242,102 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         state = page.solve(**changes)
         assert state["issues"] == []
         made = state["plans"][-1]
-        assert "services.0.demand=75.0" in made["assignments"]
+        assert "services.0.demand=75.0" in made["command"]
         assert "<script>alert" not in page.get(f"plans/{made['number']}/report.html").text
     finally:
         opened.close()
+
+
+def as_asked(fleet: Fleet) -> Fleet:
+    """The fleet without where it says what."""
+    offers = tuple(replace(offer, price_source="") for offer in fleet.offers)
+    return replace(fleet, offers=offers, scenarios=(), assignments=())
+
+
+def test_a_saved_scenario_is_the_plan_s_fleet_and_comments_stay(tmp_path: Path) -> None:
+    path = write_fleet(tmp_path)
+    opened = Session(Settings(path, time_limit_s=20.0, gap_ratio=0.01, seed=1))
+    try:
+        page = Page(application(opened, TOKEN, "127.0.0.1"))
+        changes = {
+            "scenario": "growth",
+            "demand": {"": 1.1, "mail": 2.0},
+            "prices": {"book": 0.9},
+            "numbers": [[["services", "chat", "slo", "ttft_ms"], 250], [["pools", "own", "hosts"], 2]],
+            "other": ["services.mail.headroom=0.1"],
+        }
+        made = page.solve(**changes)["plans"][-1]
+        address = f"plans/{made['number']}/scenario"
+        assert page.post(address, {"name": "busy"}).status_code == 201
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(FLEET.rstrip("\n"))
+        assert "# plan serve: scenario growth, demand +10 %" in text
+        kept = opened.plan(made["number"])
+        assert kept is not None
+        asked = load_fleet(path, kept.scenarios, kept.assignments)
+        saved = load_fleet(path, ["busy"])
+        assert as_asked(saved) == as_asked(asked)
+        assert saved.services[1].demand != load_fleet(path).services[1].demand
+
+        taken = page.post(address, {"name": "growth"})
+        assert taken.status_code == 422
+        assert f"{path}:13:" in taken.json()["issues"][0]["text"]
+        for name in ("", "two words", "a,b", "x" * 101):
+            assert page.post(address, {"name": name}).status_code == 422
+        plain = page.solve()["plans"][-1]["number"]
+        nothing = page.post(f"plans/{plain}/scenario", {"name": "empty"})
+        assert "nothing was changed" in nothing.json()["issues"][0]["text"]
+        assert path.read_text(encoding="utf-8") == text
+        assert "busy" in page.get().text
+    finally:
+        opened.close()
+
+
+def test_two_plans_stand_side_by_side(page: Page) -> None:
+    first = page.solve()["plans"][-1]["number"]
+    more = page.solve(demand={"chat": 1.6}, begin=first)["plans"][-1]["number"]
+    none = page.solve(numbers=[[["offers", "more", "max_hosts"], 0]], demand={"": 9.0})["plans"][-1]["number"]
+    text = page.get(f"plans/{first}/beside/{more}").text
+    assert f"plan {first}" in text
+    assert "demand of chat +60 %" in text
+    assert "by hardware" in text
+    assert "lines differ" in text
+    assert "Cannot be served" in page.get(f"plans/{first}/beside/{none}").text
+    assert page.get(f"plans/{first}/beside/999").status_code == 404
+
+
+def test_every_export_is_a_file_or_a_reason(page: Page) -> None:
+    number = page.solve()["plans"][-1]["number"]
+    forms = re.findall(r'<option value="([^"]+)">', page.get().text.partition('name="form"')[2])
+    assert {*FORMATS, *OWN_FORMS} == set(forms)
+    found = {}
+    for form in forms:
+        answer = page.get(f"plans/{number}/files/{form}")
+        if answer.status_code == 200:
+            assert answer.headers["content-disposition"].startswith(f'attachment; filename="plan-{number}-')
+            found[form] = answer.content
+        else:
+            assert answer.status_code == 422
+            assert answer.json()["issues"][0]["text"]
+    assert json.loads(found["json"])["fleet"] == "tiny"
+    assert found["workbook"][:2] == b"PK"
+    assert "placements.csv" in zipfile.ZipFile(io.BytesIO(found["tables"])).namelist()
+    assert found["report"].decode() == page.get(f"plans/{number}/report.html").text
+    assert {"report", "json", "tables", "workbook", "purchases", "node-pools"} <= set(found)
+    assert "did you mean 'launch'?" in page.get(f"plans/{number}/files/lanch").text
+
+
+@pytest.mark.parametrize(
+    ("demand", "ratio", "scaled"),
+    [
+        (10, 1.1, 11.0),
+        ("3.2 M requests/day", 0.5, "1.6 M requests/day"),
+        ("2 M users x 6 requests/day", 1.5, "3 M users x 6 requests/day"),
+        ({"us": {"low": 1, "mid": 2, "high": "40 k output tokens/s"}}, 2.0,
+         {"us": {"low": 2.0, "mid": 4.0, "high": "80 k output tokens/s"}}),
+        (1e-9, 1.5, 1.5e-9),
+        ("0.00001 M requests/day", 0.5, "0.000005 M requests/day"),
+    ],
+)  # fmt: skip
+def test_demand_is_scaled_in_the_form_that_it_has(demand: object, ratio: float, scaled: object) -> None:
+    assert scaled_figures(demand, ratio) == scaled
